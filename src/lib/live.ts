@@ -1,0 +1,62 @@
+import type { Abortable } from "./abort.ts";
+
+/** A setting that may change while the agent runs: read `current` at each use, never copy it. */
+export interface Live<T> {
+  readonly current: T;
+  /** Calls `fn` after each change until the signal aborts. */
+  onChange(fn: (value: T) => void, options: Abortable): void;
+}
+
+/** The writable end of a `Live`; only its owner holds it. */
+export class LiveValue<T> implements Live<T> {
+  private value: T;
+  private readonly listeners = new Set<{ readonly fn: (value: T) => void }>();
+
+  constructor(initial: T) {
+    this.value = initial;
+  }
+
+  get current(): T {
+    return this.value;
+  }
+
+  set(value: T): void {
+    if (Object.is(value, this.value)) return;
+    this.value = value;
+    // A listener may set again: the newest value is then told by that inner round, and this one stops.
+    for (const listener of [...this.listeners]) {
+      if (!Object.is(this.value, value)) return;
+      if (this.listeners.has(listener)) listener.fn(value);
+    }
+  }
+
+  onChange(fn: (value: T) => void, { signal }: Abortable): void {
+    if (signal.aborted) return;
+    const listener = { fn };
+    this.listeners.add(listener);
+    signal.addEventListener("abort", () => void this.listeners.delete(listener), { once: true });
+  }
+}
+
+/** A `Live` that never changes, for tests and for values fixed at start. */
+export function fixed<T>(value: T): Live<T> {
+  return { current: value, onChange: () => undefined };
+}
+
+/** A view of one part of a live value; listeners hear only changes of that part. */
+export function select<T, U>(source: Live<T>, pick: (value: T) => U): Live<U> {
+  return {
+    get current() {
+      return pick(source.current);
+    },
+    onChange(fn, options) {
+      let last = pick(source.current);
+      source.onChange((value) => {
+        const next = pick(value);
+        if (Object.is(next, last)) return;
+        last = next;
+        fn(next);
+      }, options);
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Metrics, measureEventLoop } from "./metrics.ts";
+
+const lines = async (metrics: Metrics): Promise<string[]> => (await metrics.expose()).body.split("\n");
+
+test("counters, gauges and histograms appear as Prometheus text", async () => {
+  const metrics = new Metrics();
+  const starts = metrics.counter("starts_total", "Starts.", ["result"]);
+  starts.inc(["ok"]);
+  starts.inc(["ok"], 2);
+  starts.inc(['quo"te\n']);
+  metrics.gauge("pods", "Pods.").set(3);
+  const took = metrics.histogram("took_seconds", "Time.", { labels: ["verb"], buckets: [0.1, 1] });
+  for (const value of [0.1, 0.5, 7]) took.observe(value, ["pull"]);
+  const { contentType, body } = await metrics.expose();
+  assert.match(contentType, /^text\/plain; version=0\.0\.4/);
+  for (const line of [
+    "# TYPE starts_total counter",
+    'starts_total{result="ok"} 3',
+    'starts_total{result="quo\\"te\\n"} 1',
+    "# HELP pods Pods.",
+    "pods 3",
+    "# TYPE took_seconds histogram",
+    'took_seconds_bucket{le="0.1",verb="pull"} 1',
+    'took_seconds_bucket{le="1",verb="pull"} 2',
+    'took_seconds_bucket{le="+Inf",verb="pull"} 3',
+    'took_seconds_sum{verb="pull"} 7.6',
+    'took_seconds_count{verb="pull"} 3',
+  ]) {
+    const shown = body
+      .split("\n")
+      .map((text) => text.replace('verb="pull",le', "le").replace(/(le="[^"]+")}/, '$1,verb="pull"}'));
+    assert.ok(shown.includes(line), `${line}\nnot in\n${body}`);
+  }
+});
+
+test("a metric without labels is 0 from the start, and a counter never goes down", async () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter("errors_total", "Errors.");
+  assert.ok((await lines(metrics)).includes("errors_total 0"));
+  counter.inc([], 2);
+  counter.inc([], -5);
+  assert.ok((await lines(metrics)).includes("errors_total 2"));
+});
+
+test("a gauge's series can be ended, and one can be asked at the scrape", async () => {
+  const metrics = new Metrics();
+  const gauge = metrics.gauge("size", "Size.", ["of"]);
+  gauge.set(1, ["a"]);
+  gauge.add(2, ["b"]);
+  gauge.remove(["a"]);
+  let now = 1;
+  metrics.gaugeFrom("live", "Live.", { values: () => [[[], now]] });
+  now = 9;
+  const shown = await lines(metrics);
+  assert.ok(shown.includes('size{of="b"} 2') && !shown.some((line) => line.includes('of="a"')));
+  assert.ok(shown.includes("live 9"));
+});
+
+test("mistakes of the program are loud, too many series are not", async () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter("x_total", "X.", ["id"]);
+  assert.throws(() => metrics.gauge("x_total", "again"), /twice/);
+  assert.throws(() => counter.inc([]), /0 label values for 1 labels/);
+  for (let i = 0; i < 1200; i++) counter.inc([String(i)]);
+  const shown = (await lines(metrics)).filter((line) => line.startsWith("x_total"));
+  assert.equal(shown.length, 1001);
+  assert.ok(shown.includes('x_total{id="other"} 200'));
+});
+
+test("the event loop's delay is a metric that starts anew with each scrape", async () => {
+  const metrics = new Metrics();
+  const stop = measureEventLoop(metrics);
+  const body = await lines(metrics);
+  stop();
+  for (const quantile of ["0.5", "0.99", "1"]) {
+    assert.ok(body.includes(`kubelet_event_loop_delay_seconds{quantile="${quantile}"} 0`), body.join("\n"));
+  }
+});

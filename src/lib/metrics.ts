@@ -1,0 +1,249 @@
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+
+/** Values of a metric's labels, in the order in which the labels were declared. */
+export type LabelValues = readonly string[];
+
+export interface Counter {
+  /** Adds 1 unless said; never less than 0. */
+  inc(labels?: LabelValues, by?: number): void;
+}
+
+export interface Gauge {
+  set(value: number, labels?: LabelValues): void;
+  add(by: number, labels?: LabelValues): void;
+  /** Ends a series, when what it measured is gone. */
+  remove(labels: LabelValues): void;
+}
+
+export interface Histogram {
+  observe(value: number, labels?: LabelValues): void;
+}
+
+export interface HistogramOptions {
+  readonly labels?: readonly string[];
+  /** Upper bounds, rising; seconds suit the default. */
+  readonly buckets?: readonly number[];
+}
+
+/** One line of the text format, as prom-client's registry takes it. */
+interface Sample {
+  readonly labels: Record<string, string | number>;
+  readonly value: number;
+  readonly metricName?: string;
+}
+
+interface Series {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  collect(): Sample[];
+}
+
+const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** More label combinations than this in one metric are a bug: the rest are counted together as `other`. */
+const MOST_SERIES = 1_000;
+
+/**
+ * The agent's own numbers. Counting costs a map lookup; prom-client, which writes the text, is loaded at the first
+ * scrape. Names are unique: declaring one twice is an error of the program.
+ */
+export class Metrics {
+  private readonly series = new Map<string, Series>();
+
+  counter(name: string, help: string, labels: readonly string[] = []): Counter {
+    const values = this.declare(name, { help, type: "counter", labels });
+    return { inc: (of = [], by = 1) => values.add(of, Math.max(0, by)) };
+  }
+
+  gauge(name: string, help: string, labels: readonly string[] = []): Gauge {
+    const values = this.declare(name, { help, type: "gauge", labels });
+    return {
+      set: (value, of = []) => values.set(of, value),
+      add: (by, of = []) => values.add(of, by),
+      remove: (of) => values.delete(of),
+    };
+  }
+
+  /** A gauge that is asked at each scrape instead of being kept. */
+  gaugeFrom(
+    name: string,
+    help: string,
+    read: { labels?: readonly string[]; values: () => Iterable<readonly [LabelValues, number]> },
+  ): void {
+    const labels = read.labels ?? [];
+    const collect = (): Sample[] => [...read.values()].map(([of, value]) => ({ labels: zip(labels, of), value }));
+    this.register({ name, help, type: "gauge", collect });
+  }
+
+  histogram(name: string, help: string, options: HistogramOptions | readonly string[] = {}): Histogram {
+    const { labels = [], buckets = DEFAULT_BUCKETS } = isList(options) ? { labels: options } : options;
+    const values = new HistogramValues(name, labels, buckets);
+    this.register({ name, help, type: "histogram", collect: () => values.collect() });
+    return { observe: (value, of = []) => values.observe(value, of) };
+  }
+
+  /** Everything as a Prometheus text page. */
+  async expose(): Promise<{ contentType: string; body: string }> {
+    const { Registry } = await import("prom-client");
+    const registry = new Registry();
+    for (const { name, help, type, collect } of this.series.values()) {
+      const metric = { name, help, get: async () => ({ name, help, type, values: collect(), aggregator: "sum" }) };
+      // The registry asks a metric only for its name and `get`; its type wants prom-client's own classes.
+      registry.registerMetric(metric as unknown as Parameters<typeof registry.registerMetric>[0]);
+    }
+    return { contentType: registry.contentType, body: await registry.metrics() };
+  }
+
+  private declare(
+    name: string,
+    about: { help: string; type: "counter" | "gauge"; labels: readonly string[] },
+  ): ScalarValues {
+    const values = new ScalarValues(about.labels);
+    this.register({ name, help: about.help, type: about.type, collect: () => values.collect() });
+    return values;
+  }
+
+  private register(series: Series): void {
+    if (this.series.has(series.name)) throw new Error(`metric ${series.name} is declared twice`);
+    this.series.set(series.name, series);
+  }
+}
+
+/** One value a label combination, by the joined labels. */
+class LabelMap<V> {
+  private readonly values = new Map<string, { readonly labels: LabelValues; value: V }>();
+
+  constructor(
+    private readonly count: number,
+    private readonly fresh: () => V,
+  ) {}
+
+  entry(labels: LabelValues): { readonly labels: LabelValues; value: V } {
+    if (labels.length !== this.count) throw new Error(`${labels.length} label values for ${this.count} labels`);
+    const key = labels.join("\0");
+    const found = this.values.get(key);
+    if (found !== undefined) return found;
+    if (this.values.size >= MOST_SERIES) {
+      const other = labels.map(() => "other");
+      const shared = this.values.get(other.join("\0"));
+      if (shared !== undefined) return shared;
+      return this.put(other);
+    }
+    return this.put(labels);
+  }
+
+  delete(labels: LabelValues): void {
+    this.values.delete(labels.join("\0"));
+  }
+
+  all(): Iterable<{ readonly labels: LabelValues; value: V }> {
+    return this.values.values();
+  }
+
+  private put(labels: LabelValues): { readonly labels: LabelValues; value: V } {
+    const made = { labels: [...labels], value: this.fresh() };
+    this.values.set(labels.join("\0"), made);
+    return made;
+  }
+}
+
+class ScalarValues {
+  private readonly values: LabelMap<number>;
+
+  constructor(private readonly names: readonly string[]) {
+    this.values = new LabelMap(names.length, () => 0);
+    // A metric without labels is there from the start, as 0.
+    if (names.length === 0) this.values.entry([]);
+  }
+
+  add(labels: LabelValues, by: number): void {
+    this.values.entry(labels).value += by;
+  }
+
+  set(labels: LabelValues, value: number): void {
+    this.values.entry(labels).value = value;
+  }
+
+  delete(labels: LabelValues): void {
+    this.values.delete(labels);
+  }
+
+  collect(): Sample[] {
+    return [...this.values.all()].map(({ labels, value }) => ({ labels: zip(this.names, labels), value }));
+  }
+}
+
+interface Distribution {
+  /** How many fell into each bucket, not summed up; the last is for what is above all bounds. */
+  readonly counts: number[];
+  sum: number;
+}
+
+class HistogramValues {
+  private readonly values: LabelMap<Distribution>;
+
+  constructor(
+    private readonly name: string,
+    private readonly names: readonly string[],
+    private readonly buckets: readonly number[],
+  ) {
+    this.values = new LabelMap(names.length, () => ({ counts: new Array(buckets.length + 1).fill(0), sum: 0 }));
+  }
+
+  observe(value: number, labels: LabelValues): void {
+    const { counts, sum } = this.values.entry(labels).value;
+    const found = this.buckets.findIndex((bound) => value <= bound);
+    const place = found === -1 ? this.buckets.length : found;
+    counts[place] = (counts[place] ?? 0) + 1;
+    this.values.entry(labels).value.sum = sum + value;
+  }
+
+  collect(): Sample[] {
+    const samples: Sample[] = [];
+    for (const { labels, value } of this.values.all()) {
+      const own = zip(this.names, labels);
+      let total = 0;
+      value.counts.forEach((count, place) => {
+        total += count;
+        const le = this.buckets[place] ?? "+Inf";
+        samples.push({ labels: { ...own, le }, value: total, metricName: `${this.name}_bucket` });
+      });
+      samples.push({ labels: own, value: value.sum, metricName: `${this.name}_sum` });
+      samples.push({ labels: own, value: total, metricName: `${this.name}_count` });
+    }
+    return samples;
+  }
+}
+
+/** How often the event loop's delay is sampled, in milliseconds: rarely enough to cost nothing when idle. */
+const DELAY_RESOLUTION_MS = 50;
+
+/** Declares `kubelet_event_loop_delay_seconds`, how late timers fire; the answer stops the sampling. */
+export function measureEventLoop(metrics: Metrics): () => void {
+  const histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+  histogram.enable();
+  // The samples are the whole interval; what is over the resolution is the delay.
+  const seconds = (nanoseconds: number): number =>
+    Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1e3) : 0;
+  metrics.gaugeFrom("kubelet_event_loop_delay_seconds", "How late the event loop runs timers, since the last scrape.", {
+    labels: ["quantile"],
+    values: () => {
+      const quantiles = [50, 99, 100].map((percent) => {
+        const value = percent === 100 ? histogram.max : histogram.percentile(percent);
+        return [[String(percent / 100)], histogram.count === 0 ? 0 : seconds(value)] as const;
+      });
+      histogram.reset();
+      return quantiles;
+    },
+  });
+  return () => void histogram.disable();
+}
+
+function zip(names: readonly string[], values: LabelValues): Record<string, string> {
+  return Object.fromEntries(names.map((name, place) => [name, values[place] ?? ""]));
+}
+
+function isList(value: HistogramOptions | readonly string[]): value is readonly string[] {
+  return Array.isArray(value);
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ago, displayWidth, table } from "./table.ts";
+
+test("columns are aligned and lines carry no blanks at their end", () => {
+  const rows = [
+    ["web", "Running", "10.0.0.1"],
+    ["a-long-name", "", ""],
+    ["日本", { text: "Failed", style: "red" as const }, "x"],
+  ];
+  assert.equal(
+    table(rows, { header: ["NAME", "STATE", "IP"] }),
+    [
+      "NAME          STATE     IP",
+      "web           Running   10.0.0.1",
+      "a-long-name",
+      "日本          Failed    x",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("colour is there only when asked for, and does not disturb the columns", () => {
+  const rows = [
+    [{ text: "no", style: "red" as const }, "x"],
+    ["fine", "y"],
+  ];
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of them
+  const plain = (text: string): string => text.replace(/\u001b\[\d+m/g, "");
+  const coloured = table(rows, { color: true });
+  assert.notEqual(coloured, table(rows));
+  assert.equal(plain(coloured), table(rows));
+});
+
+test("a cell cannot move the cursor or begin a new row", () => {
+  const text = table([["a\u001b[2J\nb", "c"]]);
+  assert.equal(text, "a\ufffd[2J\ufffdb   c\n");
+});
+
+test("width counts what a terminal shows", () => {
+  assert.deepEqual(["abc", "é", "e\u0301", "漢字", "🚀"].map(displayWidth), [3, 1, 1, 4, 2]);
+});
+
+const cases: [number, string][] = [
+  [0, "0ms"],
+  [640.4, "640ms"],
+  [999.9, "999ms"],
+  [5_900, "5s"],
+  [60_000, "1m"],
+  [192_000, "3m12s"],
+  [7_500_000, "2h5m"],
+  [273_600_000, "3d4h"],
+  [-5_000, "-5s"],
+  [Number.NaN, "?"],
+];
+for (const [ms, want] of cases) test(`${ms} ms are ${want}`, () => assert.equal(ago(ms), want));

@@ -1,0 +1,130 @@
+import { isScalar, LineCounter, parseAllDocuments, type ScalarTag, type Tags, visit } from "yaml";
+
+/** One document of a text, with the line (from 1) on which it starts. */
+export interface ParsedDocument {
+  readonly value: unknown;
+  readonly line: number;
+}
+
+export type YamlErrorCode = "Syntax" | "TooLarge" | "TooDeep" | "TooManyAliases" | "TimeLimit" | "OutOfMemory";
+
+/** Plain data, because it crosses from a worker thread. */
+export type ParseOutcome =
+  | { readonly ok: true; readonly documents: readonly ParsedDocument[]; readonly warnings: readonly string[] }
+  | {
+      readonly ok: false;
+      readonly code: YamlErrorCode;
+      readonly message: string;
+      readonly line: number | undefined;
+      readonly column: number | undefined;
+    };
+
+/** Of YAML 1.1, what Kubernetes does not read: base-60 numbers, dates and the collection types. */
+const LEFT_OUT = new Set(["binary", "omap", "pairs", "set", "timestamp"].map((name) => `tag:yaml.org,2002:${name}`));
+
+const octalInteger: ScalarTag = {
+  tag: "tag:yaml.org,2002:int",
+  default: true,
+  format: "OCT",
+  test: /^[-+]?0o[0-7_]+$/,
+  resolve: (text) => {
+    const digits = Number.parseInt(text.replace(/^[-+]?0o/, "").replaceAll("_", ""), 8);
+    return text.startsWith("-") ? -digits : digits;
+  },
+};
+
+/** Numbers as Kubernetes reads them: `0644` and `0o644` are octal, `22:22` is text. */
+function kubernetesTags(tags: Tags): Tags {
+  const kept = tags.filter((tag) => {
+    if (typeof tag === "string") return true;
+    return !LEFT_OUT.has(tag.tag) && !("format" in tag && tag.format === "TIME");
+  });
+  return [octalInteger, ...kept];
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
+
+/** Parses YAML or JSON, one or several documents; empty ones are left out. Never throws; may be slow on bad input. */
+export function parseText(text: string): ParseOutcome {
+  const plain = text.startsWith("\ufeff") ? text.slice(1) : text;
+  const control = plain.search(FORBIDDEN);
+  if (control !== -1) {
+    const before = plain.slice(0, control).split("\n");
+    const place = { line: before.length, col: (before.at(-1)?.length ?? 0) + 1 };
+    return failure("Syntax", "control characters are not allowed", place);
+  }
+  const json = tryJson(plain);
+  if (json !== undefined) return { ok: true, documents: [json], warnings: [] };
+  try {
+    return parseYaml(plain);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    if (/call stack/i.test(message)) return failure("TooDeep", "nested too deeply");
+    if (error instanceof ReferenceError && /alias count/i.test(message)) return failure("TooManyAliases", message);
+    return failure("Syntax", message);
+  }
+}
+
+function failure(code: YamlErrorCode, message: string, place?: { line: number; col: number }): ParseOutcome {
+  return { ok: false, code, message, line: place?.line, column: place?.col };
+}
+
+function tryJson(text: string): ParsedDocument | undefined {
+  const start = text.search(/\S/);
+  if (start === -1 || (text[start] !== "{" && text[start] !== "[")) return undefined;
+  try {
+    return { value: JSON.parse(text), line: text.slice(0, start).split("\n").length };
+  } catch {
+    // YAML has the same brackets, and its parser says where the mistake is.
+    return undefined;
+  }
+}
+
+function parseYaml(text: string): ParseOutcome {
+  const lines = new LineCounter();
+  const parsed = parseAllDocuments(text, {
+    version: "1.1",
+    uniqueKeys: false,
+    customTags: kubernetesTags,
+    lineCounter: lines,
+    prettyErrors: false,
+    logLevel: "silent",
+  });
+  const documents: ParsedDocument[] = [];
+  const warnings: string[] = [];
+  // For a text without any document the library returns an empty list with errors of its own.
+  for (const document of parsed) {
+    const [error] = document.errors;
+    if (error !== undefined) {
+      // The library reports a stack that ran out as a mistake in the text.
+      if (/call stack/i.test(error.message)) return failure("TooDeep", "nested too deeply");
+      return failure("Syntax", error.message, lines.linePos(error.pos[0]));
+    }
+    if (document.contents === null || (isScalar(document.contents) && document.contents.value === null)) continue;
+    warnings.push(...duplicateKeys(document, lines));
+    const line = lines.linePos(document.contents.range?.[0] ?? 0).line;
+    documents.push({ value: document.toJS(), line });
+  }
+  return { ok: true, documents, warnings };
+}
+
+/** The library's own check compares each key with each other: 20,000 keys take 3 s. */
+function duplicateKeys(document: Parameters<typeof visit>[0], lines: LineCounter): string[] {
+  const warnings: string[] = [];
+  visit(document, {
+    Map(_key, map) {
+      const seen = new Set<string>();
+      for (const { key } of map.items) {
+        if (!isScalar(key) || key.value === "<<") continue;
+        const name = String(key.value);
+        if (seen.has(name) && warnings.length < 20) {
+          const { line } = lines.linePos(key.range?.[0] ?? 0);
+          warnings.push(`line ${line}: key ${JSON.stringify(name)} is set twice in one map; the last one counts`);
+        }
+        seen.add(name);
+      }
+    },
+  });
+  return warnings;
+}

@@ -1,0 +1,59 @@
+/** What the runtime says about containers, as plain data. Times are wall-clock milliseconds; 0 means "not yet". */
+export type ContainerState = "created" | "running" | "exited" | "unknown";
+
+/** One instance (attempt) of a container, as the runtime last reported it. */
+export interface ObservedContainer {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly name: string;
+  /** The restart count it was created with. */
+  readonly attempt: number;
+  readonly state: ContainerState;
+  readonly createdAt: number;
+  readonly startedAt: number;
+  readonly finishedAt: number;
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly message: string;
+  /** What the runtime calls the image (its first tag). */
+  readonly image: string;
+  /** Image reference with digest. */
+  readonly imageRef: string;
+  /** Hash of name and image that the container was made from; empty when the annotation is missing. */
+  readonly hash: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Absolute path of the log file, empty when the runtime does not tell. */
+  readonly logPath: string;
+  readonly mounts: readonly ObservedMount[];
+}
+
+/** A mount as the runtime reports it back; used to find the termination message on the host. */
+export interface ObservedMount {
+  readonly containerPath: string;
+  readonly hostPath: string;
+}
+
+/** One sandbox of a pod. */
+export interface ObservedSandbox {
+  readonly id: string;
+  readonly attempt: number;
+  readonly state: "ready" | "notReady";
+  readonly createdAt: number;
+  readonly hostNetwork: boolean;
+  /** Primary IP first; empty on the host network or while not ready. */
+  readonly ips: readonly string[];
+}
+
+/** Everything the runtime knows about one pod at one moment. */
+export interface ObservedPod {
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  /** Newest first: higher attempt, then later creation. */
+  readonly sandboxes: readonly ObservedSandbox[];
+  /** Newest first. */
+  readonly containers: readonly ObservedContainer[];
+  /** Monotonic time at which reading began: state changes after it may be missing. */
+  readonly readAt: number;
+}

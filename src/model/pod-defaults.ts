@@ -1,0 +1,126 @@
+import type {
+  Container,
+  ContainerPort,
+  EphemeralContainer,
+  HTTPGetAction,
+  Lifecycle,
+  LifecycleHandler,
+  Pod,
+  PodSpec,
+  Probe,
+  ResourceRequirements,
+} from "./generated/types.ts";
+import { defaultPullPolicy } from "./image-ref.ts";
+import { formatQuantity, parseQuantity, roundUpToMilli } from "./quantity.ts";
+import { containerTotals } from "./resources.ts";
+import { defaultVolume } from "./volume-defaults.ts";
+
+/**
+ * The pod with the defaults that the API server would have set: for pods that never passed one. Pure; applying it
+ * twice changes nothing. The pod has passed `checkObject`, so required fields and types are there.
+ */
+export function defaultPod(pod: Pod): Pod {
+  const { spec } = pod;
+  const hostNetwork = spec.hostNetwork ?? false;
+  const forContainer = <T extends Container | EphemeralContainer>(container: T): T =>
+    defaultContainer(container, hostNetwork);
+  const defaulted: PodSpec = {
+    ...spec,
+    restartPolicy: spec.restartPolicy || "Always",
+    dnsPolicy: spec.dnsPolicy || "ClusterFirst",
+    schedulerName: spec.schedulerName || "default-scheduler",
+    terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+    securityContext: spec.securityContext ?? {},
+    enableServiceLinks: spec.enableServiceLinks ?? true,
+    containers: spec.containers.map(forContainer),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(forContainer) }),
+    ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(forContainer) }),
+    ...(spec.volumes && { volumes: spec.volumes.map(defaultVolume) }),
+    ...(spec.overhead && { overhead: roundList(spec.overhead) }),
+  };
+  return withPodLevelRequests({ ...pod, spec: defaulted });
+}
+
+function defaultContainer<T extends Container | EphemeralContainer>(container: T, hostNetwork: boolean): T {
+  return {
+    ...container,
+    imagePullPolicy: container.imagePullPolicy || defaultPullPolicy(container.image ?? ""),
+    terminationMessagePath: container.terminationMessagePath || "/dev/termination-log",
+    terminationMessagePolicy: container.terminationMessagePolicy || "File",
+    ...(container.ports && { ports: container.ports.map((port) => defaultPort(port, hostNetwork)) }),
+    ...(container.resources && { resources: defaultResources(container.resources) }),
+    ...(container.env && { env: container.env.map(defaultEnv) }),
+    ...(container.livenessProbe && { livenessProbe: defaultProbe(container.livenessProbe) }),
+    ...(container.readinessProbe && { readinessProbe: defaultProbe(container.readinessProbe) }),
+    ...(container.startupProbe && { startupProbe: defaultProbe(container.startupProbe) }),
+    ...(container.lifecycle && { lifecycle: defaultLifecycle(container.lifecycle) }),
+  };
+}
+
+function defaultPort(port: ContainerPort, hostNetwork: boolean): ContainerPort {
+  const protocol = port.protocol || "TCP";
+  return hostNetwork ? { ...port, protocol, hostPort: port.hostPort || port.containerPort } : { ...port, protocol };
+}
+
+function defaultResources(resources: ResourceRequirements): ResourceRequirements {
+  const limits = resources.limits && roundList(resources.limits);
+  const requests = { ...limits, ...(resources.requests && roundList(resources.requests)) };
+  return { ...resources, ...(limits && { limits }), ...(Object.keys(requests).length > 0 && { requests }) };
+}
+
+/** A pod-level limit without a request: what the containers ask for together, else the limit itself. */
+function withPodLevelRequests(pod: Pod): Pod {
+  const { resources } = pod.spec;
+  if (resources?.limits === undefined) return pod;
+  const limits = roundList(resources.limits);
+  const asked = containerTotals(pod, "requests");
+  const requests = Object.entries(limits).map(([name, limit]) => {
+    const amount = asked[name];
+    return [name, amount === undefined ? limit : formatQuantity(amount)];
+  });
+  const own = resources.requests && roundList(resources.requests);
+  return {
+    ...pod,
+    spec: { ...pod.spec, resources: { ...resources, limits, requests: { ...Object.fromEntries(requests), ...own } } },
+  };
+}
+
+function roundList(list: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(list).map(([name, text]) => [name, formatQuantity(roundUpToMilli(parseQuantity(text)))]),
+  );
+}
+
+type EnvVar = NonNullable<Container["env"]>[number];
+
+function defaultEnv(env: EnvVar): EnvVar {
+  const field = env.valueFrom?.fieldRef;
+  if (field === undefined) return env;
+  return { ...env, valueFrom: { ...env.valueFrom, fieldRef: { ...field, apiVersion: field.apiVersion || "v1" } } };
+}
+
+function defaultProbe(probe: Probe): Probe {
+  return {
+    ...probe,
+    timeoutSeconds: probe.timeoutSeconds || 1,
+    periodSeconds: probe.periodSeconds || 10,
+    successThreshold: probe.successThreshold || 1,
+    failureThreshold: probe.failureThreshold || 3,
+    ...(probe.httpGet && { httpGet: defaultHttpGet(probe.httpGet) }),
+    ...(probe.grpc && { grpc: { ...probe.grpc, service: probe.grpc.service ?? "" } }),
+  };
+}
+
+function defaultLifecycle(lifecycle: Lifecycle): Lifecycle {
+  const forHandler = (handler: LifecycleHandler): LifecycleHandler =>
+    handler.httpGet === undefined ? handler : { ...handler, httpGet: defaultHttpGet(handler.httpGet) };
+  return {
+    ...lifecycle,
+    ...(lifecycle.postStart && { postStart: forHandler(lifecycle.postStart) }),
+    ...(lifecycle.preStop && { preStop: forHandler(lifecycle.preStop) }),
+  };
+}
+
+function defaultHttpGet(action: HTTPGetAction): HTTPGetAction {
+  return { ...action, path: action.path || "/", scheme: action.scheme || "HTTP" };
+}

@@ -1,0 +1,63 @@
+import { createHash } from "node:crypto";
+import { canonicalJson } from "./canonical-json.ts";
+import type { ObjectMeta, Pod } from "./generated/types.ts";
+import { CONFIG_HASH_ANNOTATION, CONFIG_MIRROR_ANNOTATION, CONFIG_SOURCE_ANNOTATION } from "./labels.ts";
+
+/** Where a static pod comes from: `location` is the file's path or the URL. */
+export interface StaticPodOrigin {
+  readonly source: "file" | "http";
+  readonly location: string;
+  readonly nodeName: string;
+}
+
+/**
+ * A UID of 32 hex digits that changes with the content, the node and the place, and with nothing else: not with the
+ * order of keys, a restart or the version of the agent. `content` is the whole defaulted manifest.
+ */
+export function staticPodUid(content: unknown, { source, location, nodeName }: StaticPodOrigin): string {
+  const place = `${source === "file" ? "file" : "url"}:${location}`;
+  // Each part with its length, so that no two different triples make one text.
+  const parts = [canonicalJson(content), `host:${nodeName}`, place];
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:${part}`);
+  return hash.digest("hex").slice(0, 32);
+}
+
+/** Makes a static pod of a defaulted manifest that has a name: suffix, namespace, node, annotations, phase. */
+export function toStaticPod(pod: Pod, uid: string, { source, nodeName }: StaticPodOrigin): Pod {
+  const { metadata, spec } = pod;
+  const finalUid = metadata.uid || uid;
+  const tolerations = spec.tolerations ?? [];
+  return {
+    ...pod,
+    metadata: {
+      ...withoutLifecycle(metadata),
+      name: `${metadata.name}-${nodeName.toLowerCase()}`,
+      namespace: metadata.namespace || "default",
+      uid: finalUid,
+      annotations: {
+        ...withoutMirror(metadata.annotations),
+        [CONFIG_HASH_ANNOTATION]: finalUid,
+        [CONFIG_SOURCE_ANNOTATION]: source,
+      },
+    },
+    spec: {
+      ...spec,
+      nodeName,
+      ...(source === "file" && { tolerations: [...tolerations, { operator: "Exists", effect: "NoExecute" }] }),
+    },
+    status: { phase: "Pending" },
+  };
+}
+
+/** A manifest cannot say that it is being deleted: its file does that by going away. */
+function withoutLifecycle(metadata: ObjectMeta): ObjectMeta {
+  const { deletionTimestamp: _at, deletionGracePeriodSeconds: _grace, managedFields: _managed, ...rest } = metadata;
+  return rest;
+}
+
+/** Only the API server's copy of a static pod is a mirror. */
+function withoutMirror(annotations: ObjectMeta["annotations"]): Record<string, string> {
+  const { [CONFIG_MIRROR_ANNOTATION]: _mirror, ...rest } = annotations ?? {};
+  return rest;
+}

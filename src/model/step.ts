@@ -1,0 +1,108 @@
+/** What a pod's worker is doing, as the journal, `explain`, events and the live view show it. */
+export type StepName =
+  | "admitted"
+  | "waiting"
+  | "volumes"
+  | "sandbox"
+  | "network"
+  | "pull"
+  | "create"
+  | "start"
+  | "running"
+  | "backoff"
+  | "kill"
+  | "hook"
+  | "probe"
+  | "terminate"
+  | "remove"
+  | "finished";
+
+/** One step with its times (wall-clock milliseconds). `until` and `outcome` are missing while it goes on. */
+export interface PodStep {
+  readonly step: StepName;
+  readonly container?: string;
+  readonly since: number;
+  readonly until?: number;
+  readonly outcome?: "ok" | "failed" | "aborted";
+  /** What it waits for, how far it is, or what came of it. */
+  readonly detail: string;
+}
+
+/** One distinct error of a pod, however often it came. */
+export interface PodError {
+  readonly step: StepName;
+  readonly container?: string;
+  readonly message: string;
+  readonly count: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** When and why the worker will try again by itself. */
+export interface NextTry {
+  readonly at: number;
+  readonly why: string;
+}
+
+/** A Kubernetes-style event about a pod, repeated ones counted together. */
+export interface PodEvent {
+  /** Grows by one with each change of any event, so a reader can go on where it stopped. */
+  readonly sequence: number;
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly message: string;
+  readonly pod: PodIdentity;
+  readonly container?: string;
+  readonly count: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+export interface PodIdentity {
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/** One line of `kubelet ps` and of the live view. */
+export interface PodSummary extends PodIdentity {
+  readonly source: string;
+  /** The phase, or a more telling word (`CrashLoopBackOff`, `Terminating`, `ImagePullBackOff`). */
+  readonly state: string;
+  readonly phase: string;
+  readonly readyContainers: number;
+  readonly totalContainers: number;
+  readonly restarts: number;
+  readonly ip: string;
+  /** Wall-clock milliseconds at which the agent first saw the pod. */
+  readonly seenAt: number;
+  readonly startedAt?: number;
+  /** The step that goes on now, or the last one. */
+  readonly step?: PodStep;
+  readonly next?: NextTry;
+}
+
+export interface ContainerSummary {
+  readonly name: string;
+  readonly kind: "init" | "regular" | "ephemeral";
+  readonly image: string;
+  readonly id: string;
+  readonly state: "waiting" | "running" | "terminated";
+  readonly reason: string;
+  readonly message: string;
+  readonly ready: boolean;
+  readonly restarts: number;
+  readonly since?: number;
+  readonly exitCode?: number;
+}
+
+/** All that `kubelet explain POD` shows. */
+export interface PodExplanation extends PodSummary {
+  readonly containers: readonly ContainerSummary[];
+  /** Oldest first, bounded. */
+  readonly steps: readonly PodStep[];
+  readonly errors: readonly PodError[];
+  readonly events: readonly PodEvent[];
+  /** Fields of the manifest that the agent does not act on, and other remarks. */
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,60 @@
+import { watch } from "node:fs";
+import { type FileHandle, open, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Abortable } from "../../lib/abort.ts";
+import { errnoOf } from "../../lib/errors.ts";
+
+/** The host's log files, for `src/logs`. Only for paths that the runtime writes, never one that a user chose. */
+export const hostLogFiles = {
+  async open(path: string): Promise<HostLogFile | undefined> {
+    try {
+      const handle = await open(path, "r");
+      const { dev, ino } = await handle.stat();
+      return new HostLogFile(handle, `${dev}:${ino}`);
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return undefined;
+      throw error;
+    }
+  },
+
+  async identity(path: string): Promise<string | undefined> {
+    try {
+      const { dev, ino } = await stat(path);
+      return `${dev}:${ino}`;
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return undefined;
+      throw error;
+    }
+  },
+
+  /** Watches the directory: a watch on the file itself would stay with the old one after a rotation. */
+  watch(path: string, onChange: () => void, { signal }: Abortable): void {
+    if (signal.aborted) return;
+    try {
+      const watcher = watch(dirname(path), { persistent: false }, () => onChange());
+      watcher.on("error", () => watcher.close());
+      signal.addEventListener("abort", () => watcher.close(), { once: true });
+    } catch {
+      // No watches left, or no directory yet: the reader looks by itself every second.
+    }
+  },
+};
+
+class HostLogFile {
+  constructor(
+    private readonly handle: FileHandle,
+    readonly identity: string,
+  ) {}
+
+  async size(): Promise<number> {
+    return (await this.handle.stat()).size;
+  }
+
+  async read(buffer: Buffer, position: number): Promise<number> {
+    return (await this.handle.read(buffer, 0, buffer.length, position)).bytesRead;
+  }
+
+  async close(): Promise<void> {
+    await this.handle.close();
+  }
+}

@@ -1,0 +1,61 @@
+/** A request as the features see it: no sockets, no streams of Node's. */
+export interface HttpRequest {
+  readonly method: string;
+  /** The decoded path without the query. */
+  readonly path: string;
+  readonly params: Readonly<Record<string, string | undefined>>;
+  readonly query: URLSearchParams;
+  /** Aborts when the client leaves or the listener closes. */
+  readonly signal: AbortSignal;
+}
+
+/** The answer as data. A streamed body is pulled only as fast as the client reads, and left when it goes away. */
+export interface HttpAnswer {
+  readonly status: number;
+  /** `text/plain; charset=utf-8` unless said. */
+  readonly type?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+}
+
+/** One path (find-my-way's syntax) and what answers it. */
+export interface HttpRoute {
+  /** `any` answers every method; `GET` alone does not answer HEAD. */
+  readonly methods: readonly string[] | "any";
+  readonly path: string;
+  handle(request: HttpRequest): HttpAnswer | Promise<HttpAnswer>;
+}
+
+/** A plain text answer. */
+export function textAnswer(status: number, body: string): HttpAnswer {
+  return { status, body };
+}
+
+/** A JSON answer. */
+export function jsonAnswer(status: number, value: unknown): HttpAnswer {
+  return { status, type: "application/json", body: JSON.stringify(value) };
+}
+
+/** What is wrong with a raw request target, or its path and query. Decoded parameters must not be able to escape. */
+export function readTarget(target: string): { path: string; query: URLSearchParams } | { refused: string } {
+  const raw = target.startsWith("/") ? target : originForm(target);
+  if (raw === undefined) return { refused: "the request target is no path" };
+  const mark = raw.indexOf("?");
+  const path = mark < 0 ? raw : raw.slice(0, mark);
+  if (/%2f|%5c|\\/i.test(path)) return { refused: "encoded slashes are refused" };
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(path);
+  } catch {
+    return { refused: "the path is badly encoded" };
+  }
+  if (decoded.includes("\0")) return { refused: "NUL is refused" };
+  if (decoded.split("/").some((part) => part === ".." || part === ".")) return { refused: "`..` is refused" };
+  return { path, query: new URLSearchParams(mark < 0 ? "" : raw.slice(mark + 1)) };
+}
+
+/** A proxy's absolute form, cut to the path without normalising it. */
+function originForm(target: string): string | undefined {
+  const match = /^https?:\/\/[^/?#]*(\/[^#]*)?$/i.exec(target);
+  return match === null ? undefined : (match[1] ?? "/");
+}

@@ -1,0 +1,111 @@
+import { type IncomingMessage, request } from "node:http";
+import type { Abortable } from "../../lib/abort.ts";
+import { CodedError, errnoOf, messageOf } from "../../lib/errors.ts";
+
+/** `NoAgent`: nobody serves the socket. `Refused`: the agent answered with an error status. */
+export type AgentErrorCode = "NoAgent" | "Denied" | "Refused" | "Broken";
+
+/** Any failure of talking to an agent. `body` is its answer when it gave one. */
+export class AgentError extends CodedError<AgentErrorCode> {
+  constructor(
+    code: AgentErrorCode,
+    message: string,
+    readonly details: { readonly cause?: unknown; readonly status?: number; readonly body?: string } = {},
+  ) {
+    super(code, message, { cause: details.cause });
+  }
+}
+
+/** Most bytes of one JSON answer or one line; an agent's lists stay far below. */
+const LARGEST_JSON = 64 * 1024 * 1024;
+
+/** HTTP GET over the unix socket of an agent. */
+export class UnixClient {
+  constructor(readonly socketPath: string) {}
+
+  /** The parsed JSON body; what it holds is the caller's to know, since the same program wrote it. */
+  async json<T>(path: string, options: Abortable): Promise<T> {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of this.bytes(path, options)) {
+      size += chunk.length;
+      if (size > LARGEST_JSON) throw new AgentError("Broken", "the agent's answer is too large");
+      chunks.push(chunk);
+    }
+    return parse<T>(Buffer.concat(chunks).toString("utf8"));
+  }
+
+  /** One value per line, as they come. */
+  async *lines<T>(path: string, options: Abortable): AsyncGenerator<T> {
+    let rest: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of this.bytes(path, options)) {
+      let from = 0;
+      for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+        const line = Buffer.concat([...rest, chunk.subarray(from, end)]).toString("utf8");
+        rest = [];
+        size = 0;
+        from = end + 1;
+        if (line !== "") yield parse<T>(line);
+      }
+      if (from < chunk.length) rest.push(chunk.subarray(from));
+      size += chunk.length - from;
+      if (size > LARGEST_JSON) throw new AgentError("Broken", "a line of the agent's answer is too large");
+    }
+  }
+
+  /** The body as it comes. Leaving the loop early ends the connection. */
+  async *bytes(path: string, { signal }: Abortable): AsyncGenerator<Buffer> {
+    const response = await this.ask(path, signal);
+    try {
+      if (response.statusCode !== 200) await refuse(response);
+      for await (const chunk of response) yield chunk as Buffer; // reason: no encoding is set, so chunks are buffers
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (error instanceof AgentError) throw error;
+      throw new AgentError("Broken", `the agent went away: ${messageOf(error)}`, { cause: error });
+    } finally {
+      response.destroy();
+    }
+  }
+
+  private ask(path: string, signal: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const call = request({ socketPath: this.socketPath, path, method: "GET", agent: false, signal });
+      call.on("response", resolve);
+      call.on("error", (cause) => reject(signal.aborted ? signal.reason : connectError(this.socketPath, cause)));
+      call.end();
+    });
+  }
+}
+
+function connectError(path: string, cause: Error): AgentError {
+  switch (errnoOf(cause)) {
+    case "ENOENT":
+    case "ECONNREFUSED":
+    case "ENOTSOCK":
+      return new AgentError("NoAgent", `no agent answers on ${path}`, { cause });
+    case "EACCES":
+    case "EPERM":
+      return new AgentError("Denied", `${path} is only open to its owner`, { cause });
+    default:
+      return new AgentError("Broken", `${path}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+async function refuse(response: IncomingMessage): Promise<never> {
+  let body = "";
+  for await (const chunk of response) {
+    body += String(chunk);
+    if (body.length > 1024 * 1024) break;
+  }
+  throw new AgentError("Refused", `the agent answered ${response.statusCode}`, { status: response.statusCode, body });
+}
+
+function parse<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T; // reason: written by the same program; a mismatch of versions shows as odd output only
+  } catch (cause) {
+    throw new AgentError("Broken", "the agent's answer is no JSON", { cause });
+  }
+}

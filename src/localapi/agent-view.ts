@@ -1,0 +1,42 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
+
+/** What the running agent shows of itself to its commands and to the live view. All calls are cheap and synchronous. */
+export interface AgentView {
+  summaries(): readonly PodSummary[];
+  explain(uid: string): PodExplanation | undefined;
+  /** Events whose sequence is greater than `since`, in order of it. */
+  events(since: number): readonly PodEvent[];
+  /** Calls back after any change of the above, until the signal aborts. */
+  onChange(fn: () => void, options: Abortable): void;
+  /** The log of a container's current (or newest) instance, or of the one before it. */
+  logPath(uid: string, which: { readonly container: string; readonly previous: boolean }): string | undefined;
+}
+
+/** How a container's log is read. */
+export interface LogOpener {
+  read(request: LogRequest, options: Abortable): AsyncIterable<Uint8Array>;
+}
+
+export interface LogRequest {
+  readonly path: string;
+  readonly tail?: number;
+  readonly follow?: {
+    ended(): boolean;
+    onChange(fn: () => void, options: Abortable): void;
+  };
+}
+
+/** The JSON body of every refusal. */
+export interface Refusal {
+  readonly message: string;
+  /** What may have been meant, or what there is to choose from. */
+  readonly near: readonly string[];
+}
+
+/** Who answers on the socket. */
+export interface AgentInfo {
+  readonly pid: number;
+  readonly version: string;
+  readonly nodeName: string;
+}

@@ -1,0 +1,71 @@
+import type { HttpAnswer, HttpRequest, HttpRoute } from "../adapters/net/http-route.ts";
+import { jsonAnswer } from "../adapters/net/http-route.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { PodExplanation } from "../model/step.ts";
+import type { AgentInfo, AgentView, LogOpener } from "./agent-view.ts";
+import { containerLog, refuse } from "./container-log.ts";
+import { fullName, matchPod } from "./match.ts";
+import { eventLines, podLines } from "./streams.ts";
+
+export interface LocalApiDeps {
+  readonly view: AgentView;
+  readonly logs: LogOpener;
+  readonly clock: Clock;
+}
+
+export interface LocalApiOptions {
+  /** The suffix of static pods' names. */
+  readonly nodeName: string;
+  readonly version: string;
+}
+
+const LINES_TYPE = "application/x-ndjson";
+
+/** What the commands ask the running agent. */
+export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): HttpRoute[] {
+  const { view } = deps;
+  const withPod = (answer: (pod: PodExplanation, request: HttpRequest) => HttpAnswer) => (request: HttpRequest) => {
+    const { name = "", namespace } = request.params;
+    const pod = findPod(view, { name, namespace }, options.nodeName);
+    return "status" in pod ? pod : answer(pod, request);
+  };
+  const explain = withPod((pod) => jsonAnswer(200, pod));
+  const logs = withPod((pod, request) => containerLog(deps, pod, request));
+  const info: AgentInfo = { pid: process.pid, version: options.version, nodeName: options.nodeName };
+  return [
+    get("/v1/agent", () => jsonAnswer(200, info)),
+    get("/v1/pods", () => jsonAnswer(200, view.summaries())),
+    get("/v1/pods/:name", explain),
+    get("/v1/pods/:namespace/:name", explain),
+    get("/v1/logs/:name", logs),
+    get("/v1/logs/:namespace/:name", logs),
+    get("/v1/events", ({ query, signal }) => {
+      const since = Number(query.get("since") ?? 0);
+      if (!Number.isSafeInteger(since) || since < 0) return refuse(400, "since must be the sequence of an event");
+      const body = eventLines(view, { since, watch: query.get("watch") === "true" }, { signal });
+      return { status: 200, type: LINES_TYPE, body };
+    }),
+    get("/v1/watch", ({ signal }) => ({ status: 200, type: LINES_TYPE, body: podLines(deps, { signal }) })),
+  ];
+}
+
+function get(path: string, handle: HttpRoute["handle"]): HttpRoute {
+  return { methods: ["GET"], path, handle };
+}
+
+function findPod(
+  view: AgentView,
+  wanted: { name: string; namespace?: string },
+  nodeName: string,
+): PodExplanation | HttpAnswer {
+  const match = matchPod(view.summaries(), wanted, nodeName);
+  const shown = wanted.namespace === undefined ? wanted.name : fullName({ ...wanted, namespace: wanted.namespace });
+  switch (match.kind) {
+    case "none":
+      return refuse(404, `no pod is named "${shown}"`, match.near);
+    case "several":
+      return refuse(409, `"${shown}" names several pods`, match.names);
+    case "found":
+      return view.explain(match.pod.uid) ?? refuse(404, `pod "${shown}" has just gone`);
+  }
+}

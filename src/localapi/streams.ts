@@ -1,0 +1,85 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { PodEvent, PodSummary } from "../model/step.ts";
+import type { AgentView } from "./agent-view.ts";
+
+/** One line of the watch: the pods that are new or changed, and the UIDs of those that are gone. */
+export interface PodChanges {
+  readonly set: readonly PodSummary[];
+  readonly gone: readonly string[];
+}
+
+/** Changes within this time go out together. */
+const GATHER_MS = 100;
+
+/** Remembers that something changed while nobody waited, so that a slow reader gets one newer state, not a queue. */
+class ChangeFlag {
+  private isSet = false;
+  private wake: (() => void) | undefined;
+
+  constructor(view: Pick<AgentView, "onChange">, { signal }: Abortable) {
+    const set = (): void => {
+      this.isSet = true;
+      this.wake?.();
+    };
+    view.onChange(set, { signal });
+    signal.addEventListener("abort", set, { once: true });
+  }
+
+  async wait(): Promise<void> {
+    if (!this.isSet) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+    this.wake = undefined;
+    this.isSet = false;
+  }
+}
+
+/** Events from `since` on, a JSON line each; with `watch` until the reader leaves. */
+export async function* eventLines(
+  view: AgentView,
+  query: { since: number; watch: boolean },
+  { signal }: Abortable,
+): AsyncGenerator<string> {
+  const changes = new ChangeFlag(view, { signal });
+  let since = query.since;
+  while (!signal.aborted) {
+    const events: readonly PodEvent[] = view.events(since);
+    since = events.reduce((last, event) => Math.max(last, event.sequence), since);
+    if (events.length > 0) yield events.map((event) => `${JSON.stringify(event)}\n`).join("");
+    if (!query.watch) return;
+    await changes.wait();
+  }
+}
+
+/** The pods, then what changes of them: a JSON line of `PodChanges` each, at most ten a second. */
+export async function* podLines(
+  deps: { view: AgentView; clock: Clock },
+  { signal }: Abortable,
+): AsyncGenerator<string> {
+  const { view, clock } = deps;
+  const changes = new ChangeFlag(view, { signal });
+  const sent = new Map<string, string>();
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    const { set, gone } = difference(sent, view.summaries());
+    if (isFirst || set.length > 0 || gone.length > 0) yield `${JSON.stringify({ set, gone } satisfies PodChanges)}\n`;
+    await changes.wait();
+    if (!signal.aborted) await clock.sleep(GATHER_MS, { signal });
+  }
+}
+
+/** Compares with what was sent, and remembers what is sent now. */
+function difference(sent: Map<string, string>, pods: readonly PodSummary[]): PodChanges {
+  const present = new Set(pods.map((pod) => pod.uid));
+  const gone = [...sent.keys()].filter((uid) => !present.has(uid));
+  for (const uid of gone) sent.delete(uid);
+  const set = pods.filter((pod) => {
+    const text = JSON.stringify(pod);
+    if (sent.get(pod.uid) === text) return false;
+    sent.set(pod.uid, text);
+    return true;
+  });
+  return { set, gone };
+}

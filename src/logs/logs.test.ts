@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { appendFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import fc from "fast-check";
+import { hostLogFiles } from "../adapters/host/log-files.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { CriDecoder } from "./cri-decoder.ts";
+import type { LogFile } from "./files.ts";
+import { readLog } from "./read-log.ts";
+import { tailStart } from "./tail.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "logs-"));
+after(() => rmSync(dir, { recursive: true }));
+
+const at = "2026-01-02T03:04:05.678901234Z";
+const out = (text: string, tag = "F"): string => `${at} stdout ${tag} ${text}\n`;
+const err = (text: string, tag = "F"): string => `${at} stderr ${tag} ${text}\n`;
+
+function decode(raw: string, block = raw.length): string {
+  const decoder = new CriDecoder();
+  const bytes = Buffer.from(raw);
+  const parts: Buffer[] = [];
+  for (let from = 0; from < bytes.length; from += block) parts.push(decoder.feed(bytes.subarray(from, from + block)));
+  return Buffer.concat([...parts, decoder.end()]).toString();
+}
+
+const decoded = [
+  { name: "plain lines", raw: out("one") + out("two"), want: "one\ntwo\n" },
+  { name: "both streams in order", raw: out("one") + err("two"), want: "one\ntwo\n" },
+  { name: "text with spaces, and empty lines", raw: out("a  b ") + out(""), want: "a  b \n\n" },
+  { name: "an empty line without its last space", raw: `${at} stdout F\n${out("x")}`, want: "\nx\n" },
+  {
+    name: "partial lines are joined",
+    raw: out("one ", "P") + out("two ", "P") + out("three"),
+    want: "one two three\n",
+  },
+  { name: "more tags than one", raw: out("a", "P:x") + out("b", "F:y"), want: "ab\n" },
+  {
+    name: "the other stream waits for the end of a partial line",
+    raw: out("one ", "P") + err("warn") + out("two") + out("x"),
+    want: "one two\nwarn\nx\n",
+  },
+  {
+    name: "partial lines of both streams do not mix",
+    raw: out("a1", "P") + err("b1", "P") + out("a2") + err("b2") + out("c"),
+    want: "a1a2\nb1b2\nc\n",
+  },
+  { name: "a partial line at the end is shown", raw: out("half", "P"), want: "half" },
+  { name: "what waited is shown at the end", raw: out("half", "P") + err("warn"), want: "half\nwarn\n" },
+  { name: "a line cut off in its text", raw: out("one") + `${at} stdout F tw`, want: "one\ntw" },
+  { name: "a line cut off in its header", raw: `${out("one")}${at} std`, want: `one\n${at} std` },
+  { name: "lines of no known form are shown as they are", raw: `hello world\n${out("x")}`, want: "hello world\nx\n" },
+  { name: "a long line of no known form", raw: `${"y".repeat(500)}\n`, want: `${"y".repeat(500)}\n` },
+  { name: "no stream of that name", raw: `${at} stdin F x\n`, want: `${at} stdin F x\n` },
+  { name: "bytes of several, split anywhere", raw: out("grüße 🚀", "P") + out("ñ"), want: "grüße 🚀ñ\n" },
+];
+for (const c of decoded) {
+  test(`decoder: ${c.name}`, () => {
+    assert.equal(decode(c.raw), c.want);
+    for (const block of [1, 2, 3, 7, 50, 51]) assert.equal(decode(c.raw, block), c.want, `in blocks of ${block}`);
+  });
+}
+
+test("decoder: the other stream does not wait for ever", () => {
+  const raw = out("never ends", "P") + err("w".repeat(1000)).repeat(100);
+  const text = decode(raw, 4096);
+  assert.ok(text.startsWith(`never ends\n${"w".repeat(1000)}\n`));
+  assert.equal(text.length, "never ends\n".length + 100 * 1001);
+});
+
+test("decoder: any bytes in any blocks give the same text as in one block", () => {
+  const line = fc.oneof(
+    fc.string(),
+    fc.string().map((s) => out(s)),
+    fc.string().map((s) => err(s, "P")),
+  );
+  fc.assert(
+    fc.property(fc.array(line), fc.integer({ min: 1, max: 200 }), (lines, block) => {
+      const raw = lines.join("");
+      assert.equal(decode(raw, block), decode(raw));
+    }),
+  );
+});
+
+function memoryFile(text: string): LogFile {
+  const bytes = Buffer.from(text);
+  return {
+    identity: "memory",
+    size: async () => bytes.length,
+    // At most 7 bytes a time: a short read is no end.
+    read: async (buffer, position) => bytes.copy(buffer, 0, position, Math.min(position + 7, bytes.length)),
+    close: async () => undefined,
+  };
+}
+
+const three = out("one") + out("two") + out("three");
+const tails = [
+  { name: "last line", raw: three, lines: 1, want: "three\n" },
+  { name: "last two", raw: three, lines: 2, want: "two\nthree\n" },
+  { name: "all", raw: three, lines: 3, want: "one\ntwo\nthree\n" },
+  { name: "more than there are", raw: three, lines: 99, want: "one\ntwo\nthree\n" },
+  { name: "none", raw: three, lines: 0, want: "" },
+  { name: "an empty log", raw: "", lines: 5, want: "" },
+  { name: "a cut-off last line counts", raw: `${three}${at} stdout F fo`, lines: 2, want: "three\nfo" },
+  {
+    name: "a partial line counts once",
+    raw: out("a") + out("b1", "P") + out("b2", "P") + out("b3"),
+    lines: 1,
+    want: "b1b2b3\n",
+  },
+  {
+    name: "partial and whole",
+    raw: out("a1", "P") + out("a2") + out("b1", "P") + out("b2"),
+    lines: 2,
+    want: "a1a2\nb1b2\n",
+  },
+  { name: "an open partial line at the end counts", raw: out("a") + out("b", "P"), lines: 1, want: "b" },
+  { name: "foreign lines count", raw: "x\ny\nz\n", lines: 2, want: "y\nz\n" },
+];
+for (const c of tails) {
+  test(`tail: ${c.name}`, async () => {
+    const end = Buffer.byteLength(c.raw);
+    // Every block size moves the borders: through headers, texts and newlines.
+    for (let block = 1; block <= end + 1; block++) {
+      const start = await tailStart(memoryFile(c.raw), c.lines, { end, block });
+      assert.equal(decode(c.raw.slice(start)), c.want, `in blocks of ${block}`);
+    }
+  });
+}
+
+let files = 0;
+const newPath = (): string => join(dir, `${++files}.log`);
+
+function reading(path: string, request: { tail?: number; follow?: boolean } = {}) {
+  const clock = new FakeClock();
+  const controller = new AbortController();
+  const state = { ended: false, text: "", done: false, error: undefined as unknown };
+  const follow = { ended: () => state.ended, onChange: () => undefined };
+  const files = { ...hostLogFiles, watch: () => undefined };
+  const running = (async () => {
+    const wanted = { path, tail: request.tail, follow: request.follow ? follow : undefined };
+    for await (const chunk of readLog({ files, clock }, wanted, controller)) state.text += chunk.toString();
+  })()
+    .catch((error: unknown) => (state.error = error))
+    .finally(() => (state.done = true));
+  /** Real file reads finish on their own time; the condition is polled, the clock only moves when the reader sleeps. */
+  const until = async (condition: () => boolean): Promise<void> => {
+    for (let round = 0; round < 2000 && !condition(); round++) await clock.advance(clock.waiting > 0 ? 1000 : 0);
+    assert.ok(condition(), `not reached; text is ${JSON.stringify(state.text)}`);
+  };
+  return { state, controller, running, until };
+}
+
+test("read: a plain read stops at the end", async () => {
+  const path = newPath();
+  writeFileSync(path, three);
+  const { state, running } = reading(path, { tail: 2 });
+  await running;
+  assert.equal(state.text, "two\nthree\n");
+});
+
+test("read: a missing log is an error of its own", async () => {
+  const { state, running } = reading(join(dir, "none.log"));
+  await running;
+  assert.match(String(state.error), /is not there/);
+});
+
+test("follow: shows what is appended, and stops when the container has ended", async () => {
+  const path = newPath();
+  writeFileSync(path, three);
+  const { state, running, until } = reading(path, { tail: 1, follow: true });
+  await until(() => state.text === "three\n");
+  appendFileSync(path, out("four"));
+  await until(() => state.text === "three\nfour\n");
+  appendFileSync(path, out("last words"));
+  state.ended = true;
+  await until(() => state.done);
+  await running;
+  assert.equal(state.text, "three\nfour\nlast words\n");
+});
+
+test("follow: goes over to the new file after a rotation and loses nothing", async () => {
+  const path = newPath();
+  writeFileSync(path, out("one"));
+  const { state, running, until } = reading(path, { follow: true });
+  await until(() => state.text === "one\n");
+  appendFileSync(path, out("before the rename"));
+  renameSync(path, `${path}.20260102-030405`);
+  appendFileSync(`${path}.20260102-030405`, out("after the rename"));
+  await until(() => state.text === "one\nbefore the rename\nafter the rename\n");
+  appendFileSync(`${path}.20260102-030405`, out("just before the new file"));
+  writeFileSync(path, out("in the new file"));
+  state.ended = true;
+  await until(() => state.done);
+  await running;
+  assert.equal(state.text, "one\nbefore the rename\nafter the rename\njust before the new file\nin the new file\n");
+});
+
+test("follow: a log that is emptied in place is read from its beginning", async () => {
+  const path = newPath();
+  writeFileSync(path, three);
+  const { state, until, controller, running } = reading(path, { follow: true });
+  await until(() => state.text === "one\ntwo\nthree\n");
+  truncateSync(path);
+  appendFileSync(path, out("new"));
+  await until(() => state.text === "one\ntwo\nthree\nnew\n");
+  controller.abort();
+  await running;
+});
+
+test("follow: waits for a log that does not exist yet", async () => {
+  const path = newPath();
+  const { state, until, controller, running } = reading(path, { follow: true });
+  await until(() => true);
+  writeFileSync(path, out("hello"));
+  await until(() => state.text === "hello\n");
+  controller.abort();
+  await running;
+  assert.equal(state.error, undefined);
+});
+
+test("the host's watch tells of a write without waiting for the next look", async () => {
+  const path = newPath();
+  writeFileSync(path, "");
+  const controller = new AbortController();
+  const changed = new Promise<void>((resolve) => hostLogFiles.watch(path, resolve, controller));
+  // The watch alone does not keep a process alive.
+  const alive = setInterval(() => undefined, 1000);
+  appendFileSync(path, "x");
+  await changed;
+  clearInterval(alive);
+  controller.abort();
+});

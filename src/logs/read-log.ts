@@ -1,0 +1,150 @@
+import { type Abortable, AbortScope } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { CodedError } from "../lib/errors.ts";
+import { CriDecoder } from "./cri-decoder.ts";
+import type { LogFile, LogFiles } from "./files.ts";
+import { tailStart } from "./tail.ts";
+
+/** The log file is not there. */
+export class LogError extends CodedError<"NotFound"> {}
+
+/** What tells a follower that its container will write no more. */
+export interface Follow {
+  /** True when the container has stopped (or was replaced). */
+  ended(): boolean;
+  /** Calls back when `ended` may have become true. */
+  onChange(fn: () => void, options: Abortable): void;
+}
+
+export interface ReadLogRequest {
+  readonly path: string;
+  /** The last so many lines; all when absent. */
+  readonly tail?: number;
+  /** Go on with what the container writes; absent: stop at the present end. */
+  readonly follow?: Follow;
+}
+
+/** A follower looks by itself this often, because watches may miss something. */
+const LOOK_MS = 1000;
+const BLOCK = 64 * 1024;
+
+/** The text of a container's log as it is in the file, both streams, in bounded memory. Leaving the loop frees all. */
+export async function* readLog(
+  deps: { files: LogFiles; clock: Clock },
+  request: ReadLogRequest,
+  { signal }: Abortable,
+): AsyncGenerator<Buffer> {
+  const scope = new AbortScope([signal]);
+  const reader = new LogReader(deps.files, request);
+  const wake = new Wake(deps.clock, scope.signal);
+  try {
+    const { follow, path } = request;
+    if (follow !== undefined) {
+      deps.files.watch(path, wake.now, scope);
+      follow.onChange(wake.now, scope);
+    }
+    for (;;) {
+      // Asked before reading, so that what was written before the end is still read.
+      const isLast = follow === undefined || follow.ended();
+      yield* reader.readOn(scope.signal, isLast);
+      if (isLast || scope.signal.aborted) break;
+      await wake.wait(LOOK_MS);
+      if (scope.signal.aborted) break;
+    }
+    yield* reader.end();
+  } finally {
+    scope.abort();
+    scope.dispose();
+    await reader.close();
+  }
+}
+
+/** One log under one name, through rotations. */
+class LogReader {
+  private file: LogFile | undefined;
+  private position = 0;
+  private readonly decoder = new CriDecoder();
+  private readonly block = Buffer.alloc(BLOCK);
+
+  constructor(
+    private readonly files: LogFiles,
+    private readonly request: ReadLogRequest,
+  ) {}
+
+  /** Everything up to the present end. A missing file is an error only when it is the last look. */
+  async *readOn(signal: AbortSignal, isLast: boolean): AsyncGenerator<Buffer> {
+    const { path } = this.request;
+    if (this.file === undefined) {
+      this.file = await this.files.open(path);
+      if (this.file === undefined && isLast) throw new LogError("NotFound", `the log ${path} is not there`);
+      if (this.file === undefined) return;
+      if (this.request.tail !== undefined) {
+        this.position = await tailStart(this.file, this.request.tail, { end: await this.file.size() });
+      }
+    }
+    while (!signal.aborted) {
+      // A new file under the name means that the old one gets no more: read its rest, then go over.
+      const named = await this.files.identity(path);
+      yield* this.drain(this.file, signal);
+      if (named === undefined || named === this.file.identity) return;
+      const next = await this.files.open(path);
+      if (next === undefined) return;
+      await this.file.close();
+      this.file = next;
+      this.position = 0;
+    }
+  }
+
+  *end(): Generator<Buffer> {
+    const rest = this.decoder.end();
+    if (rest.length > 0) yield rest;
+  }
+
+  async close(): Promise<void> {
+    await this.file?.close();
+  }
+
+  /** Up to the size that the file has now, so that a chatty container cannot keep a plain read going. */
+  private async *drain(file: LogFile, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const size = await file.size();
+    if (size < this.position) this.position = 0; // emptied in place
+    while (this.position < size && !signal.aborted) {
+      const wanted = Math.min(BLOCK, size - this.position);
+      const count = await file.read(this.block.subarray(0, wanted), this.position);
+      if (count === 0) return;
+      this.position += count;
+      const text = this.decoder.feed(this.block.subarray(0, count));
+      if (text.length > 0) yield text;
+    }
+  }
+}
+
+/** Sleeps until something may have happened. */
+class Wake {
+  private isDue = false;
+  private resolve: (() => void) | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly signal: AbortSignal,
+  ) {
+    signal.addEventListener("abort", () => this.now(), { once: true });
+  }
+
+  readonly now = (): void => {
+    this.isDue = true;
+    this.resolve?.();
+  };
+
+  async wait(ms: number): Promise<void> {
+    if (!this.isDue && !this.signal.aborted) {
+      const timer = this.clock.after(ms, this.now);
+      await new Promise<void>((resolve) => {
+        this.resolve = resolve;
+      });
+      timer.cancel();
+    }
+    this.isDue = false;
+    this.resolve = undefined;
+  }
+}

@@ -1,0 +1,91 @@
+import { messageOf } from "../lib/errors.ts";
+import { apiReferences } from "../model/api-references.ts";
+import type { Pod } from "../model/generated/types.ts";
+import { defaultPod } from "../model/pod-defaults.ts";
+import { formatProblem } from "../model/problem.ts";
+import { checkObject } from "../model/schema-check.ts";
+import { normalizeObject, pruneObject } from "../model/schema-walk.ts";
+import { type StaticPodOrigin, staticPodUid, toStaticPod } from "../model/static-pod.ts";
+import { validatePod } from "../model/validate-pod.ts";
+import { flattenDocuments } from "./documents.ts";
+import type { DocumentParser, SourcePod } from "./snapshot.ts";
+
+/** Something wrong with a manifest; `line` (from 1) is where its document or its mistake begins. */
+export interface ManifestProblem {
+  readonly line?: number;
+  readonly message: string;
+}
+
+/** All pods of a manifest that may run, and all that is wrong with the rest. */
+export interface DecodedManifest {
+  readonly pods: readonly SourcePod[];
+  readonly problems: readonly ManifestProblem[];
+}
+
+/**
+ * Reads a manifest: JSON or YAML, one or several documents, each a Pod, a PodList or a List of pods. Never throws for
+ * what the text holds; rejects only when the signal aborts.
+ */
+export async function decodeManifest(
+  text: string,
+  origin: StaticPodOrigin,
+  { parse, signal }: { parse: DocumentParser; signal: AbortSignal },
+): Promise<DecodedManifest> {
+  let parsed: Awaited<ReturnType<DocumentParser>>;
+  try {
+    parsed = await parse(text, { signal });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { pods: [], problems: [{ ...lineOf(error), message: messageOf(error) }] };
+  }
+  const { objects, problems } = flattenDocuments(parsed.documents);
+  const pods: SourcePod[] = [];
+  const names = new Set<string>();
+  const found: ManifestProblem[] = [...problems];
+  for (const { value, line } of objects) {
+    const result = decodePod(value, origin);
+    if ("problems" in result) {
+      found.push(...result.problems.map((message) => ({ line, message })));
+      continue;
+    }
+    const name = podKey(result.pod);
+    if (names.has(name)) {
+      found.push({ line, message: `pod ${name} is named twice in this manifest; rename or remove one of them` });
+      continue;
+    }
+    names.add(name);
+    pods.push({ pod: result.pod, warnings: [...parsed.warnings, ...result.warnings] });
+  }
+  return { pods, problems: found };
+}
+
+/** `NAMESPACE/NAME`, by which static pods must differ. */
+export function podKey(pod: Pod): string {
+  return `${pod.metadata.namespace ?? ""}/${pod.metadata.name ?? ""}`;
+}
+
+type PodResult = SourcePod | { readonly problems: readonly string[] };
+
+function decodePod(value: unknown, origin: StaticPodOrigin): PodResult {
+  const { errors, warnings } = checkObject("Pod", value);
+  if (errors.length > 0) return { problems: errors.map(formatProblem) };
+  const content = withParts(normalizeObject("Pod", value));
+  if (!content.metadata.name) return { problems: ["invalid pod: name is needed for the pod; set metadata.name"] };
+  // The UID also covers fields that only a later version knows, so that learning them restarts nothing.
+  const uid = staticPodUid(defaultPod(content), origin);
+  const pod = toStaticPod(defaultPod(withParts(pruneObject("Pod", content))), uid, origin);
+  const references = apiReferences(pod).map((kind) => `static pods may not reference ${kind}; remove the reference`);
+  const problems = [...validatePod(pod).map(formatProblem), ...references];
+  return problems.length > 0 ? { problems } : { pod, warnings: warnings.map(formatProblem) };
+}
+
+function withParts(value: unknown): Pod {
+  // `checkObject` has found every field of a Pod to be of its type; only whole parts may be missing.
+  const pod = value as Partial<Pod>;
+  return { ...pod, metadata: pod.metadata ?? {}, spec: pod.spec ?? { containers: [] } };
+}
+
+function lineOf(error: unknown): { line?: number } {
+  if (error instanceof Error && "line" in error && typeof error.line === "number") return { line: error.line };
+  return {};
+}

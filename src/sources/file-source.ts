@@ -1,0 +1,184 @@
+import { basename, join } from "node:path";
+import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Live } from "../lib/live.ts";
+import { podKey } from "./decode.ts";
+import { loadManifest, type ManifestFiles, type ManifestState } from "./manifest-file.ts";
+import { PendingChanges, type WatchChange } from "./pending-changes.ts";
+import { Reports } from "./reports.ts";
+import type { DocumentParser, Snapshot, SourcePod, SourceProblem } from "./snapshot.ts";
+
+export interface FileSourceDeps {
+  readonly files: ManifestFiles;
+  readonly clock: Clock;
+  readonly parse: DocumentParser;
+  /** Resolves when the watch stands; it then tells changes until the signal aborts. See lib/file-watch.ts. */
+  watch(path: string, options: Abortable & { onChange: (change: WatchChange) => void }): Promise<void>;
+  publish(snapshot: Snapshot): void;
+  report(problem: SourceProblem): void;
+}
+
+export interface FileSourceOptions {
+  /** A manifest file or a directory of them; empty for none. */
+  readonly path: string;
+  readonly nodeName: string;
+  /** How often everything is looked at again, whatever the watch says. */
+  readonly checkFrequencyMs: number;
+}
+
+/**
+ * Static pods of a file or directory. Publishes whole snapshots: one as soon as the path was read for the first time
+ * (empty when nothing is there), then one a change. A removed file is one snapshot without its pods, even if the file
+ * is back at once.
+ */
+export class FileSource {
+  private readonly pending = new PendingChanges();
+  private readonly reports: Reports;
+  private files = new Map<string, ManifestState>();
+  private isDirectory = false;
+  private published: readonly SourcePod[] | undefined;
+
+  constructor(
+    private readonly deps: FileSourceDeps,
+    private readonly options: Live<FileSourceOptions>,
+  ) {
+    this.reports = new Reports((problem) => deps.report(problem));
+  }
+
+  /** Resolves when the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.options.onChange(() => this.pending.add({ kind: "rescan", name: "" }), { signal });
+    while (!signal.aborted) {
+      const scope = new AbortScope([signal]);
+      try {
+        await this.follow(this.options.current.path, scope.signal);
+      } catch (error) {
+        if (!isAborted(error, signal)) throw error;
+      } finally {
+        scope.abort();
+        scope.dispose();
+      }
+    }
+  }
+
+  /** Watches and reads one path until another one is configured. */
+  private async follow(path: string, signal: AbortSignal): Promise<void> {
+    this.files = new Map();
+    this.pending.take();
+    if (path !== "") await this.startWatch(path, signal);
+    this.pending.add({ kind: "rescan", name: "" });
+    while (this.options.current.path === path) {
+      await this.handleChanges(path, signal);
+      await this.pending.wait(this.deps.clock, this.options.current.checkFrequencyMs, signal);
+    }
+  }
+
+  private async startWatch(path: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.deps.watch(path, { signal, onChange: (change) => this.pending.add(change) });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.deps.report({ file: path, message: `cannot be watched, only looked at now and then: ${messageOf(error)}` });
+    }
+  }
+
+  private async handleChanges(path: string, signal: AbortSignal): Promise<void> {
+    const { removed, touched, rescan } = this.pending.take();
+    // First without what was removed: the pods of a file that is back already are stopped and started again.
+    if (removed.size > 0) {
+      for (const name of removed) this.drop(path, name);
+      this.publishIfChanged();
+    }
+    let isComplete = true;
+    if (rescan || !this.isDirectory) isComplete = await this.scan(path, touched, signal);
+    else for (const name of [...touched].sort()) await this.load(path, { name, force: true }, signal);
+    if (isComplete) this.publishIfChanged();
+  }
+
+  /** Looks at everything. False when the path could not be read: what was there before still counts then. */
+  private async scan(path: string, touched: ReadonlySet<string>, signal: AbortSignal): Promise<boolean> {
+    const names = path === "" ? [] : await this.findNames(path, signal);
+    if (names === undefined) return false;
+    for (const name of this.files.keys()) if (!names.includes(name)) this.drop(path, name);
+    for (const name of names) await this.load(path, { name, force: touched.has(name) }, signal);
+    return true;
+  }
+
+  private async findNames(path: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
+    try {
+      const facts = await this.deps.files.stat(path, { signal });
+      if (facts?.kind === "other") throw new Error("is neither a file nor a directory");
+      this.isDirectory = facts?.kind === "directory";
+      let names: readonly string[] = [];
+      if (facts?.kind === "file") names = [basename(path)];
+      else if (facts !== undefined) names = (await this.deps.files.list(path, { signal })).filter(isVisible);
+      if (facts?.kind !== "file") this.reports.forget(path);
+      return [...names].sort();
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.reports.set(path, [{ message: `cannot be read: ${messageOf(error)}` }]);
+      return undefined;
+    }
+  }
+
+  private async load(
+    path: string,
+    { name, force }: { name: string; force: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (this.isDirectory && !isVisible(name)) return;
+    const { nodeName } = this.options.current;
+    const before = this.files.get(name);
+    const state = await loadManifest(this.deps, { path: this.pathOf(path, name), nodeName, before, force, signal });
+    if (state === undefined) this.drop(path, name);
+    else this.files.set(name, state);
+  }
+
+  private drop(path: string, name: string): void {
+    this.files.delete(name);
+    this.reports.forget(this.pathOf(path, name));
+  }
+
+  private pathOf(path: string, name: string): string {
+    return this.isDirectory ? join(path, name) : path;
+  }
+
+  /** Also tells the problems of the files, so each change of theirs ends here. */
+  private publishIfChanged(): void {
+    const pods = this.gather();
+    const before = this.published;
+    if (before !== undefined && before.length === pods.length && pods.every((pod, at) => pod === before[at])) return;
+    this.published = pods;
+    this.deps.publish({ source: "file", pods });
+  }
+
+  /** All pods in the order of their files; of two with one name the first counts. */
+  private gather(): readonly SourcePod[] {
+    const { path } = this.options.current;
+    const owners = new Map<string, string>();
+    const pods: SourcePod[] = [];
+    for (const name of [...this.files.keys()].sort()) {
+      const state = this.files.get(name);
+      const clashes: { message: string }[] = [];
+      for (const entry of state?.pods ?? []) {
+        const key = podKey(entry.pod);
+        const owner = owners.get(key);
+        if (owner === undefined) {
+          owners.set(key, name);
+          pods.push(entry);
+        } else {
+          clashes.push({
+            message: `pod ${key} is in ${owner} already and is ignored here; rename or remove one of them`,
+          });
+        }
+      }
+      this.reports.set(this.pathOf(path, name), [...(state?.problems ?? []), ...clashes]);
+    }
+    return pods;
+  }
+}
+
+function isVisible(name: string): boolean {
+  return !name.startsWith(".");
+}

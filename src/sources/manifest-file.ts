@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import type { Abortable } from "../lib/abort.ts";
+import { errnoOf, messageOf } from "../lib/errors.ts";
+import { decodeManifest, type ManifestProblem } from "./decode.ts";
+import { withLastGood } from "./last-good.ts";
+import { type DocumentParser, MOST_MANIFEST_BYTES, type SourcePod } from "./snapshot.ts";
+
+/** What a path leads to, links followed. */
+export interface FileFacts {
+  readonly kind: "file" | "directory" | "other";
+  readonly size: number;
+  /** Changes whenever the file does: its identity, size and time of last change. */
+  readonly stamp: string;
+}
+
+/** The host's files, as the file source needs them. Errors carry their errno in `code`. */
+export interface ManifestFiles {
+  /** Undefined when nothing is there. */
+  stat(path: string, options: Abortable): Promise<FileFacts | undefined>;
+  /** Names in a directory, in any order. */
+  list(path: string, options: Abortable): Promise<readonly string[]>;
+  /** The text of a regular file; rejects when it has more than `maxBytes`. Never waits for a pipe's other end. */
+  read(path: string, options: Abortable & { maxBytes: number }): Promise<string>;
+}
+
+/** What is known of one manifest file. Replaced, never changed. */
+export interface ManifestState {
+  readonly stamp: string;
+  /** Hash of the text that `pods` come from; empty when it could not be read. */
+  readonly digest: string;
+  readonly pods: readonly SourcePod[];
+  readonly problems: readonly ManifestProblem[];
+}
+
+export interface LoadRequest extends Abortable {
+  readonly path: string;
+  readonly nodeName: string;
+  readonly before: ManifestState | undefined;
+  /** Read also when the stamp is the known one: times are coarser than changes. */
+  readonly force: boolean;
+}
+
+/** A file that changes while it is read is read again this often at once; its next change event tells of the rest. */
+const MOST_READS = 3;
+
+/**
+ * Loads one manifest. The answer is the state before when nothing changed, undefined when there is no such file, and
+ * otherwise a new state, which keeps the last good pods of a file that is broken now.
+ */
+export async function loadManifest(
+  deps: { readonly files: ManifestFiles; readonly parse: DocumentParser },
+  request: LoadRequest,
+): Promise<ManifestState | undefined> {
+  const { path, before, signal } = request;
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const facts = await deps.files.stat(path, { signal });
+      if (facts?.kind !== "file") return undefined;
+      if (facts.stamp === before?.stamp && !request.force) return before;
+      if (facts.size > MOST_MANIFEST_BYTES) {
+        return broken(before, facts.stamp, `${facts.size} bytes are too large; a manifest has at most 10 MiB`);
+      }
+      const text = await deps.files.read(path, { signal, maxBytes: MOST_MANIFEST_BYTES });
+      const after = await deps.files.stat(path, { signal });
+      if (after?.stamp === facts.stamp) return await decode(deps.parse, request, { text, stamp: facts.stamp });
+      // The empty stamp makes the next look read it again, whatever its time says.
+      if (attempt === MOST_READS) return broken(before, "", "the file changes while it is read");
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (errnoOf(error) === "ENOENT") return undefined;
+    return broken(before, "", `cannot be read: ${messageOf(error)}`);
+  }
+}
+
+async function decode(
+  parse: DocumentParser,
+  { path, nodeName, before, signal }: LoadRequest,
+  { text, stamp }: { text: string; stamp: string },
+): Promise<ManifestState> {
+  const digest = createHash("sha256").update(`${nodeName}\n${text}`).digest("hex");
+  if (before !== undefined && before.digest === digest) return { ...before, stamp };
+  const decoded = await decodeManifest(text, { source: "file", location: path, nodeName }, { parse, signal });
+  return { stamp, digest, pods: withLastGood(decoded, before?.pods ?? []), problems: decoded.problems };
+}
+
+function broken(before: ManifestState | undefined, stamp: string, message: string): ManifestState {
+  return { stamp, digest: "", pods: before?.pods ?? [], problems: [{ message }] };
+}

@@ -1,0 +1,162 @@
+import { createHash } from "node:crypto";
+import { type Abortable, isAborted, TimeLimitError, withScope } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Live } from "../lib/live.ts";
+import { decodeManifest, type ManifestProblem } from "./decode.ts";
+import { withLastGood } from "./last-good.ts";
+import { PendingChanges } from "./pending-changes.ts";
+import { Reports } from "./reports.ts";
+import {
+  type DocumentParser,
+  MOST_MANIFEST_BYTES,
+  type Snapshot,
+  type SourcePod,
+  type SourceProblem,
+} from "./snapshot.ts";
+
+/** Header values by name; a header may be sent several times. */
+export type RequestHeaders = Readonly<Record<string, readonly string[]>>;
+
+/** The answer to one GET: the text with its tag, or word that it is still the one with the tag of the request. */
+export type ManifestAnswer =
+  | { readonly kind: "unchanged" }
+  | { readonly kind: "content"; readonly body: string; readonly etag: string };
+
+/** Gets a manifest; rejects for anything but a complete answer with status 200 or 304. See `fetchManifest` of adapters/net/http-get.ts. */
+export type FetchManifest = (
+  url: string,
+  options: Abortable & { readonly headers: RequestHeaders; readonly etag: string; readonly maxBytes: number },
+) => Promise<ManifestAnswer>;
+
+export interface UrlSourceDeps {
+  readonly clock: Clock;
+  readonly parse: DocumentParser;
+  readonly fetchManifest: FetchManifest;
+  publish(snapshot: Snapshot): void;
+  report(problem: SourceProblem): void;
+}
+
+export interface UrlSourceOptions {
+  /** Empty for none. */
+  readonly url: string;
+  readonly headers: RequestHeaders;
+  readonly nodeName: string;
+  readonly checkFrequencyMs: number;
+}
+
+interface KnownContent {
+  readonly request: string;
+  readonly etag: string;
+  readonly digest: string;
+  readonly problems: readonly ManifestProblem[];
+}
+
+const UNKNOWN: KnownContent = { request: "", etag: "", digest: "", problems: [] };
+
+/** How long one request may take, in milliseconds, as in Kubernetes. */
+const REQUEST_LIMIT_MS = 10_000;
+
+/**
+ * Static pods of a URL, asked for every `checkFrequencyMs` and at once after a change of the options. Publishes a
+ * snapshot at the first good answer and whenever the content changes; anything else keeps the last good pods.
+ */
+export class UrlSource {
+  private readonly pending = new PendingChanges();
+  private readonly reports: Reports;
+  private pods: readonly SourcePod[] = [];
+  private isPublished = false;
+  /** Of the last content, which is what `pods` come from. */
+  private known: KnownContent = UNKNOWN;
+
+  constructor(
+    private readonly deps: UrlSourceDeps,
+    private readonly options: Live<UrlSourceOptions>,
+  ) {
+    this.reports = new Reports((problem) => deps.report(problem));
+  }
+
+  /** Resolves when the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.options.onChange(() => this.pending.add({ kind: "rescan", name: "" }), { signal });
+    try {
+      while (!signal.aborted) {
+        this.pending.take();
+        await this.check(signal);
+        await this.pending.wait(this.deps.clock, this.options.current.checkFrequencyMs, signal);
+      }
+    } catch (error) {
+      if (!isAborted(error, signal)) throw error;
+    }
+  }
+
+  private async check(signal: AbortSignal): Promise<void> {
+    const options = this.options.current;
+    const request = JSON.stringify([options.url, options.headers, options.nodeName]);
+    if (request !== this.known.request) this.known = { ...UNKNOWN, request };
+    if (options.url === "") return this.take([]);
+    const file = withoutPassword(options.url);
+    try {
+      const answer = await this.fetch(options, signal);
+      if (answer.kind === "content") {
+        const digest = createHash("sha256").update(answer.body).digest("hex");
+        const isSame = digest === this.known.digest;
+        const problems = isSame ? this.known.problems : await this.decode(answer.body, options, signal);
+        this.known = { request, etag: answer.etag, digest, problems };
+      }
+      this.reports.set(file, this.known.problems);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.reports.set(file, [{ message: describe(error) }]);
+    }
+  }
+
+  private fetch({ url, headers }: UrlSourceOptions, signal: AbortSignal): Promise<ManifestAnswer> {
+    const limit = { clock: this.deps.clock, ms: REQUEST_LIMIT_MS };
+    const { etag } = this.known;
+    return withScope([signal], limit, (limited) =>
+      this.deps.fetchManifest(url, { headers, etag, maxBytes: MOST_MANIFEST_BYTES, signal: limited }),
+    );
+  }
+
+  /** Takes over a new text and tells what is wrong with it. */
+  private async decode(
+    body: string,
+    options: UrlSourceOptions,
+    signal: AbortSignal,
+  ): Promise<readonly ManifestProblem[]> {
+    if (body.trim() === "") {
+      this.take([]);
+      return [];
+    }
+    const origin = { source: "http", location: options.url, nodeName: options.nodeName } as const;
+    const decoded = await decodeManifest(body, origin, { parse: this.deps.parse, signal });
+    // Nothing good in the very first answer: to publish an empty list would stop pods that may still be wanted.
+    const isUseless = decoded.pods.length === 0 && decoded.problems.length > 0 && !this.isPublished;
+    if (!isUseless) this.take(withLastGood(decoded, this.pods));
+    return decoded.problems;
+  }
+
+  private take(pods: readonly SourcePod[]): void {
+    const before = this.pods;
+    const isSame = pods.length === before.length && pods.every((pod, at) => pod === before[at]);
+    if (this.isPublished && isSame) return;
+    this.pods = pods;
+    this.isPublished = true;
+    this.deps.publish({ source: "http", pods });
+  }
+}
+
+function describe(error: unknown): string {
+  if (error instanceof TimeLimitError) return `no complete answer within ${REQUEST_LIMIT_MS / 1000} s`;
+  return messageOf(error);
+}
+
+/** The URL as it may be shown: credentials in it are left out. */
+function withoutPassword(url: string): string {
+  if (!URL.canParse(url)) return url;
+  const parsed = new URL(url);
+  parsed.username = "";
+  parsed.password = "";
+  return parsed.href;
+}

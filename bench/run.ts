@@ -1,0 +1,220 @@
+// Measures the agent against a bare CRI client on the same containerd, and prints a table and JSON. Not a test: it
+// never fails because of a number. Run it by `npm run bench`, on a machine that does nothing else.
+import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CriRuntime } from "../src/adapters/cri/cri-runtime.ts";
+import type { ContainerStatus } from "../src/adapters/cri/port.ts";
+import { SystemClock } from "../src/lib/clock.ts";
+import { fixed } from "../src/lib/live.ts";
+import { silent } from "../src/lib/log.ts";
+import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
+import { rawPod, removeRaw } from "./raw.ts";
+
+interface Row {
+  readonly what: string;
+  readonly measured: number;
+  readonly raw?: number;
+  readonly limit: number;
+  readonly unit: string;
+}
+
+const ROUNDS = 20;
+const BURST = 30;
+const IDLE_SECONDS = 30;
+const clock = new SystemClock();
+const { signal } = new AbortController();
+const work = mkdtempSync("/var/tmp/kubelet-bench-");
+const state = join(work, "state");
+const pods = join(work, "pods");
+mkdirSync(pods);
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Writes a manifest as a careful user does (beside, then renamed); the answer is the time of the rename. */
+function wantPod(name: string, command: readonly string[]): number {
+  const pod = {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name } },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: "app", image: "kubelet.local/demo:1", command }],
+    },
+  };
+  writeFileSync(join(work, `${name}.json`), JSON.stringify(pod));
+  const at = Date.now();
+  renameSync(join(work, `${name}.json`), join(pods, `${name}.json`));
+  return at;
+}
+
+/** The newest container of a pod that satisfies the condition, waited for. */
+async function awaitContainer(
+  runtime: CriRuntime,
+  name: string,
+  accept: (status: ContainerStatus) => boolean,
+): Promise<ContainerStatus> {
+  const deadline = Date.now() + 120_000;
+  for (;;) {
+    const all = await runtime.listContainers({}, { signal });
+    const own = all.filter(({ labels }) => labels["io.kubernetes.pod.name"]?.startsWith(`${name}-`));
+    for (const { id } of own) {
+      const status = await runtime.containerStatus(id, { signal }).catch(() => undefined);
+      if (status !== undefined && accept(status)) return status;
+    }
+    if (Date.now() > deadline) throw new Error(`${name} does not come up`);
+    await clock.sleep(20);
+  }
+}
+
+async function emptied(runtime: CriRuntime): Promise<void> {
+  while ((await runtime.listSandboxes({}, { signal })).length > 0) await clock.sleep(50);
+}
+
+async function measureRaw(runtime: CriRuntime): Promise<{ running: number; restart: number; burst: number }> {
+  const places = { logs: join(work, "raw-logs"), cgroup: "/kubelet-bench" };
+  const times: Awaited<ReturnType<typeof rawPod>>[] = [];
+  for (let i = 0; i < ROUNDS; i++) times.push(await rawPod(runtime, `raw-${i}`, places));
+  await removeRaw(runtime);
+  let burst = Number.POSITIVE_INFINITY;
+  for (const concurrency of [2, 4, 8, 16]) {
+    const names = Array.from({ length: BURST }, (_, i) => `raw-${concurrency}-${i}`);
+    const began = performance.now();
+    const workers = Array.from({ length: concurrency }, async () => {
+      for (let name = names.shift(); name !== undefined; name = names.shift()) await rawPod(runtime, name, places);
+    });
+    await Promise.all(workers);
+    const took = performance.now() - began;
+    say(`raw burst of ${BURST} with ${concurrency} at a time: ${Math.round(took)} ms`);
+    burst = Math.min(burst, took);
+    await removeRaw(runtime);
+  }
+  return { running: median(times.map((t) => t.running)), restart: median(times.map((t) => t.restart)), burst };
+}
+
+async function measureFiles(runtime: CriRuntime): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < ROUNDS; i++) {
+    const at = wantPod(`file${i}`, ["sleep", "100000"]);
+    const status = await awaitContainer(runtime, `file${i}`, ({ state }) => state === "running");
+    times.push(status.startedAt - at);
+    unlinkSync(join(pods, `file${i}.json`));
+    await emptied(runtime);
+  }
+  return median(times);
+}
+
+async function measureCrashes(runtime: CriRuntime): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < ROUNDS; i++) {
+    wantPod(`crash${i}`, ["sh", "-c", "sleep 0.5; exit 1"]);
+    const again = await awaitContainer(
+      runtime,
+      `crash${i}`,
+      ({ attempt, startedAt }) => attempt === 1 && startedAt > 0,
+    );
+    const first = await awaitContainer(
+      runtime,
+      `crash${i}`,
+      ({ attempt, finishedAt }) => attempt === 0 && finishedAt > 0,
+    );
+    times.push(again.startedAt - first.finishedAt);
+    unlinkSync(join(pods, `crash${i}.json`));
+    await emptied(runtime);
+  }
+  return median(times);
+}
+
+async function measureBurst(runtime: CriRuntime): Promise<number> {
+  const began = Date.now();
+  for (let i = 0; i < BURST; i++) wantPod(`burst${i}x`, ["sleep", "100000"]);
+  let last = 0;
+  for (let i = 0; i < BURST; i++) {
+    const status = await awaitContainer(runtime, `burst${i}x`, ({ state }) => state === "running");
+    last = Math.max(last, status.startedAt);
+  }
+  return last - began;
+}
+
+async function measureIdle(agent: BenchAgent): Promise<{ cpuPercent: number; residentMb: number }> {
+  await clock.sleep(15_000);
+  const before = agent.cpuSeconds();
+  await clock.sleep(IDLE_SECONDS * 1000);
+  return { cpuPercent: ((agent.cpuSeconds() - before) / IDLE_SECONDS) * 100, residentMb: agent.residentMb() };
+}
+
+async function commandTimes(): Promise<{ version: number; node: number }> {
+  const versions: number[] = [];
+  const nodes: number[] = [];
+  for (let i = 0; i < 15; i++) {
+    versions.push(await timeCommand(join(import.meta.dirname, "../bin/kubelet"), ["--version"]));
+    nodes.push(await timeCommand(process.execPath, ["-e", "0"]));
+  }
+  return { version: median(versions), node: median(nodes) };
+}
+
+function show(rows: readonly Row[]): void {
+  const cells = rows.map(({ what, measured, raw, limit, unit }) => [
+    what,
+    `${measured.toFixed(1)} ${unit}`,
+    raw === undefined ? "" : `${raw.toFixed(1)} ${unit}`,
+    `${limit.toFixed(1)} ${unit}`,
+    measured <= limit ? "yes" : "NO",
+  ]);
+  const all = [["what", "measured", "raw CRI", "limit", "within"], ...cells];
+  const widths = (all[0] ?? []).map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const lines = all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+  process.stdout.write(`${lines.join("\n")}\n\n${JSON.stringify({ node: process.version, rows })}\n`);
+}
+
+try {
+  const { version, node } = await commandTimes();
+  say("starting a private containerd");
+  const cold = await BenchAgent.start({ pods, state });
+  await cold.agent.stop();
+  const runtime = new CriRuntime(
+    { clock, log: silent },
+    { endpoint: `unix://${state}/run/containerd.sock`, requestTimeoutMs: fixed(120_000) },
+  );
+  say("measuring bare CRI calls");
+  const raw = await measureRaw(runtime);
+  const { agent, tookMs } = await BenchAgent.start({ pods, state });
+  say("measuring the agent: one file after the other");
+  const files = await measureFiles(runtime);
+  say("measuring the agent: first crashes");
+  const crashes = await measureCrashes(runtime);
+  say(`measuring the agent: a burst of ${BURST}`);
+  const burst = await measureBurst(runtime);
+  say(`measuring the agent: idle with ${BURST} pods`);
+  const idle = await measureIdle(agent);
+  await agent.stop();
+  show([
+    {
+      what: "file written → running, median",
+      measured: files,
+      raw: raw.running,
+      limit: raw.running * 1.25 + 30,
+      unit: "ms",
+    },
+    { what: "exit → running again, median", measured: crashes, raw: raw.restart, limit: raw.restart + 60, unit: "ms" },
+    { what: `burst of ${BURST}, all running`, measured: burst, raw: raw.burst, limit: raw.burst * 1.2, unit: "ms" },
+    { what: `idle with ${BURST} pods, of a core`, measured: idle.cpuPercent, limit: 1, unit: "%" },
+    { what: `idle with ${BURST} pods, resident`, measured: idle.residentMb, limit: 90, unit: "MB" },
+    { what: "up, containerd running", measured: tookMs, limit: 3000, unit: "ms" },
+    { what: "up, containerd to start, images to make", measured: cold.tookMs, limit: 3000, unit: "ms" },
+    { what: "--version", measured: version, raw: node, limit: node * 1.5, unit: "ms" },
+  ]);
+  runtime.close();
+} finally {
+  await tearDown(state);
+  rmSync(work, { recursive: true, force: true });
+}

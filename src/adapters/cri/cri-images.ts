@@ -1,0 +1,74 @@
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { CriOptions } from "./cri-runtime.ts";
+import { fromFilesystem, fromImage } from "./from-wire.ts";
+import { type CallOptions, GrpcChannel } from "./grpc.ts";
+import { imageService as rpc } from "./methods.ts";
+import {
+  type FilesystemUsage,
+  type ImageAuth,
+  type ImagePort,
+  RuntimeError,
+  type RuntimeImage,
+  type SandboxConfig,
+} from "./port.ts";
+import { toAuth, toSandboxConfig } from "./to-wire.ts";
+
+/** Images behind a CRI v1 socket. On the same endpoint as `CriRuntime` both share one connection. */
+export class CriImages implements ImagePort {
+  private readonly channel: GrpcChannel;
+
+  constructor(
+    _deps: { clock: Clock; log: Logger },
+    private readonly options: CriOptions,
+  ) {
+    this.channel = new GrpcChannel(options.endpoint);
+  }
+
+  async listImages({ signal }: Abortable): Promise<readonly RuntimeImage[]> {
+    const { images } = await this.channel.unary(rpc.listImages, {}, this.limit(signal));
+    return images.map(fromImage);
+  }
+
+  async imageStatus(image: string, { signal }: Abortable): Promise<RuntimeImage | undefined> {
+    const answer = await this.channel.unary(rpc.imageStatus, { image: { image } }, this.limit(signal));
+    return answer.image === undefined ? undefined : fromImage(answer.image);
+  }
+
+  async pullImage(
+    image: string,
+    { auth, sandbox }: { auth?: ImageAuth; sandbox?: SandboxConfig },
+    { signal }: Abortable,
+  ): Promise<string> {
+    const request = {
+      image: { image },
+      ...(auth && { auth: toAuth(auth) }),
+      ...(sandbox && { sandboxConfig: toSandboxConfig(sandbox) }),
+    };
+    return (await this.channel.unary(rpc.pullImage, request, { signal })).imageRef;
+  }
+
+  async removeImage(image: string, { signal }: Abortable): Promise<void> {
+    try {
+      await this.channel.unary(rpc.removeImage, { image: { image } }, this.limit(signal));
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "NotFound") return;
+      throw error;
+    }
+  }
+
+  async imageFilesystems({ signal }: Abortable): Promise<readonly FilesystemUsage[]> {
+    const { imageFilesystems } = await this.channel.unary(rpc.imageFsInfo, {}, this.limit(signal));
+    return imageFilesystems.map(fromFilesystem);
+  }
+
+  /** Closes the connection; for tests. */
+  close(): void {
+    this.channel.close();
+  }
+
+  private limit(signal: AbortSignal): CallOptions {
+    return { signal, timeoutMs: this.options.requestTimeoutMs.current };
+  }
+}

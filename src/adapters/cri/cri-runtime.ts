@@ -1,0 +1,223 @@
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Live } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import { RuntimeEvents } from "./events.ts";
+import { fromContainer, fromContainerStatus, fromSandbox, fromSandboxStatus, fromStatus } from "./from-wire.ts";
+import { CgroupDriver } from "./generated/cri.ts";
+import { type CallOptions, GrpcChannel } from "./grpc.ts";
+import { KnownExits } from "./known-exits.ts";
+import { runtimeService as rpc } from "./methods.ts";
+import {
+  type ContainerStatus,
+  type ContainerSummary,
+  type CreateContainerRequest,
+  type ExecCommand,
+  type ExecResult,
+  type ExecStreams,
+  type LinuxResources,
+  type ListFilter,
+  RuntimeError,
+  type RuntimeEvent,
+  type RuntimePort,
+  type RuntimeStatus,
+  type RuntimeVersion,
+  type SandboxConfig,
+  type SandboxStatus,
+  type SandboxSummary,
+} from "./port.ts";
+import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";
+
+/**
+ * How long after its limit a command's answer is waited for. containerd kills the command at the limit, but while a
+ * child of it holds the output open it answers only at the deadline of the call.
+ */
+const EXEC_SLACK_MS = 5000;
+
+export interface CriOptions {
+  /** `unix:///path` or a bare path. */
+  readonly endpoint: string;
+  /** The agent's runtimeRequestTimeout. */
+  readonly requestTimeoutMs: Live<number>;
+  /** containerd's namespace of CRI containers. */
+  readonly namespace?: "k8s.io";
+}
+
+/** The runtime behind a CRI v1 socket. Made without a connection; the first call opens it. */
+export class CriRuntime implements RuntimePort {
+  private readonly channel: GrpcChannel;
+  private readonly feed: RuntimeEvents;
+  private readonly exits = new KnownExits();
+
+  constructor(
+    deps: { clock: Clock; log: Logger },
+    private readonly options: CriOptions,
+  ) {
+    this.channel = new GrpcChannel(options.endpoint);
+    this.feed = new RuntimeEvents(
+      { ...deps, channel: this.channel, exits: this.exits, runtime: this },
+      { namespace: options.namespace ?? "k8s.io" },
+    );
+  }
+
+  async version({ signal }: Abortable): Promise<RuntimeVersion> {
+    const answer = await this.channel.unary(rpc.version, { version: "v1" }, this.limit(signal));
+    return { name: answer.runtimeName, version: answer.runtimeVersion, apiVersion: answer.runtimeApiVersion };
+  }
+
+  async status({ signal }: Abortable): Promise<RuntimeStatus> {
+    return fromStatus(await this.channel.unary(rpc.status, {}, this.limit(signal)));
+  }
+
+  async cgroupDriver({ signal }: Abortable): Promise<"cgroupfs" | "systemd" | undefined> {
+    try {
+      const { linux } = await this.channel.unary(rpc.runtimeConfig, {}, { ...this.limit(signal), optional: true });
+      if (linux === undefined) return undefined;
+      return linux.cgroupDriver === CgroupDriver.SYSTEMD ? "systemd" : "cgroupfs";
+    } catch (error) {
+      if (hasCode(error, "Unimplemented")) return undefined;
+      throw error;
+    }
+  }
+
+  async runSandbox(config: SandboxConfig, handler: string, { signal }: Abortable): Promise<string> {
+    const request = { config: toSandboxConfig(config), runtimeHandler: handler };
+    // Networking may be slow: twice the time, as in Kubernetes.
+    const timeoutMs = 2 * this.options.requestTimeoutMs.current;
+    const answer = await this.mutate(() => this.channel.unary(rpc.runPodSandbox, request, { signal, timeoutMs }));
+    return answer.podSandboxId;
+  }
+
+  stopSandbox(id: string, { signal }: Abortable): Promise<void> {
+    return this.untilGone(() => this.channel.unary(rpc.stopPodSandbox, { podSandboxId: id }, this.limit(signal)));
+  }
+
+  removeSandbox(id: string, { signal }: Abortable): Promise<void> {
+    return this.untilGone(() => this.channel.unary(rpc.removePodSandbox, { podSandboxId: id }, this.limit(signal)));
+  }
+
+  async sandboxStatus(id: string, { signal }: Abortable): Promise<SandboxStatus> {
+    const { status } = await this.channel.unary(rpc.podSandboxStatus, { podSandboxId: id }, this.limit(signal));
+    if (status === undefined) throw new RuntimeError("Unknown", `sandbox ${id}: the runtime gave no status`);
+    return this.exits.sandbox(fromSandboxStatus(status));
+  }
+
+  async listSandboxes(filter: ListFilter, { signal }: Abortable): Promise<readonly SandboxSummary[]> {
+    const wire = { id: filter.id ?? filter.sandboxId ?? "", labelSelector: { ...filter.labels } };
+    const { items } = await this.channel.unary(rpc.listPodSandbox, { filter: wire }, this.limit(signal));
+    return items.map((item) => this.exits.sandbox(fromSandbox(item)));
+  }
+
+  async createContainer(request: CreateContainerRequest, { signal }: Abortable): Promise<string> {
+    const wire = {
+      podSandboxId: request.sandboxId,
+      config: toContainerConfig(request.config),
+      sandboxConfig: toSandboxConfig(request.sandbox),
+    };
+    const answer = await this.mutate(() => this.channel.unary(rpc.createContainer, wire, this.limit(signal)));
+    return answer.containerId;
+  }
+
+  async startContainer(id: string, { signal }: Abortable): Promise<void> {
+    await this.mutate(() => this.channel.unary(rpc.startContainer, { containerId: id }, this.limit(signal)));
+  }
+
+  stopContainer(id: string, graceSeconds: number, { signal }: Abortable): Promise<void> {
+    const seconds = Math.max(0, Math.ceil(graceSeconds));
+    const request = { containerId: id, timeout: BigInt(seconds) };
+    return this.untilGone(() => this.channel.unary(rpc.stopContainer, request, this.limit(signal, seconds)));
+  }
+
+  removeContainer(id: string, { signal }: Abortable): Promise<void> {
+    return this.untilGone(() => this.channel.unary(rpc.removeContainer, { containerId: id }, this.limit(signal)));
+  }
+
+  async containerStatus(id: string, { signal }: Abortable): Promise<ContainerStatus> {
+    const { status } = await this.channel.unary(rpc.containerStatus, { containerId: id }, this.limit(signal));
+    if (status === undefined) throw new RuntimeError("Unknown", `container ${id}: the runtime gave no status`);
+    return this.exits.status(fromContainerStatus(status));
+  }
+
+  async listContainers(filter: ListFilter, { signal }: Abortable): Promise<readonly ContainerSummary[]> {
+    const { id = "", sandboxId: podSandboxId = "", labels } = filter;
+    const wire = { id, podSandboxId, labelSelector: { ...labels } };
+    const { containers } = await this.channel.unary(rpc.listContainers, { filter: wire }, this.limit(signal));
+    return containers.map((container) => this.exits.summary(fromContainer(container)));
+  }
+
+  async updateContainerResources(id: string, resources: LinuxResources, { signal }: Abortable): Promise<void> {
+    const request = { containerId: id, linux: toResources(resources) };
+    await this.channel.unary(rpc.updateContainerResources, request, this.limit(signal));
+  }
+
+  async reopenContainerLog(id: string, { signal }: Abortable): Promise<void> {
+    await this.channel.unary(rpc.reopenContainerLog, { containerId: id }, this.limit(signal));
+  }
+
+  async execSync(id: string, { command, timeoutSeconds }: ExecCommand, { signal }: Abortable): Promise<ExecResult> {
+    const seconds = Math.max(0, Math.ceil(timeoutSeconds));
+    const request = { containerId: id, cmd: [...command], timeout: BigInt(seconds) };
+    const slackMs = Math.min(this.options.requestTimeoutMs.current, EXEC_SLACK_MS);
+    const limit = seconds === 0 ? { signal } : { signal, timeoutMs: seconds * 1000 + slackMs };
+    const { exitCode, stdout, stderr } = await this.channel.unary(rpc.execSync, request, limit);
+    return { exitCode, stdout, stderr };
+  }
+
+  async exec(
+    id: string,
+    request: ExecStreams & { command: readonly string[] },
+    { signal }: Abortable,
+  ): Promise<string> {
+    const { command, ...streams } = request;
+    const wire = { containerId: id, cmd: [...command], ...streams };
+    return (await this.channel.unary(rpc.exec, wire, this.limit(signal))).url;
+  }
+
+  async attach(id: string, request: ExecStreams, { signal }: Abortable): Promise<string> {
+    return (await this.channel.unary(rpc.attach, { containerId: id, ...request }, this.limit(signal))).url;
+  }
+
+  async portForward(sandboxId: string, ports: readonly number[], { signal }: Abortable): Promise<string> {
+    const wire = { podSandboxId: sandboxId, port: [...ports] };
+    return (await this.channel.unary(rpc.portForward, wire, this.limit(signal))).url;
+  }
+
+  events(options: Abortable): AsyncIterable<RuntimeEvent> {
+    return this.feed.subscribe(options);
+  }
+
+  get eventSource(): RuntimePort["eventSource"] {
+    return this.feed.source;
+  }
+
+  /** Closes the connection; for a process that goes on without this runtime, and for tests. */
+  close(): void {
+    this.channel.close();
+  }
+
+  private limit(signal: AbortSignal, extraSeconds = 0): CallOptions {
+    return { signal, timeoutMs: this.options.requestTimeoutMs.current + extraSeconds * 1000 };
+  }
+
+  /** An own change: where events come from lists, the next list is due soon. */
+  private async mutate<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } finally {
+      this.feed.expectChange();
+    }
+  }
+
+  /** Stop and remove: what is not there needs no stopping. */
+  private async untilGone(call: () => Promise<unknown>): Promise<void> {
+    try {
+      await this.mutate(call);
+    } catch (error) {
+      if (!hasCode(error, "NotFound")) throw error;
+    }
+  }
+}
+
+function hasCode(error: unknown, code: RuntimeError["code"]): boolean {
+  return error instanceof RuntimeError && error.code === code;
+}

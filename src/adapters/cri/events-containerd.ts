@@ -1,0 +1,131 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../lib/clock.ts";
+import {
+  type ContainerEvent,
+  type EventSink,
+  type EventSource,
+  LIVENESS_LIMIT_MS,
+  untilStanding,
+} from "./event-source.ts";
+import {
+  ContainerChange,
+  type Envelope,
+  TaskDelete,
+  TaskExit,
+  TaskOOM,
+  TaskStart,
+} from "./generated/containerd-events.ts";
+import type { GrpcChannel } from "./grpc.ts";
+import type { KnownExits } from "./known-exits.ts";
+import { eventService } from "./methods.ts";
+import { RuntimeError } from "./port.ts";
+import { StateAgreement } from "./state-agreement.ts";
+
+/** What is subscribed to. A task is the running process, a container its record. */
+const TOPICS = [
+  "/tasks/start",
+  "/tasks/exit",
+  "/tasks/oom",
+  "/tasks/delete",
+  "/containers/create",
+  "/containers/delete",
+] as const;
+
+/** How often the mark is published until it is heard, and when to go on without. */
+const MARK_EVERY_MS = 10;
+const MARK_TRIES = 50;
+
+/**
+ * containerd's own event service, for versions whose CRI has no event stream. Its events come before the CRI plug-in
+ * has updated its state: a start is held back until both agree, an exit is kept as known so that both seem to.
+ */
+export class ContainerdEventSource implements EventSource {
+  readonly name = "containerd";
+
+  constructor(
+    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits },
+    private readonly options: { namespace: string },
+  ) {}
+
+  async run(sink: EventSink, signal: AbortSignal): Promise<never> {
+    const mark = `/kubelet-ts/subscribed/${randomBytes(8).toString("hex")}`;
+    const filters = [...TOPICS, mark].map((topic) => `topic=="${topic}",namespace==${this.options.namespace}`);
+    const agreement = new StateAgreement(this.deps);
+    const held: ContainerEvent[] = [];
+    let standing = false;
+    let heard = false;
+    this.deps.exits.clear();
+    const reading = (async (): Promise<never> => {
+      const options = { signal, optional: true };
+      for await (const envelope of this.deps.channel.stream(eventService.subscribe, { filters }, options)) {
+        if (envelope.topic === mark) heard = true;
+        const event = this.take(envelope);
+        if (event === undefined) continue;
+        if (standing) agreement.pass(event, sink, signal);
+        else held.push(event);
+      }
+      throw new RuntimeError("Unavailable", "containerd ended its event stream");
+    })();
+    await Promise.race([reading, this.untilHeard(mark, () => heard, signal)]);
+    standing = true;
+    sink.established();
+    for (const event of held) agreement.pass(event, sink, signal);
+    return reading;
+  }
+
+  /** Keeps what status calls need, and makes the event. Undefined for what is no news: an exec's exit, the mark. */
+  private take(envelope: Envelope): ContainerEvent | undefined {
+    const { exits, clock } = this.deps;
+    const at = envelope.timestamp?.getTime() ?? clock.now().wall;
+    const bytes = envelope.event?.value ?? new Uint8Array();
+    const event = (type: ContainerEvent["type"], id: string): ContainerEvent => ({ kind: "container", type, id, at });
+    switch (envelope.topic) {
+      case "/tasks/start":
+        return event("started", TaskStart.decode(bytes).containerId);
+      case "/tasks/exit": {
+        const { id, containerId, exitStatus, exitedAt } = TaskExit.decode(bytes);
+        if (id !== containerId) return undefined;
+        exits.add(id, { exitCode: exitStatus, at: exitedAt?.getTime() ?? at });
+        return event("stopped", id);
+      }
+      case "/tasks/delete": {
+        // Normally old news; it counts when the exit itself was not told.
+        const { id, containerId, exitStatus, exitedAt } = TaskDelete.decode(bytes);
+        if (id !== containerId && id !== "") return undefined;
+        const isNews = exits.add(containerId, { exitCode: exitStatus, at: exitedAt?.getTime() ?? at });
+        return isNews ? event("stopped", containerId) : undefined;
+      }
+      case "/tasks/oom": {
+        const { containerId } = TaskOOM.decode(bytes);
+        exits.addOutOfMemory(containerId);
+        return event("oom", containerId);
+      }
+      case "/containers/create":
+        return event("created", ContainerChange.decode(bytes).id);
+      case "/containers/delete": {
+        const { id } = ContainerChange.decode(bytes);
+        exits.forget(id);
+        return event("deleted", id);
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** A subscription gives no sign of life, so this publishes an event that only we know and waits until it comes back. */
+  private async untilHeard(mark: string, heard: () => boolean, signal: AbortSignal): Promise<void> {
+    const { channel, clock } = this.deps;
+    const request = { topic: mark, event: { typeUrl: "google.protobuf.Empty", value: Buffer.alloc(0) } };
+    const metadata = { "containerd-namespace": this.options.namespace };
+    for (let tries = 0; tries < MARK_TRIES && !heard(); tries++) {
+      try {
+        await channel.unary(eventService.publish, request, { signal, metadata, timeoutMs: LIVENESS_LIMIT_MS });
+      } catch (error) {
+        if (error instanceof RuntimeError && error.code !== "Unavailable" && error.code !== "Timeout") break;
+        throw error;
+      }
+      for (let waited = 0; waited < MARK_EVERY_MS && !heard(); waited++) await clock.sleep(1, { signal });
+    }
+    if (!heard()) await untilStanding(this.deps, signal);
+  }
+}

@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { FakeControl } from "./fake-control.ts";
+import { type FilesystemUsage, type ImageAuth, type ImagePort, RuntimeError, type RuntimeImage } from "./port.ts";
+
+/** `present`: there; `pullable`: a pull succeeds; `broken`: the registry has it but every pull fails. */
+export interface FakeImage {
+  readonly state: "present" | "pullable" | "broken";
+  readonly pullMs?: number;
+  readonly sizeBytes?: number;
+  readonly uid?: number;
+  readonly username?: string;
+  readonly pinned?: boolean;
+  /** A pull without this password is refused. */
+  readonly password?: string;
+}
+
+/** The images of the fake runtime; an image that was never named does not exist anywhere. */
+export class FakeImages implements ImagePort {
+  private readonly images = new Map<string, FakeImage>();
+
+  constructor(private readonly deps: { clock: Clock; control: FakeControl }) {}
+
+  /** Makes an image known under this name. */
+  set(name: string, image: FakeImage): void {
+    this.images.set(name, image);
+  }
+
+  /** The present image of this name or id. */
+  find(reference: string): RuntimeImage | undefined {
+    for (const [name, image] of this.images) {
+      const found = describe(name, image);
+      const matches = name === reference || found.id === reference || found.digests.includes(reference);
+      if (image.state === "present" && matches) return found;
+    }
+    return undefined;
+  }
+
+  listImages({ signal }: Abortable): Promise<readonly RuntimeImage[]> {
+    return this.deps.control.around(["listImages", ""], signal, () =>
+      [...this.images].filter(([, image]) => image.state === "present").map(([name, image]) => describe(name, image)),
+    );
+  }
+
+  imageStatus(image: string, { signal }: Abortable): Promise<RuntimeImage | undefined> {
+    return this.deps.control.around(["imageStatus", image], signal, () => this.find(image));
+  }
+
+  pullImage(image: string, request: { auth?: ImageAuth }, { signal }: Abortable): Promise<string> {
+    return this.deps.control.around(["pullImage", image], signal, async () => {
+      const known = this.images.get(image);
+      if (known?.pullMs !== undefined) await this.deps.clock.sleep(known.pullMs, { signal });
+      if (known === undefined) throw pullError("NotFound", image, "not found");
+      if (known.state === "broken") throw pullError("Unknown", image, "unexpected end of data");
+      if (known.password !== undefined && known.password !== request.auth?.password) {
+        throw pullError("PermissionDenied", image, "authorization failed");
+      }
+      this.images.set(image, { ...known, state: "present" });
+      return describe(image, known).id;
+    });
+  }
+
+  removeImage(image: string, { signal }: Abortable): Promise<void> {
+    return this.deps.control.around(["removeImage", image], signal, () => {
+      const found = this.find(image);
+      const name = found?.tags[0];
+      const known = name === undefined ? undefined : this.images.get(name);
+      if (name !== undefined && known !== undefined) this.images.set(name, { ...known, state: "pullable" });
+    });
+  }
+
+  imageFilesystems({ signal }: Abortable): Promise<readonly FilesystemUsage[]> {
+    return this.deps.control.around(["imageFilesystems", ""], signal, () => {
+      const present = [...this.images.values()].filter(({ state }) => state === "present");
+      const usedBytes = present.reduce((total, { sizeBytes = 0 }) => total + sizeBytes, 0);
+      return [{ mountpoint: "/fake/images", usedBytes, inodesUsed: present.length }];
+    });
+  }
+}
+
+function describe(name: string, image: FakeImage): RuntimeImage {
+  const digest = `sha256:${createHash("sha256").update(name).digest("hex")}`;
+  return {
+    id: digest,
+    tags: [name],
+    digests: [`${name.replace(/:[^:/]*$/, "")}@${digest}`],
+    sizeBytes: image.sizeBytes ?? 1_000_000,
+    ...(image.uid !== undefined && { uid: image.uid }),
+    username: image.username ?? "",
+    pinned: image.pinned ?? false,
+  };
+}
+
+function pullError(code: "NotFound" | "Unknown" | "PermissionDenied", image: string, why: string): RuntimeError {
+  return new RuntimeError(code, `failed to pull and unpack image "${image}": ${why}`);
+}

@@ -1,0 +1,57 @@
+import { messageOf } from "../../lib/errors.ts";
+import { RuntimeError, type RuntimeErrorCode } from "./port.ts";
+
+const CANCELLED = 1;
+
+/** gRPC status code → our code. What is not named is `Unknown`. */
+const CODES: Readonly<Record<number, RuntimeErrorCode>> = {
+  // Not by us: the connection went away under the call.
+  [CANCELLED]: "Unavailable",
+  3: "InvalidArgument",
+  4: "Timeout",
+  5: "NotFound",
+  6: "AlreadyExists",
+  7: "PermissionDenied",
+  8: "ResourceExhausted",
+  9: "FailedPrecondition",
+  11: "InvalidArgument",
+  12: "Unimplemented",
+  14: "Unavailable",
+  16: "PermissionDenied",
+};
+
+/** What a killed runtime leaves of a call, in the words of grpc-js, where the status code does not tell. */
+const LOST_CONNECTION = /RST_STREAM|ECONNRESET|EPIPE|GOAWAY|Connection dropped|Channel has been shut down/;
+/** containerd keeps names unique but answers with code 2 (1.6) or 9 (2.4). */
+const NAME_TAKEN = /name "[^"]*" is reserved for "/;
+const NESTED_PREFIX = /rpc error: code = \w+ desc = /g;
+
+/**
+ * Whatever grpc-js threw as what the caller should see: the signal's reason for an abort of ours, else a RuntimeError.
+ * A server that sees the deadline pass first resets the stream, which arrives as a cancellation that nobody asked for.
+ */
+export function toRuntimeError(error: unknown, signal: AbortSignal, isOverdue = false): unknown {
+  if (error instanceof RuntimeError) return error;
+  const code = statusCode(error);
+  if (signal.aborted && (code === CANCELLED || error === signal.reason)) return signal.reason;
+  const message = detailsOf(error).replace(NESTED_PREFIX, "");
+  const mapped = code === CANCELLED && isOverdue ? "Timeout" : codeFor(code, message);
+  return new RuntimeError(mapped, message, { cause: error });
+}
+
+function codeFor(code: number | undefined, message: string): RuntimeErrorCode {
+  if (NAME_TAKEN.test(message)) return "AlreadyExists";
+  const mapped = code === undefined ? undefined : CODES[code];
+  if (mapped !== undefined) return mapped;
+  return LOST_CONNECTION.test(message) ? "Unavailable" : "Unknown";
+}
+
+function statusCode(error: unknown): number | undefined {
+  if (error instanceof Error && "code" in error && typeof error.code === "number") return error.code;
+  return undefined;
+}
+
+function detailsOf(error: unknown): string {
+  if (error instanceof Error && "details" in error && typeof error.details === "string") return error.details;
+  return messageOf(error);
+}

@@ -1,0 +1,155 @@
+import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import type { Abortable } from "../../lib/abort.ts";
+import { socketPath } from "./endpoint.ts";
+import type { MessageFns as EventFns } from "./generated/containerd-events.ts";
+import type { DeepPartial, MessageFns } from "./generated/cri.ts";
+import { toRuntimeError } from "./grpc-error.ts";
+import { RuntimeError } from "./port.ts";
+
+type Codec<T> = MessageFns<T> | EventFns<T>;
+
+/** One remote method: its full path and the codecs of both sides. */
+export interface Method<Request, Response> {
+  readonly path: string;
+  readonly request: Codec<Request>;
+  readonly response: Codec<Response>;
+}
+
+export interface CallOptions extends Abortable {
+  /** Deadline of the call. Absent: none, only for calls that may take as long as they like (a pull, a stream). */
+  readonly timeoutMs?: number;
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** A method that older runtimes lack: once refused, it is refused here without a call until the connection is lost. */
+  readonly optional?: boolean;
+}
+
+const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
+/** Both ends count the deadline by clocks of their own. */
+const CLOCK_SLACK_MS = 50;
+
+/** No keepalive: containerd answers pings with GOAWAY too_many_pings. */
+const CHANNEL_OPTIONS = {
+  "grpc.initial_reconnect_backoff_ms": 50,
+  "grpc.max_reconnect_backoff_ms": 1000,
+  "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
+  "grpc.max_send_message_length": MESSAGE_LIMIT_BYTES,
+  "grpc.service_config_disable_resolution": 1,
+  "grpc.enable_http_proxy": 0,
+} as const;
+
+/**
+ * The one place that knows grpc-js: a connection to a unix socket that is opened at the first call, fails calls at once
+ * while nobody listens, and comes back by itself. Every failure leaves here as a RuntimeError, an abort as its reason.
+ */
+export class GrpcChannel {
+  private readonly client: Client;
+  private readonly lacking = new Set<string>();
+
+  constructor(endpoint: string) {
+    this.client = new Client(`unix:${socketPath(endpoint)}`, credentials.createInsecure(), CHANNEL_OPTIONS);
+  }
+
+  /** One request, one answer. */
+  async unary<Request, Response>(
+    method: Method<Request, Response>,
+    request: DeepPartial<Request>,
+    options: CallOptions,
+  ): Promise<Response> {
+    options.signal.throwIfAborted();
+    if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
+    const due = performance.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
+    try {
+      return await this.call(method, request, options);
+    } catch (error) {
+      const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
+      throw this.failure(method.path, toRuntimeError(error, options.signal, isOverdue), options);
+    }
+  }
+
+  /** One request, many answers. Begins at the first `next()`; leaving the loop early cancels the call. */
+  async *stream<Request, Response>(
+    method: Method<Request, Response>,
+    request: DeepPartial<Request>,
+    options: CallOptions,
+  ): AsyncGenerator<Response, void, undefined> {
+    options.signal.throwIfAborted();
+    if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
+    const call = this.client.makeServerStreamRequest(
+      method.path,
+      serializer(method.request),
+      deserializer(method.response),
+      method.request.fromPartial(request),
+      metadataOf(options),
+    );
+    // The cancel in `finally` makes one more error, which nobody waits for.
+    call.on("error", () => undefined);
+    const cancel = (): void => call.cancel();
+    options.signal.addEventListener("abort", cancel, { once: true });
+    try {
+      // A Readable iterates over `any`; the deserializer makes every item a Response.
+      yield* call as AsyncIterable<Response>;
+    } catch (error) {
+      throw this.failure(method.path, toRuntimeError(error, options.signal), options);
+    } finally {
+      options.signal.removeEventListener("abort", cancel);
+      call.cancel();
+    }
+  }
+
+  /** Ends the connection; calls in flight fail. */
+  close(): void {
+    this.client.close();
+  }
+
+  private call<Request, Response>(
+    method: Method<Request, Response>,
+    request: DeepPartial<Request>,
+    options: CallOptions,
+  ): Promise<Response> {
+    const { signal, timeoutMs } = options;
+    return new Promise<Response>((resolve, reject) => {
+      const call = this.client.makeUnaryRequest(
+        method.path,
+        serializer(method.request),
+        deserializer(method.response),
+        method.request.fromPartial(request),
+        metadataOf(options),
+        timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
+        (error: ServiceError | null, response?: Response) => {
+          signal.removeEventListener("abort", cancel);
+          if (error !== null) reject(error);
+          else if (response === undefined) reject(new RuntimeError("Unknown", `${method.path}: empty answer`));
+          else resolve(response);
+        },
+      );
+      const cancel = (): void => call.cancel();
+      signal.addEventListener("abort", cancel, { once: true });
+    });
+  }
+
+  /** Remembers what the error tells about the runtime, and gives it back. */
+  private failure(path: string, error: unknown, { optional }: CallOptions): unknown {
+    if (!(error instanceof RuntimeError)) return error;
+    if (error.code === "Unimplemented" && optional) this.lacking.add(path);
+    // What comes back may be another version of the runtime.
+    if (error.code === "Unavailable") this.lacking.clear();
+    return error;
+  }
+}
+
+function serializer<T>(codec: Codec<T>): (message: T) => Buffer {
+  return (message) => {
+    const bytes = codec.encode(message).finish();
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  };
+}
+
+function deserializer<T>(codec: Codec<T>): (bytes: Buffer) => T {
+  return (bytes) => codec.decode(bytes);
+}
+
+function metadataOf({ metadata = {} }: CallOptions): Metadata {
+  const result = new Metadata();
+  for (const [key, value] of Object.entries(metadata)) result.set(key, value);
+  return result;
+}

@@ -1,0 +1,351 @@
+import type { Abortable } from "../../lib/abort.ts";
+import { CodedError } from "../../lib/errors.ts";
+import type { ContainerState, ObservedMount } from "../../model/observed.ts";
+
+/**
+ * The container runtime as the agent sees it. Implemented by `CriRuntime` (gRPC), and by `FakeRuntime`;
+ * `test/contract/runtime.ts` is the suite that both pass. No bigint and no protobuf type crosses this line.
+ * Every method may reject with a `RuntimeError`; stop and remove are idempotent (an id that is gone is success).
+ */
+export interface RuntimePort {
+  version(options: Abortable): Promise<RuntimeVersion>;
+  status(options: Abortable): Promise<RuntimeStatus>;
+  /** The cgroup driver the runtime uses, or undefined where it cannot tell (containerd 1.6). */
+  cgroupDriver(options: Abortable): Promise<"cgroupfs" | "systemd" | undefined>;
+
+  runSandbox(config: SandboxConfig, handler: string, options: Abortable): Promise<string>;
+  stopSandbox(id: string, options: Abortable): Promise<void>;
+  removeSandbox(id: string, options: Abortable): Promise<void>;
+  sandboxStatus(id: string, options: Abortable): Promise<SandboxStatus>;
+  listSandboxes(filter: ListFilter, options: Abortable): Promise<readonly SandboxSummary[]>;
+
+  createContainer(request: CreateContainerRequest, options: Abortable): Promise<string>;
+  startContainer(id: string, options: Abortable): Promise<void>;
+  /** Signals the container and kills it after `graceSeconds`; resolves when it has stopped. */
+  stopContainer(id: string, graceSeconds: number, options: Abortable): Promise<void>;
+  removeContainer(id: string, options: Abortable): Promise<void>;
+  containerStatus(id: string, options: Abortable): Promise<ContainerStatus>;
+  listContainers(filter: ListFilter, options: Abortable): Promise<readonly ContainerSummary[]>;
+  updateContainerResources(id: string, resources: LinuxResources, options: Abortable): Promise<void>;
+  reopenContainerLog(id: string, options: Abortable): Promise<void>;
+
+  /** Runs a command to its end. `timeoutSeconds` 0 means no limit. A command that outlives it rejects with `Timeout`. */
+  execSync(id: string, command: ExecCommand, options: Abortable): Promise<ExecResult>;
+  /** URLs of the runtime's streaming server. */
+  exec(id: string, request: ExecStreams & { command: readonly string[] }, options: Abortable): Promise<string>;
+  attach(id: string, request: ExecStreams, options: Abortable): Promise<string>;
+  portForward(sandboxId: string, ports: readonly number[], options: Abortable): Promise<string>;
+
+  /**
+   * Wake-ups about containers and sandboxes, from the best source that the runtime has. It never ends by itself:
+   * it reconnects with back-off until the signal aborts, and yields `{ kind: "resync" }` first and after each
+   * (re)connection, because events may have been missed; the reader must then list everything.
+   * Events older than the subscription (containerd 2 replays five minutes of them) are dropped.
+   */
+  events(options: Abortable): AsyncIterable<RuntimeEvent>;
+  /** Where `events` come from at this moment. */
+  readonly eventSource: "cri" | "containerd" | "relist" | "none";
+}
+
+/** The image side of the runtime. */
+export interface ImagePort {
+  listImages(options: Abortable): Promise<readonly RuntimeImage[]>;
+  /** Undefined when the image is not there. */
+  imageStatus(image: string, options: Abortable): Promise<RuntimeImage | undefined>;
+  /** Resolves to the image reference (id or digest) that containers are created from. No deadline of its own. */
+  pullImage(image: string, request: { auth?: ImageAuth; sandbox?: SandboxConfig }, options: Abortable): Promise<string>;
+  removeImage(image: string, options: Abortable): Promise<void>;
+  imageFilesystems(options: Abortable): Promise<readonly FilesystemUsage[]>;
+}
+
+/** Foreign gRPC codes, mapped once. `Unavailable`, `Timeout` and `ResourceExhausted` are worth a retry. */
+export type RuntimeErrorCode =
+  | "NotFound"
+  | "AlreadyExists"
+  | "InvalidArgument"
+  | "FailedPrecondition"
+  | "Unimplemented"
+  | "Unavailable"
+  | "Timeout"
+  | "ResourceExhausted"
+  | "PermissionDenied"
+  | "Unknown";
+
+/** Any failure of the runtime. `message` is the runtime's own words without the gRPC prefix. */
+export class RuntimeError extends CodedError<RuntimeErrorCode> {}
+
+export interface RuntimeVersion {
+  readonly name: string;
+  readonly version: string;
+  readonly apiVersion: string;
+}
+
+export interface RuntimeStatus {
+  readonly ready: boolean;
+  readonly networkReady: boolean;
+  /** Reason and message of what is not ready, empty when all is well. */
+  readonly message: string;
+  readonly handlers: readonly RuntimeHandler[];
+  readonly supplementalGroupsPolicy: boolean;
+}
+
+export interface RuntimeHandler {
+  readonly name: string;
+  readonly recursiveReadOnlyMounts: boolean;
+  readonly userNamespaces: boolean;
+}
+
+/** Selects by id or by all of these labels; empty selects all. */
+export interface ListFilter {
+  readonly id?: string;
+  readonly sandboxId?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export type RuntimeEvent =
+  | { readonly kind: "resync" }
+  | {
+      readonly kind: "container";
+      readonly type: "created" | "started" | "stopped" | "deleted" | "oom";
+      /** A container's or a sandbox's id. */
+      readonly id: string;
+      /** The pod's UID where the source tells it. */
+      readonly podUid?: string;
+      /** Wall-clock milliseconds. */
+      readonly at: number;
+    };
+
+export interface SandboxMetadata {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly attempt: number;
+}
+
+export interface SandboxSummary {
+  readonly id: string;
+  readonly metadata: SandboxMetadata;
+  readonly state: "ready" | "notReady";
+  readonly createdAt: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface SandboxStatus extends SandboxSummary {
+  readonly hostNetwork: boolean;
+  /** Primary first. */
+  readonly ips: readonly string[];
+}
+
+export interface ContainerSummary {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly name: string;
+  readonly attempt: number;
+  readonly state: ContainerState;
+  readonly createdAt: number;
+  readonly image: string;
+  readonly imageRef: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Times are wall-clock milliseconds, 0 when not set. */
+export interface ContainerStatus {
+  readonly id: string;
+  readonly name: string;
+  readonly attempt: number;
+  readonly state: ContainerState;
+  readonly createdAt: number;
+  readonly startedAt: number;
+  readonly finishedAt: number;
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly image: string;
+  readonly imageRef: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly logPath: string;
+  readonly mounts: readonly ObservedMount[];
+}
+
+export type NamespaceMode = "pod" | "container" | "node" | "target";
+
+export interface NamespaceOptions {
+  readonly network: NamespaceMode;
+  readonly pid: NamespaceMode;
+  readonly ipc: NamespaceMode;
+  readonly targetId?: string;
+}
+
+export interface SecurityProfile {
+  readonly type: "runtimeDefault" | "unconfined" | "localhost";
+  readonly localhostRef?: string;
+}
+
+export interface SelinuxOptions {
+  readonly user?: string;
+  readonly role?: string;
+  readonly type?: string;
+  readonly level?: string;
+}
+
+export interface PortMapping {
+  readonly protocol: "TCP" | "UDP" | "SCTP";
+  readonly containerPort: number;
+  readonly hostPort: number;
+  readonly hostIp: string;
+}
+
+export interface LinuxResources {
+  readonly cpuPeriod?: number;
+  readonly cpuQuota?: number;
+  readonly cpuShares?: number;
+  readonly memoryLimitBytes?: number;
+  readonly oomScoreAdj?: number;
+  readonly cpusetCpus?: string;
+  readonly cpusetMems?: string;
+  readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limit: number }[];
+  readonly unified?: Readonly<Record<string, string>>;
+  readonly memorySwapLimitBytes?: number;
+}
+
+export interface SandboxConfig {
+  readonly metadata: SandboxMetadata;
+  readonly hostname: string;
+  readonly logDirectory: string;
+  readonly dns?: {
+    readonly servers: readonly string[];
+    readonly searches: readonly string[];
+    readonly options: readonly string[];
+  };
+  readonly portMappings: readonly PortMapping[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly linux: {
+    readonly cgroupParent: string;
+    readonly sysctls: Readonly<Record<string, string>>;
+    readonly resources?: LinuxResources;
+    readonly overhead?: LinuxResources;
+    readonly security: {
+      readonly namespaces: NamespaceOptions;
+      readonly privileged: boolean;
+      readonly readonlyRootfs?: boolean;
+      readonly runAsUser?: number;
+      readonly runAsGroup?: number;
+      readonly supplementalGroups: readonly number[];
+      readonly supplementalGroupsPolicy?: "Merge" | "Strict";
+      readonly seccomp: SecurityProfile;
+      readonly apparmor?: SecurityProfile;
+      readonly selinux?: SelinuxOptions;
+    };
+  };
+}
+
+export interface ContainerMount {
+  readonly containerPath: string;
+  readonly hostPath: string;
+  readonly readonly: boolean;
+  readonly recursiveReadOnly?: boolean;
+  readonly selinuxRelabel?: boolean;
+  readonly propagation: "private" | "hostToContainer" | "bidirectional";
+}
+
+export interface ContainerConfig {
+  readonly name: string;
+  readonly attempt: number;
+  readonly image: { readonly ref: string; readonly userSpecified: string };
+  readonly command: readonly string[];
+  readonly args: readonly string[];
+  readonly workingDir: string;
+  readonly envs: readonly { readonly name: string; readonly value: string }[];
+  readonly mounts: readonly ContainerMount[];
+  readonly devices: readonly {
+    readonly containerPath: string;
+    readonly hostPath: string;
+    readonly permissions: string;
+  }[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Relative to the sandbox's log directory. */
+  readonly logPath: string;
+  readonly stdin: boolean;
+  readonly stdinOnce: boolean;
+  readonly tty: boolean;
+  /** A signal's name such as `SIGUSR1`; absent means the image's own. */
+  readonly stopSignal?: string;
+  readonly linux: {
+    readonly resources: LinuxResources;
+    readonly security: ContainerSecurity;
+  };
+}
+
+export interface ContainerSecurity {
+  readonly namespaces: NamespaceOptions;
+  readonly privileged: boolean;
+  readonly readonlyRootfs: boolean;
+  readonly noNewPrivs: boolean;
+  readonly addCapabilities: readonly string[];
+  readonly dropCapabilities: readonly string[];
+  readonly runAsUser?: number;
+  readonly runAsUsername?: string;
+  readonly runAsGroup?: number;
+  readonly supplementalGroups: readonly number[];
+  readonly supplementalGroupsPolicy?: "Merge" | "Strict";
+  readonly maskedPaths: readonly string[];
+  readonly readonlyPaths: readonly string[];
+  readonly seccomp: SecurityProfile;
+  readonly apparmor?: SecurityProfile;
+  readonly selinux?: SelinuxOptions;
+}
+
+export interface CreateContainerRequest {
+  readonly sandboxId: string;
+  readonly config: ContainerConfig;
+  readonly sandbox: SandboxConfig;
+}
+
+export interface ExecCommand {
+  readonly command: readonly string[];
+  readonly timeoutSeconds: number;
+}
+
+export interface ExecResult {
+  readonly exitCode: number;
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+}
+
+export interface ExecStreams {
+  readonly tty: boolean;
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+}
+
+export interface RuntimeImage {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly digests: readonly string[];
+  readonly sizeBytes: number;
+  /** Numeric user of the image, if it has one. */
+  readonly uid?: number;
+  readonly username: string;
+  readonly pinned: boolean;
+}
+
+export interface ImageAuth {
+  readonly username?: string;
+  readonly password?: string;
+  readonly auth?: string;
+  readonly serverAddress?: string;
+  readonly identityToken?: string;
+  readonly registryToken?: string;
+}
+
+export interface FilesystemUsage {
+  readonly mountpoint: string;
+  readonly usedBytes: number;
+  readonly inodesUsed: number;
+}

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromImage, fromSandboxStatus, fromStatus, toMillis } from "./from-wire.ts";
+import { ContainerConfig, Image, LinuxContainerResources, PodSandboxStatus, StatusResponse } from "./generated/cri.ts";
+import { RuntimeError } from "./port.ts";
+import { toContainerConfig, toResources } from "./to-wire.ts";
+
+const times = [
+  { name: "unset", nanoseconds: 0n, want: 0 },
+  { name: "Go's zero time", nanoseconds: -6795364578871345152n, want: 0 },
+  { name: "a moment, cut to milliseconds", nanoseconds: 1_794_778_435_301_999_999n, want: 1_794_778_435_301 },
+];
+for (const { name, nanoseconds, want } of times) {
+  test(`nanoseconds become milliseconds: ${name}`, () => assert.equal(toMillis(nanoseconds), want));
+}
+
+const condition = (type: string, status: boolean) => ({ type, status, reason: `${type}Why`, message: `${type} words` });
+const statuses = [
+  {
+    name: "all well",
+    given: [condition("RuntimeReady", true), condition("NetworkReady", true)],
+    want: [true, true, ""],
+  },
+  {
+    name: "no network",
+    given: [condition("RuntimeReady", true), condition("NetworkReady", false)],
+    want: [true, false, "NetworkReady=false reason:NetworkReadyWhy message:NetworkReady words"],
+  },
+  {
+    name: "a condition that is not told counts as not ready",
+    given: [condition("NetworkReady", true)],
+    want: [false, true, "RuntimeReady is not reported"],
+  },
+];
+for (const { name, given, want } of statuses) {
+  test(`status: ${name}`, () => {
+    const { ready, networkReady, message } = fromStatus(StatusResponse.fromPartial({ status: { conditions: given } }));
+    assert.deepEqual([ready, networkReady, message], want);
+  });
+}
+
+test("a sandbox's addresses come primary first, empty ones left out", () => {
+  const network = { ip: "10.0.0.1", additionalIps: [{ ip: "fd00::1" }, { ip: "" }] };
+  assert.deepEqual(fromSandboxStatus(PodSandboxStatus.fromPartial({ network })).ips, ["10.0.0.1", "fd00::1"]);
+  assert.deepEqual(fromSandboxStatus(PodSandboxStatus.fromPartial({ network: { ip: "" } })).ips, []);
+});
+
+test("an image without a numeric user has no uid, and user 0 is one", () => {
+  assert.equal("uid" in fromImage(Image.fromPartial({ id: "x" })), false);
+  assert.equal(fromImage(Image.fromPartial({ id: "x", uid: { value: 0n } })).uid, 0);
+});
+
+test("limits survive the wire, negative and large ones too", () => {
+  const wire = LinuxContainerResources.fromPartial(
+    toResources({ cpuQuota: -1, memoryLimitBytes: 2 ** 52, oomScoreAdj: -997, unified: { "memory.high": "1" } }),
+  );
+  const back = LinuxContainerResources.decode(LinuxContainerResources.encode(wire).finish());
+  assert.deepEqual([back.cpuQuota, back.memoryLimitInBytes, back.oomScoreAdj], [-1n, 2n ** 52n, -997n]);
+  assert.deepEqual(back.unified, { "memory.high": "1" });
+});
+
+const config = (stopSignal?: string) => ({
+  name: "c",
+  attempt: 2,
+  image: { ref: "sha256:1", userSpecified: "web:1" },
+  command: ["/bin/sh"],
+  args: ["-c", "x"],
+  workingDir: "/w",
+  envs: [{ name: "A", value: "ü" }],
+  mounts: [{ containerPath: "/c", hostPath: "/h", readonly: true, propagation: "bidirectional" as const }],
+  devices: [],
+  labels: { l: "1" },
+  annotations: {},
+  logPath: "l",
+  stdin: false,
+  stdinOnce: false,
+  tty: true,
+  ...(stopSignal !== undefined && { stopSignal }),
+  linux: {
+    resources: {},
+    security: {
+      namespaces: { network: "node" as const, pid: "target" as const, ipc: "pod" as const, targetId: "t" },
+      privileged: false,
+      readonlyRootfs: true,
+      noNewPrivs: true,
+      addCapabilities: ["NET_ADMIN"],
+      dropCapabilities: ["ALL"],
+      runAsUser: 0,
+      supplementalGroups: [5],
+      maskedPaths: [],
+      readonlyPaths: [],
+      seccomp: { type: "localhost" as const, localhostRef: "/p.json" },
+    },
+  },
+});
+
+test("a container's configuration survives the wire", () => {
+  const wire = ContainerConfig.fromPartial(toContainerConfig(config("SIGUSR1")));
+  const back = ContainerConfig.decode(ContainerConfig.encode(wire).finish());
+  assert.equal(back.envs[0]?.value.toString(), "ü");
+  assert.equal(back.mounts[0]?.propagation, 2);
+  assert.equal(back.stopSignal, 29);
+  const security = back.linux?.securityContext;
+  assert.deepEqual(security?.runAsUser, { value: 0n }, "user 0 is told, not left out");
+  assert.equal(security?.runAsGroup, undefined);
+  assert.deepEqual([security?.namespaceOptions?.network, security?.namespaceOptions?.pid], [2, 3]);
+  assert.deepEqual(security?.seccomp, { profileType: 2, localhostRef: "/p.json" });
+});
+
+test("a stop signal that CRI does not know is refused", () => {
+  for (const name of ["SIGNOPE", "toString"]) {
+    assert.throws(
+      () => toContainerConfig(config(name)),
+      (error) => error instanceof RuntimeError && error.code === "InvalidArgument",
+    );
+  }
+});

@@ -1,0 +1,15 @@
+import { CodedError } from "../../lib/errors.ts";
+
+/** Why the embedded runtime could not be had. The message says what to do about it. */
+export type EmbeddedErrorCode =
+  | "MissingProgram"
+  | "UnsupportedVersion"
+  | "ForeignDirectory"
+  | "PathTooLong"
+  | "NoSubnet"
+  | "NetworkSetup"
+  | "StartFailed"
+  | "ImportFailed";
+
+/** Any failure of starting or preparing the private containerd. */
+export class EmbeddedError extends CodedError<EmbeddedErrorCode> {}

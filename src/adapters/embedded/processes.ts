@@ -1,0 +1,101 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { Layout } from "./layout.ts";
+
+/** A process as /proc shows it. `startTime` (clock ticks since boot) with the pid names it for ever. */
+export interface ProcessInfo {
+  readonly pid: number;
+  readonly parent: number;
+  readonly startTime: number;
+  readonly argv: readonly string[];
+}
+
+/** The process of this pid, or undefined when there is none or only its zombie is left. */
+export function readProcess(pid: number): ProcessInfo | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The name in parentheses may hold anything, also parentheses: count fields after the last one.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (fields[0] === "Z" || fields[0] === "X") return undefined;
+    const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    argv.pop();
+    return { pid, parent: Number(fields[1]), startTime: Number(fields[19]), argv };
+  } catch {
+    // Gone between two reads: the same as never there.
+    return undefined;
+  }
+}
+
+/** All processes that live now. */
+export function listProcesses(): ProcessInfo[] {
+  const found: ProcessInfo[] = [];
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    const info = readProcess(Number(entry));
+    if (info !== undefined) found.push(info);
+  }
+  return found;
+}
+
+/** The processes of one state directory, told from others' by the paths in their command lines and their parents. */
+export interface OwnProcesses {
+  readonly containerd: readonly ProcessInfo[];
+  readonly shims: readonly ProcessInfo[];
+  /** Children of shims: the first processes of sandboxes and containers, and of exec sessions. */
+  readonly inits: readonly ProcessInfo[];
+  /** Everything below the shims, the inits too. */
+  readonly workload: readonly ProcessInfo[];
+}
+
+/** Sorts out which of these processes are ours. Pure. */
+export function ownProcesses(all: readonly ProcessInfo[], layout: Layout): OwnProcesses {
+  const containerd = all.filter((process) => isContainerd(process, layout));
+  const shims = all.filter((process) => isShim(process, layout));
+  const children = groupByParent(all);
+  const shimPids = new Set(shims.map((shim) => shim.pid));
+  const inits = shims.flatMap((shim) => children.get(shim.pid) ?? []).filter((child) => !shimPids.has(child.pid));
+  const workload: ProcessInfo[] = [];
+  const seen = new Set<number>(shimPids);
+  const queue = [...inits];
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+    if (seen.has(next.pid)) continue;
+    seen.add(next.pid);
+    workload.push(next);
+    queue.push(...(children.get(next.pid) ?? []));
+  }
+  return { containerd, shims, inits, workload };
+}
+
+/** True for our daemon: it was started with our configuration file. Its own helpers have other command lines. */
+function isContainerd({ argv }: ProcessInfo, layout: Layout): boolean {
+  return argv.length === 3 && argv[1] === "--config" && argv[2] === layout.configFile;
+}
+
+/** True for a shim that reports to our socket. */
+function isShim({ argv }: ProcessInfo, layout: Layout): boolean {
+  const [command = ""] = argv;
+  if (!/(^|\/)containerd-shim[^/]*$/.test(command)) return false;
+  const at = argv.indexOf("-address");
+  return at > 0 && argv[at + 1] === layout.socket;
+}
+
+function groupByParent(all: readonly ProcessInfo[]): Map<number, ProcessInfo[]> {
+  const groups = new Map<number, ProcessInfo[]>();
+  for (const process of all) {
+    const siblings = groups.get(process.parent);
+    if (siblings === undefined) groups.set(process.parent, [process]);
+    else siblings.push(process);
+  }
+  return groups;
+}
+
+/** Sends a signal unless the pid belongs to another process by now. True when it was sent. */
+export function signalProcess(target: ProcessInfo, signal: NodeJS.Signals): boolean {
+  if (readProcess(target.pid)?.startTime !== target.startTime) return false;
+  try {
+    process.kill(target.pid, signal);
+    return true;
+  } catch {
+    // It ended meanwhile.
+    return false;
+  }
+}

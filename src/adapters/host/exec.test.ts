@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { AbortedError, TimeLimitError } from "../../lib/abort.ts";
+import { FakeClock, SystemClock } from "../../lib/clock.ts";
+import { type ExecOptions, exec } from "./exec.ts";
+import { HostError } from "./host-error.ts";
+import { isAlive, processStartTime } from "./processes.ts";
+
+const clock = new SystemClock();
+const sh = (script: string, options = {}) => exec(clock, ["sh", "-c", script], options);
+
+test("exit code and both outputs are the answer, also when it failed", async () => {
+  assert.deepEqual(await sh("echo out; echo err >&2; exit 3"), { code: 3, stdout: "out\n", stderr: "err\n" });
+  assert.equal((await sh("kill -TERM $$")).code, undefined);
+});
+
+test("input is given and closed; a command that does not read it is no error", async () => {
+  assert.equal((await exec(clock, ["cat"], { input: "hello" })).stdout, "hello");
+  assert.equal((await exec(clock, ["true"], { input: "x".repeat(1_000_000) })).code, 0);
+});
+
+test("output past the limit is cut and the command still ends", async () => {
+  const { code, stdout } = await sh("head -c 300000 /dev/zero | tr '\\0' x", { maxOutputBytes: 1000 });
+  assert.deepEqual([code, stdout.length], [0, 1000]);
+});
+
+test("words of the system are in the C locale", async () => {
+  assert.match((await exec(clock, ["ls", "/does/not/exist"])).stderr, /No such file or directory/);
+});
+
+test("a command that is not there is NotFound", async () => {
+  await assert.rejects(exec(clock, ["no-such-command-at-all"]), (error) => {
+    return error instanceof HostError && error.code === "NotFound";
+  });
+});
+
+/** Starts a command that sleeps; the answer knows when it is gone. */
+async function sleeper(
+  t: TestContext,
+  options: ExecOptions & { clock?: FakeClock },
+): Promise<{ done: Promise<unknown>; gone: () => Promise<void> }> {
+  const directory = mkdtempSync(join(tmpdir(), "exec-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, "pid");
+  const script = `echo $$ > ${file}.tmp; mv ${file}.tmp ${file}; exec sleep 600`;
+  const done = exec(options.clock ?? clock, ["sh", "-c", script], options);
+  done.catch(() => undefined);
+  while (!existsSync(file)) await new Promise((resolve) => setImmediate(resolve));
+  const pid = Number(readFileSync(file, "utf8"));
+  const identity = { pid, startTime: processStartTime(pid) ?? "" };
+  assert.ok(isAlive(identity));
+  const gone = async (): Promise<void> => {
+    while (isAlive(identity)) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { done, gone };
+}
+
+test("an abort kills the command and rejects with the reason", async (t) => {
+  const controller = new AbortController();
+  const { done, gone } = await sleeper(t, { signal: controller.signal });
+  const reason = new AbortedError();
+  controller.abort(reason);
+  await assert.rejects(done, (error) => error === reason);
+  await gone();
+  await assert.rejects(exec(clock, ["true"], { signal: controller.signal }), (error) => error === reason);
+});
+
+test("the time limit kills the command", async (t) => {
+  const fake = new FakeClock();
+  const { done, gone } = await sleeper(t, { timeoutMs: 1000, clock: fake });
+  await fake.advance(1000);
+  await assert.rejects(done, (error) => error instanceof TimeLimitError);
+  await gone();
+});
+
+test("a grandchild that keeps the output open does not keep us waiting", async () => {
+  const fake = new FakeClock();
+  const done = exec(fake, ["sh", "-c", "sleep 600 & echo $!"]);
+  while (fake.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
+  await fake.advance(500);
+  const { code, stdout } = await done;
+  process.kill(Number(stdout), "SIGKILL");
+  assert.equal(code, 0);
+});

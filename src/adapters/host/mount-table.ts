@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+
+/** One line of /proc/self/mountinfo. */
+export interface MountEntry {
+  readonly id: number;
+  /** The directory of the filesystem that is mounted; not `/` for a bind mount of a part. */
+  readonly root: string;
+  readonly target: string;
+  /** Flags of this mount: `ro`, `nosuid` … */
+  readonly options: readonly string[];
+  readonly type: string;
+  readonly source: string;
+  /** Flags of the filesystem: for cgroup v1 the controllers. */
+  readonly superOptions: readonly string[];
+}
+
+/** The mounts of this process's namespace. */
+export function readMountTable(): MountEntry[] {
+  return parseMountTable(readFileSync("/proc/self/mountinfo", "utf8"));
+}
+
+/** Pure: lines that are not understood are left out. */
+export function parseMountTable(text: string): MountEntry[] {
+  return text.split("\n").flatMap((line) => {
+    // "36 35 98:0 /root /target rw,noatime optional… - type source super-options"
+    const separator = line.indexOf(" - ");
+    if (separator === -1) return [];
+    const [id, , , root, target, options] = line.slice(0, separator).split(" ");
+    const [type, source, superOptions] = line.slice(separator + 3).split(" ");
+    if (root === undefined || target === undefined || options === undefined || type === undefined) return [];
+    return [
+      {
+        id: Number(id),
+        root: unescape(root),
+        target: unescape(target),
+        options: options.split(","),
+        type,
+        source: unescape(source ?? ""),
+        superOptions: (superOptions ?? "").split(",").filter(Boolean),
+      },
+    ];
+  });
+}
+
+/** Blanks, tabs, newlines and backslashes are written as three octal digits, byte by byte. */
+function unescape(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+}
+
+/** The mounts at or below a path, which must be absolute and free of links. */
+export function mountsWithin(table: readonly MountEntry[], path: string): MountEntry[] {
+  const below = path === "/" ? "/" : `${path}/`;
+  return table.filter(({ target }) => target === path || target.startsWith(below));
+}

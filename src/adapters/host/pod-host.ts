@@ -1,0 +1,122 @@
+import { existsSync, readFileSync } from "node:fs";
+import { chmod, lstat, mkdir, open, readdir, stat, symlink, unlink, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Abortable } from "../../lib/abort.ts";
+import { errnoOf } from "../../lib/errors.ts";
+
+/** What pods' files need of the machine beyond plain files. */
+export interface PodHostDeps {
+  removeTree(path: string): Promise<void>;
+  mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void>;
+  unmount(path: string): Promise<void>;
+  isMountPoint(path: string): boolean;
+  /** What is at a path that a user chose; it may hang, so it is asked in a child process with a time limit. */
+  kindOf(path: string, options: Abortable): Promise<PathKind | undefined>;
+}
+
+export type PathKind = "directory" | "file" | "socket" | "charDevice" | "blockDevice" | "other";
+
+/** Files of pods and volumes on this machine, in the words of those who need them. */
+export class PodHost {
+  constructor(private readonly deps: PodHostDeps) {}
+
+  /**
+   * With its parents, which others may not write to. The mode is set whatever the umask is, but only on a directory
+   * that this makes: a user may have changed the mode of one that was there.
+   */
+  async makeDir(path: string, mode: number): Promise<void> {
+    await mkdir(dirname(path), { recursive: true, mode: mode & ~0o022 });
+    try {
+      // Mode 0 means "not finished": if the agent dies before the chmod, the next one finds it and goes on here.
+      await mkdir(path, { mode: 0 });
+    } catch (error) {
+      if (errnoOf(error) !== "EEXIST") throw error;
+      const found = await stat(path);
+      if (!found.isDirectory()) throw error;
+      if ((found.mode & 0o7777) !== 0) return;
+    }
+    await chmod(path, mode);
+  }
+
+  async writeFile(path: string, text: string, mode: number): Promise<void> {
+    await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+    await writeFile(path, text, { mode });
+    await chmod(path, mode);
+  }
+
+  async makeFile(path: string, mode: number): Promise<void> {
+    const file = await open(path, "a", mode);
+    await file.close();
+  }
+
+  async readTail(path: string, bytes: number): Promise<string> {
+    const file = await orMissing(open(path, "r"));
+    if (file === undefined) return "";
+    try {
+      const { size } = await file.stat();
+      const buffer = Buffer.alloc(Math.min(size, bytes));
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
+      return buffer.toString("utf8", 0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Only for small files of the system, never for a path that a user or a volume can choose. */
+  readSmall(path: string): string {
+    try {
+      return readFileSync(path, "utf8");
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return "";
+      throw error;
+    }
+  }
+
+  /** Only for paths of the system, as above. */
+  exists(path: string): boolean {
+    return existsSync(path);
+  }
+
+  async list(path: string): Promise<readonly string[]> {
+    return (await orMissing(readdir(path))) ?? [];
+  }
+
+  async symlink(target: string, path: string): Promise<void> {
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    await this.removeFile(path);
+    await symlink(target, path);
+  }
+
+  async removeFile(path: string): Promise<void> {
+    await orMissing(unlink(path));
+  }
+
+  async removeTree(path: string): Promise<void> {
+    if ((await orMissing(lstat(path))) !== undefined) await this.deps.removeTree(path);
+  }
+
+  mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void> {
+    return this.deps.mountTmpfs(path, options);
+  }
+
+  unmount(path: string): Promise<void> {
+    return this.deps.unmount(path);
+  }
+
+  isMountPoint(path: string): Promise<boolean> {
+    return Promise.resolve(this.deps.isMountPoint(path));
+  }
+
+  kindOf(path: string, options: Abortable): Promise<PathKind | undefined> {
+    return this.deps.kindOf(path, options);
+  }
+}
+
+async function orMissing<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ENOTDIR") return undefined;
+    throw error;
+  }
+}

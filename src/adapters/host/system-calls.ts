@@ -1,0 +1,129 @@
+import { constants } from "node:fs";
+import { loadNative, type Native, systemError } from "../../lib/native.ts";
+
+/** A C function of koffi: called in the thread pool, so that the event loop goes on. */
+interface NativeFunction {
+  async(...args: unknown[]): unknown;
+}
+
+type FunctionName = "syscall" | "unlinkat" | "getdents64" | "renameat" | "mount" | "umount2" | "flock";
+
+/** What `call` was asked to do, for the error. */
+interface Attempt {
+  readonly name: string;
+  readonly path: string;
+}
+
+const RESOLVE_NO_XDEV = 0x01;
+const RESOLVE_NO_SYMLINKS = 0x04;
+const RESOLVE_BENEATH = 0x08;
+/** The same number on every processor that Node runs on. */
+const SYS_OPENAT2 = 437;
+/** Not among Node's constants. */
+const O_CLOEXEC = 0o2000000;
+const AT_REMOVEDIR = 0x200;
+const LOCK_EX_NB = 2 | 4;
+
+/** System calls that Node does not have. Each rejects with a system error that carries its errno code. */
+export class SystemCalls {
+  private readonly functions: Readonly<Record<FunctionName, NativeFunction>>;
+  private trim: NativeFunction | undefined;
+
+  private constructor(private readonly native: Native) {
+    const { libc } = native;
+    this.functions = {
+      syscall: libc.func("long syscall(long number, int dirfd, const void *path, const void *how, size_t size)"),
+      unlinkat: libc.func("int unlinkat(int dirfd, const void *path, int flags)"),
+      getdents64: libc.func("intptr_t getdents64(int fd, void *buffer, size_t size)"),
+      renameat: libc.func("int renameat(int from, const void *old, int to, const void *fresh)"),
+      mount: libc.func(
+        "int mount(const char *source, const char *target, const char *type, ulong flags, const char *data)",
+      ),
+      umount2: libc.func("int umount2(const char *target, int flags)"),
+      flock: libc.func("int flock(int fd, int operation)"),
+    };
+  }
+
+  private static loaded: Promise<SystemCalls | undefined> | undefined;
+
+  /** Undefined where koffi or the C library cannot be had. */
+  static load(): Promise<SystemCalls | undefined> {
+    SystemCalls.loaded ??= loadNative().then((native) => {
+      try {
+        return native && new SystemCalls(native);
+      } catch {
+        return undefined;
+      }
+    });
+    return SystemCalls.loaded;
+  }
+
+  /**
+   * Opens a directory that is directly in `parent`: never through a link, never across a mount (a bind mount counts),
+   * never outside. EXDEV: a mount is there; ELOOP or ENOTDIR: no directory; ENOSYS: a kernel before 5.6.
+   */
+  openBeneath(parent: number, name: Buffer): Promise<number> {
+    const how = Buffer.alloc(24);
+    how.writeBigUInt64LE(BigInt(constants.O_DIRECTORY | constants.O_NOFOLLOW | O_CLOEXEC), 0);
+    how.writeBigUInt64LE(BigInt(RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH), 16);
+    const args = [SYS_OPENAT2, parent, terminated(name), how, how.length];
+    return this.call(this.functions.syscall, args, { name: "openat2", path: name.toString() });
+  }
+
+  async unlink(parent: number, name: Buffer): Promise<void> {
+    const args = [parent, terminated(name), 0];
+    await this.call(this.functions.unlinkat, args, { name: "unlinkat", path: name.toString() });
+  }
+
+  async removeDirectory(parent: number, name: Buffer): Promise<void> {
+    const args = [parent, terminated(name), AT_REMOVEDIR];
+    await this.call(this.functions.unlinkat, args, { name: "unlinkat", path: name.toString() });
+  }
+
+  async rename(from: { parent: number; name: Buffer }, to: { parent: number; name: Buffer }): Promise<void> {
+    const args = [from.parent, terminated(from.name), to.parent, terminated(to.name)];
+    await this.call(this.functions.renameat, args, { name: "renameat", path: from.name.toString() });
+  }
+
+  /** Fills the buffer with directory entries; 0 at the end. */
+  readEntries(directory: number, buffer: Buffer): Promise<number> {
+    return this.call(this.functions.getdents64, [directory, buffer, buffer.length], { name: "getdents64", path: "" });
+  }
+
+  async mount(request: { source: string; target: string; type: string; flags: number; data: string }): Promise<void> {
+    const args = [request.source, request.target, request.type, request.flags, request.data];
+    await this.call(this.functions.mount, args, { name: "mount", path: request.target });
+  }
+
+  async unmount(target: string, flags: number): Promise<void> {
+    await this.call(this.functions.umount2, [target, flags], { name: "umount2", path: target });
+  }
+
+  /** Takes the exclusive lock of an open file or fails with EAGAIN. */
+  async lock(fd: number): Promise<void> {
+    await this.call(this.functions.flock, [fd, LOCK_EX_NB], { name: "flock", path: "" });
+  }
+
+  /** Gives freed memory back to the system; only glibc has it. */
+  async trimMemory(): Promise<void> {
+    this.trim ??= this.native.libc.func("int malloc_trim(size_t pad)");
+    await this.call(this.trim, [0], { name: "malloc_trim", path: "" });
+  }
+
+  private call(fn: NativeFunction, args: readonly unknown[], attempt: Attempt): Promise<number> {
+    return new Promise((resolve, reject) => {
+      fn.async(...args, (failure: unknown, result: number | bigint) => {
+        // Only here, before any other call of this thread, is the number the one of this call.
+        const errno = this.native.koffi.errno();
+        if (failure) return reject(failure as Error);
+        if (Number(result) !== -1) return resolve(Number(result));
+        reject(systemError(this.native, { syscall: attempt.name, path: attempt.path, errno }));
+      });
+    });
+  }
+}
+
+/** C strings end with a zero byte; a name of the kernel never contains one. */
+function terminated(name: Buffer): Buffer {
+  return Buffer.concat([name, Buffer.alloc(1)]);
+}

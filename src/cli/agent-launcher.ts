@@ -1,0 +1,264 @@
+import { join } from "node:path";
+import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
+import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
+import type { LinuxHost } from "../adapters/host/index.ts";
+import type { AgentOptions } from "../config/index.ts";
+import { Kubelet, type KubeletSettings } from "../kubelet.ts";
+import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import { fixed } from "../lib/live.ts";
+import { createLogger, type Logger, type LogSink, silent } from "../lib/log.ts";
+import { Metrics, measureEventLoop } from "../lib/metrics.ts";
+import { OWNER_ANNOTATION } from "../model/labels.ts";
+import { runOnce } from "../pods/index.ts";
+import { CliError } from "./cli-error.ts";
+import type { AgentLauncher, DownOptions, PortState, Progress, RunningAgent, UpOptions } from "./launcher.ts";
+import type { Output } from "./output.ts";
+import { webAddresses } from "./web-addresses.ts";
+
+/** Run-once: how long pods may take, and how often a step may fail. */
+const ONCE = { limitMs: 300_000, retries: 3 };
+/** How long a start waits for a runtime to say who it is; one that is not there yet is connected to later. */
+const ASK_RUNTIME_MS = 2000;
+
+/** `down` ends things: pods get a short grace, calls a short time. */
+const DOWN_GRACE_SECONDS = 2;
+const DOWN_CALL_MS = 20_000;
+const STOP_AGENT_MS = 15_000;
+
+function lockPath(directory: string): string {
+  return join(directory, "agent.lock");
+}
+
+/** What the launcher is built from. */
+export interface LauncherDeps {
+  readonly host: LinuxHost;
+  readonly clock: Clock;
+  readonly out: Output;
+  /** The agent's log lines in the plain mode. */
+  readonly logSink: LogSink;
+  /** Opens a log file for `up`; rotated when it is large. */
+  openLog(path: string): LogSink;
+}
+
+/** Builds agents: the only place that knows every part. */
+export class Launcher implements AgentLauncher {
+  constructor(private readonly deps: LauncherDeps) {}
+
+  async run(options: AgentOptions, { signal }: Abortable): Promise<number> {
+    const log = this.logger(options, this.deps.logSink);
+    const release = await this.claim(options.rootDir);
+    const scope = new AbortScope([signal]);
+    try {
+      const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
+      const kubelet = new Kubelet({ ...this.deps, log, metrics: newMetrics() }, settings);
+      const running = kubelet.run(scope);
+      if (!options.runOnce) {
+        await running;
+        return 0;
+      }
+      running.catch((error: unknown) => scope.abort(error));
+      const code = await this.once(kubelet, scope);
+      scope.abort();
+      await running;
+      return code;
+    } catch (error) {
+      if (isAborted(error, signal)) return 0;
+      throw error;
+    } finally {
+      scope.dispose();
+      release();
+    }
+  }
+
+  async up(options: UpOptions, watcher: Progress, { signal }: Abortable): Promise<RunningAgent> {
+    this.refuseWithoutRoot("up");
+    const { host, clock } = this.deps;
+    const release = await this.claim(options.stateDir);
+    try {
+      const log = this.logger(options.agent, this.deps.openLog(options.logFile));
+      const embedded =
+        options.runtimeEndpoint === undefined
+          ? new EmbeddedRuntime({ clock, log, host }, { stateDir: options.stateDir })
+          : undefined;
+      const started = await embedded?.start({ signal, progress: (text) => watcher.progress(text) });
+      const agent = {
+        ...options.agent,
+        ...(embedded && { containerRuntimeEndpoint: embedded.endpoint, cgroupRoot: embedded.cgroupRoot }),
+      };
+      const { containerLogsDir } = options;
+      const owner = embedded === undefined ? { owner: options.stateDir } : {};
+      const found = await this.settle({ options: agent, containerLogsDir, ...owner }, log, { signal });
+      const kubelet = new Kubelet({ ...this.deps, log, metrics: newMetrics() }, found);
+      await Promise.all(Object.values(kubelet.servers).map((server) => server.open()));
+      const done = this.untilStopped(kubelet, embedded, { signal, release });
+      const pid = started === undefined ? "" : ` (pid ${started.pid}${started.adopted ? ", found running" : ""})`;
+      return {
+        view: kubelet.view,
+        runtime: `${found.runtimeName} ${found.runtimeVersion}${pid}`,
+        ports: () => ports(kubelet),
+        urls: () => webAddresses(kubelet.view.pods()),
+        done,
+      };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  async down({ stateDir, runtimeEndpoint }: DownOptions, { progress }: Progress, { signal }: Abortable): Promise<void> {
+    this.refuseWithoutRoot("down");
+    const { host, clock } = this.deps;
+    await this.stopAgent(stateDir, { progress }, { signal });
+    if (runtimeEndpoint !== undefined) await this.stopMarkedPods(stateDir, runtimeEndpoint, { signal });
+    const { left } = await tearDown({ clock, log: silent, host }, { stateDir, progress });
+    if (left.length > 0) throw new CliError(`could not be removed: ${left.join("; ")}`);
+  }
+
+  /** Ends once the agent did; the embedded containerd and the pods go on. */
+  private async untilStopped(
+    kubelet: Kubelet,
+    embedded: EmbeddedRuntime | undefined,
+    { signal, release }: Abortable & { release: () => void },
+  ): Promise<number> {
+    const scope = new AbortScope([signal]);
+    try {
+      const supervising = embedded?.supervise(scope.signal);
+      await kubelet.run({ signal });
+      scope.abort();
+      await supervising;
+      return 0;
+    } finally {
+      scope.abort();
+      scope.dispose();
+      release();
+    }
+  }
+
+  private async once(kubelet: Kubelet, { signal }: Abortable): Promise<number> {
+    const { view, desired } = kubelet;
+    const results = await runOnce(
+      {
+        clock: this.deps.clock,
+        sourcesReady: () => desired.allSourcesReady,
+        pods: () => view.summaries().flatMap(({ uid }) => view.explain(uid) ?? []),
+        onChange: (fn, options) => view.onChange(fn, options),
+      },
+      ONCE,
+      { signal },
+    );
+    for (const { namespace, name, ok, outcome } of results) {
+      const where = namespace === "" ? name : `${namespace}/${name}`;
+      await this.deps.out.send(`${ok ? "ok    " : "FAILED"}  ${where}  ${outcome}\n`, { signal });
+    }
+    if (results.length === 0) await this.deps.out.send("no pods to run\n", { signal });
+    return results.every(({ ok }) => ok) ? 0 : 1;
+  }
+
+  /** What has to be known before the agent is built; a runtime that does not answer yet does not keep it from starting. */
+  private async settle(
+    given: Pick<KubeletSettings, "options" | "containerLogsDir" | "owner">,
+    log: Logger,
+    { signal }: Abortable,
+  ): Promise<KubeletSettings & { runtimeVersion: string }> {
+    const { host, clock } = this.deps;
+    const { options } = given;
+    for (const path of [options.rootDir, `${options.rootDir}/pods`]) await host.makeDir(path, 0o750);
+    for (const path of [options.podLogsDir, given.containerLogsDir]) await host.makeDir(path, 0o755);
+    const runtime = new CriRuntime(
+      { clock, log },
+      { endpoint: options.containerRuntimeEndpoint, requestTimeoutMs: fixed(ASK_RUNTIME_MS) },
+    );
+    const ask = async <T>(question: (limited: Abortable) => Promise<T>): Promise<T | undefined> => {
+      try {
+        return await withScope([signal], { clock, ms: ASK_RUNTIME_MS }, (limited) => question({ signal: limited }));
+      } catch (error) {
+        if (signal.aborted) throw error;
+        log.warn("the runtime does not answer yet", {
+          endpoint: options.containerRuntimeEndpoint,
+          error: messageOf(error),
+        });
+        return undefined;
+      }
+    };
+    const version = await ask((limited) => runtime.version(limited));
+    const driver = version && (await ask((limited) => runtime.cgroupDriver(limited)));
+    runtime.close();
+    return {
+      ...given,
+      machine: { ...host.machine(), nodeName: options.hostnameOverride || host.hostname().toLowerCase() },
+      cgroupDriver: driver ?? (options.cgroupDriver === "systemd" ? "systemd" : "cgroupfs"),
+      runtimeName: version?.name ?? "containerd",
+      runtimeVersion: version?.version ?? "(not answering yet)",
+    };
+  }
+
+  private refuseWithoutRoot(command: string): void {
+    if (this.deps.host.isRoot()) return;
+    throw new CliError(`kubelet ${command} needs root: it makes containers, mounts and networks; run it with sudo`);
+  }
+
+  /** An agent that still runs would bring everything up again: it is asked to stop, and waited for. */
+  private async stopAgent(stateDir: string, { progress }: Progress, { signal }: Abortable): Promise<void> {
+    const { host, clock } = this.deps;
+    const holder = await host.lockHolder(lockPath(stateDir));
+    if (holder === undefined) return;
+    progress(`stopping the agent (pid ${holder.pid})`);
+    const deadline = clock.now().mono + STOP_AGENT_MS;
+    host.signalProcess(holder, "SIGTERM");
+    while ((await host.lockHolder(lockPath(stateDir)))?.pid === holder.pid) {
+      if (clock.now().mono > deadline) throw new CliError(`the agent (pid ${holder.pid}) does not stop; end it first`);
+      await clock.sleep(50, { signal });
+    }
+  }
+
+  /** On a runtime that is not ours only the pods with our mark are ours. */
+  private async stopMarkedPods(owner: string, endpoint: string, { signal }: Abortable): Promise<void> {
+    const { clock } = this.deps;
+    const runtime = new CriRuntime({ clock, log: silent }, { endpoint, requestTimeoutMs: fixed(DOWN_CALL_MS) });
+    try {
+      const all = await runtime.listSandboxes({}, { signal });
+      const own = all.filter(({ annotations }) => annotations[OWNER_ANNOTATION] === owner);
+      await Promise.all(
+        own.map(async ({ id }) => {
+          const containers = await runtime.listContainers({ sandboxId: id }, { signal });
+          await Promise.all(
+            containers.map((container) => runtime.stopContainer(container.id, DOWN_GRACE_SECONDS, { signal })),
+          );
+          await runtime.stopSandbox(id, { signal });
+          await runtime.removeSandbox(id, { signal });
+        }),
+      );
+    } finally {
+      runtime.close();
+    }
+  }
+
+  private logger(options: AgentOptions, sink: LogSink): Logger {
+    const format = options.loggingFormat === "json" ? "json" : "text";
+    return createLogger({ sink, clock: this.deps.clock, format, verbosity: fixed(options.verbosity) });
+  }
+
+  private async claim(directory: string): Promise<() => void> {
+    await this.deps.host.makeDir(directory, 0o750);
+    const lock = await this.deps.host.lock(lockPath(directory));
+    return () => lock.release();
+  }
+}
+
+function ports({ servers }: Kubelet): PortState[] {
+  const state = (name: string, server: { address: string | undefined; trouble: string | undefined }): PortState => ({
+    ...{ name, address: server.address, trouble: server.trouble },
+  });
+  return [
+    ...(servers.health === undefined ? [] : [state("health", servers.health)]),
+    ...(servers.readOnly === undefined ? [] : [state("read-only", servers.readOnly)]),
+  ];
+}
+
+function newMetrics(): Metrics {
+  const metrics = new Metrics();
+  measureEventLoop(metrics);
+  return metrics;
+}

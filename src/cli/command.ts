@@ -1,0 +1,37 @@
+import type { OptionTable, Parsed } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { AgentLauncher } from "./launcher.ts";
+import type { Output } from "./output.ts";
+
+/** What every command works with. */
+export interface CliDeps {
+  readonly out: Output;
+  readonly err: Output;
+  readonly clock: Clock;
+  readonly launcher: AgentLauncher;
+  /** How the user calls us, for hints: `bin/kubelet` or `kubelet`. */
+  readonly program: string;
+}
+
+/** One sub-command. `run` returns the exit code; what the user can mend it throws as `CliError`. */
+export interface Command {
+  readonly name: string;
+  /** What follows the name: `[-f] POD`. */
+  readonly usage: string;
+  readonly summary: string;
+  readonly options: OptionTable;
+  /** How many words it takes beside its flags. */
+  readonly words: { readonly min: number; readonly max: number };
+  run(parsed: Parsed<OptionTable>, deps: CliDeps, options: Abortable): Promise<number>;
+}
+
+/** A command whose `run` sees its own options typed. */
+export function command<Table extends OptionTable>(
+  entry: Omit<Command, "options" | "run"> & {
+    readonly options: Table;
+    run(parsed: Parsed<Table>, deps: CliDeps, options: Abortable): Promise<number>;
+  },
+): Command {
+  return entry as unknown as Command; // reason: `runCli` parses with the command's own table before it calls run
+}

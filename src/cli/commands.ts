@@ -1,0 +1,11 @@
+import type { Command } from "./command.ts";
+import { down } from "./down.ts";
+import { events } from "./events.ts";
+import { explain } from "./explain.ts";
+import { logs } from "./logs.ts";
+import { ps } from "./ps.ts";
+import { up } from "./up.ts";
+import { version } from "./version.ts";
+
+/** Every sub-command, in the order of `--help`. To add one, add a file and a line here. */
+export const commands: readonly Command[] = [up, down, ps, logs, explain, events, version];

@@ -1,0 +1,33 @@
+import { agentOptions, optionHelp, wrap } from "../config/index.ts";
+import type { Command } from "./command.ts";
+
+const ABOUT =
+  "The Kubernetes node agent: runs the pods that files, a URL or a cluster ask for, and keeps them running.";
+
+/** `kubelet --help`. */
+export function generalHelp(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const lines = [
+    ...wrap(ABOUT, 80),
+    "",
+    "Usage:",
+    "  kubelet [flags]            run the agent",
+    "  kubelet COMMAND [flags]    see kubelet COMMAND --help",
+    "",
+    "Commands:",
+    ...commands.flatMap(({ name, summary }) =>
+      wrap(summary, 80 - width - 4).map((line, index) => `  ${(index === 0 ? name : "").padEnd(width)}  ${line}`),
+    ),
+    "",
+    "Flags:",
+    ...optionHelp(agentOptions).slice(1),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** `kubelet COMMAND --help`. */
+export function commandHelp(entry: Command): string {
+  const usage = `  kubelet ${entry.name}${entry.usage === "" ? "" : ` ${entry.usage}`}`;
+  const lines = [...wrap(entry.summary, 80), "", "Usage:", usage, "", "Flags:", ...optionHelp(entry.options).slice(1)];
+  return `${lines.join("\n")}\n`;
+}

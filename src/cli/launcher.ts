@@ -1,0 +1,57 @@
+import type { AgentOptions } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { AgentView } from "../localapi/index.ts";
+
+/** All that `kubelet up` was asked for; everything lies under `stateDir`. */
+export interface UpOptions {
+  readonly stateDir: string;
+  /** A runtime that is already there; undefined means the embedded one. */
+  readonly runtimeEndpoint: string | undefined;
+  /** Ready for the agent but for what the embedded runtime decides: its endpoint and cgroup root. */
+  readonly agent: AgentOptions;
+  /** Takes the place of /var/log/containers. */
+  readonly containerLogsDir: string;
+  /** The agent's log lines go here, not over the live view. */
+  readonly logFile: string;
+}
+
+export interface DownOptions {
+  readonly stateDir: string;
+  readonly runtimeEndpoint: string | undefined;
+}
+
+/** One of the agent's ports, as the live view shows it. */
+export interface PortState {
+  readonly name: string;
+  /** Where it listens, or undefined while it does not. */
+  readonly address: string | undefined;
+  /** Why it does not listen. */
+  readonly trouble: string | undefined;
+}
+
+/** An agent that runs in this process. */
+export interface RunningAgent {
+  readonly view: AgentView;
+  /** Such as `containerd 1.6.20 (pid 123)`. */
+  readonly runtime: string;
+  ports(): readonly PortState[];
+  /** Addresses that running pods serve, to try: `http://10.88.0.2:8080`. */
+  urls(): readonly string[];
+  /** Resolves to the exit code when the agent has stopped: after the signal aborted, or on its own. */
+  readonly done: Promise<number>;
+}
+
+/** Called with what goes on while it takes longer than a moment. */
+export interface Progress {
+  progress(text: string): void;
+}
+
+/** What the commands need of the composition root. A `CodedError` is shown in one line; any other is a bug. */
+export interface AgentLauncher {
+  /** The plain agent, until the signal aborts (or, with --runonce, until all pods are done). Its exit code. */
+  run(options: AgentOptions, abortable: Abortable): Promise<number>;
+  /** Resolves when the agent works; aborting the signal stops the agent, never the pods. */
+  up(options: UpOptions, watcher: Progress, abortable: Abortable): Promise<RunningAgent>;
+  /** Stops the pods and the embedded runtime and removes all that `up` made. */
+  down(options: DownOptions, watcher: Progress, abortable: Abortable): Promise<void>;
+}

@@ -1,0 +1,64 @@
+import { StringDecoder } from "node:string_decoder";
+import { atLeast, bool, option, optionalInt, text } from "../config/index.ts";
+import { explained, findAgent, podPath, socketCandidates } from "./agent-client.ts";
+import { command } from "./command.ts";
+import { helpOption, placeOf, placeOptions, print } from "./print.ts";
+
+const topic = "General" as const;
+
+export const logs = command({
+  name: "logs",
+  usage: "[-f] [--previous] [--tail N] POD [-c CONTAINER]",
+  summary: "Show what a container wrote.",
+  options: {
+    follow: option(bool, {
+      flag: "follow",
+      short: "f",
+      default: false,
+      topic,
+      help: "Go on until the container stops.",
+    }),
+    previous: option(bool, {
+      flag: "previous",
+      short: "p",
+      default: false,
+      topic,
+      help: "Of the instance before this one.",
+    }),
+    tail: option(optionalInt, {
+      flag: "tail",
+      default: undefined,
+      topic,
+      help: "Only the last N lines.",
+      validate: atLeast(0),
+    }),
+    container: option(text("NAME"), {
+      flag: "container",
+      short: "c",
+      default: "",
+      topic,
+      help: "Which container; needed when the pod has several.",
+    }),
+    ...placeOptions,
+    ...helpOption,
+  },
+  words: { min: 1, max: 1 },
+  async run(parsed, { out }, { signal }) {
+    const { follow, previous, tail, container } = parsed.values;
+    const query = new URLSearchParams();
+    if (follow) query.set("follow", "true");
+    if (previous) query.set("previous", "true");
+    if (tail !== undefined) query.set("tail", String(tail));
+    if (container !== "") query.set("container", container);
+    const path = `${podPath("logs", parsed.words[0] ?? "")}?${query}`;
+    const agent = await findAgent(socketCandidates(placeOf(parsed)), { signal });
+    const decoder = new StringDecoder("utf8");
+    try {
+      for await (const chunk of agent.bytes(path, { signal })) await print(out, decoder.write(chunk), { signal });
+    } catch (error) {
+      throw explained(error);
+    }
+    await print(out, decoder.end(), { signal });
+    return 0;
+  },
+});

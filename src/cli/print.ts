@@ -1,0 +1,57 @@
+import { DEFAULT_STATE_DIR } from "../adapters/embedded/layout.ts";
+import { agentOptions, oneOf, option, text } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { AgentPlace } from "./agent-client.ts";
+import { ReaderLeft } from "./cli-error.ts";
+import type { Output } from "./output.ts";
+
+/** `-h`, for every command. */
+export const helpOption = { help: agentOptions.help } as const;
+
+/** Where the agent is; for every command that asks one. */
+export const placeOptions = {
+  stateDir: option(text("DIR"), {
+    flag: "state-dir",
+    default: DEFAULT_STATE_DIR,
+    topic: "Directories",
+    help: "State directory of `kubelet up`.",
+  }),
+  rootDir: agentOptions.rootDir,
+  localApiSocket: option(text("PATH"), {
+    flag: "local-api-socket",
+    default: "",
+    topic: "Ports",
+    help: "Socket of the agent to ask; empty means that of `kubelet up`, then that in --root-dir.",
+  }),
+} as const;
+
+/** `-o`, for every command that prints data. */
+export const formatOption = {
+  output: option(oneOf("text", "json", "yaml"), {
+    flag: "output",
+    short: "o",
+    default: "text",
+    topic: "General",
+    help: "How to print.",
+  }),
+} as const;
+
+/** The place that a parsed command line means. */
+export function placeOf(parsed: {
+  readonly values: Omit<AgentPlace, "stateDirGiven">;
+  readonly given: ReadonlySet<string>;
+}): AgentPlace {
+  return { ...parsed.values, stateDirGiven: parsed.given.has("stateDir") };
+}
+
+/** A value as JSON or YAML, ended by a newline. */
+export async function formatted(value: unknown, format: "json" | "yaml"): Promise<string> {
+  if (format === "json") return `${JSON.stringify(value, undefined, 2)}\n`;
+  const { stringify } = await import("yaml");
+  return stringify(value);
+}
+
+/** Sends, or throws `ReaderLeft`. */
+export async function print(out: Output, content: string, { signal }: Abortable): Promise<void> {
+  if (content !== "" && !(await out.send(content, { signal }))) throw new ReaderLeft();
+}

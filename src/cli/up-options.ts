@@ -1,0 +1,109 @@
+import { join, resolve } from "node:path";
+import {
+  type AgentOptions,
+  absolutePath,
+  agentOptions,
+  conflicts,
+  derive,
+  option,
+  type Parsed,
+  text,
+  unixEndpoint,
+} from "../config/index.ts";
+import { CliError } from "./cli-error.ts";
+import type { DownOptions, UpOptions } from "./launcher.ts";
+import { placeOptions } from "./print.ts";
+
+const {
+  staticPodPath: _path,
+  rootDir: _root,
+  podLogsDir: _logs,
+  localApiSocket: _socket,
+  containerRuntimeEndpoint: _runtime,
+  imageServiceEndpoint: _images,
+  cgroupRoot: _cgroup,
+  runOnce: _once,
+  version: _version,
+  address: _address,
+  ...kept
+} = agentOptions;
+
+/** `up` decides the directories and the runtime; all other settings of the agent may be given as well. */
+export const upOptions = {
+  pods: option(text("DIR"), {
+    flag: "pods",
+    default: "",
+    topic: "Pod sources",
+    help: "File or directory of pod manifests to run.",
+  }),
+  stateDir: placeOptions.stateDir,
+  runtimeEndpoint: option(text("SOCKET"), {
+    flag: "runtime-endpoint",
+    default: "",
+    topic: "Container runtime",
+    help: "Use this runtime instead of a private containerd.",
+    validate: (value) => (value === "" ? undefined : unixEndpoint(value)),
+  }),
+  // Without authentication, so only for this machine unless asked for.
+  address: { ...agentOptions.address, default: "127.0.0.1" },
+  ...kept,
+} as const;
+
+export const downOptions = {
+  stateDir: upOptions.stateDir,
+  runtimeEndpoint: upOptions.runtimeEndpoint,
+  help: agentOptions.help,
+} as const;
+
+/** The whole plan of an `up`: everything that it makes lies under the state directory. Throws `CliError`. */
+export function planUp(parsed: Parsed<typeof upOptions>): UpOptions {
+  const { pods, stateDir, runtimeEndpoint, ...settings } = parsed.values;
+  const state = resolve(stateDir);
+  const agent: AgentOptions = {
+    ...settings,
+    staticPodPath: pods === "" ? "" : resolve(pods),
+    rootDir: join(state, "kubelet"),
+    podLogsDir: join(state, "log", "pods"),
+    localApiSocket: join(state, "kubelet.sock"),
+    containerRuntimeEndpoint: runtimeEndpoint,
+    imageServiceEndpoint: "",
+    cgroupRoot: "",
+    runOnce: false,
+    version: agentOptions.version.default,
+  };
+  const given = new Set<keyof AgentOptions>();
+  for (const name of parsed.given) if (name in agentOptions) given.add(name as keyof AgentOptions); // reason: just checked
+  const problems = conflicts(agent, given);
+  const stateProblem = stateDirProblem(state);
+  if (stateProblem !== undefined) problems.push(stateProblem);
+  if (pods === "") problems.push("up needs --pods DIR, the directory of pod manifests to run");
+  if (problems.length > 0) throw new CliError(problems.join("; "));
+  return {
+    stateDir: state,
+    runtimeEndpoint: runtimeEndpoint === "" ? undefined : runtimeEndpoint,
+    agent: derive(agent, given),
+    containerLogsDir: join(state, "log", "containers"),
+    logFile: join(state, "kubelet.log"),
+  };
+}
+
+/** What `down` removes. Throws `CliError`. */
+export function planDown(parsed: Parsed<typeof downOptions>): DownOptions {
+  const { stateDir, runtimeEndpoint } = parsed.values;
+  const state = resolve(stateDir);
+  const problem = stateDirProblem(state);
+  if (problem !== undefined) throw new CliError(problem);
+  return { stateDir: state, runtimeEndpoint: runtimeEndpoint === "" ? undefined : runtimeEndpoint };
+}
+
+/** What is wrong with a state directory, beyond what the option itself says. */
+function stateDirProblem(stateDir: string): string | undefined {
+  if (
+    stateDir === "/" ||
+    /^\/(bin|boot|dev|etc|home|lib|proc|root|run|sbin|sys|tmp|usr|var|var\/lib|var\/log)$/.test(stateDir)
+  ) {
+    return `${stateDir} belongs to the system; choose a directory of its own, such as ${placeOptions.stateDir.default}`;
+  }
+  const problem = absolutePath(stateDir);
+  return problem === undefined ? undefined : `state directory ${stateDir} ${problem}`;
+}

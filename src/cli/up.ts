@@ -1,0 +1,91 @@
+import { type Abortable, AbortScope } from "../lib/abort.ts";
+import { gitVersion } from "../lib/version.ts";
+import { type CliDeps, command } from "./command.ts";
+import type { RunningAgent, UpOptions } from "./launcher.ts";
+import { LiveView } from "./live-view.ts";
+import { line, PlainView } from "./plain-view.ts";
+import { placeOptions } from "./print.ts";
+import { planUp, upOptions } from "./up-options.ts";
+import type { ViewModel } from "./view-model.ts";
+
+export const up = command({
+  name: "up",
+  usage: "--pods DIR [--state-dir DIR] [--runtime-endpoint SOCKET]",
+  summary: "Run pods from files on this machine alone, with a containerd of its own.",
+  options: upOptions,
+  words: { min: 0, max: 0 },
+  async run(parsed, deps, { signal }) {
+    const options = planUp(parsed);
+    return deps.out.isTerminal ? upOnTerminal(options, deps, { signal }) : upPlain(options, deps, { signal });
+  },
+});
+
+async function upOnTerminal(options: UpOptions, deps: CliDeps, { signal }: Abortable): Promise<number> {
+  const { out, clock, launcher, program } = deps;
+  let starting: ViewModel["starting"] = { text: "starting", since: clock.now().wall };
+  let agent: RunningAgent | undefined;
+  const model = (): ViewModel => ({
+    title: `kubelet ${gitVersion}`,
+    stateDir: options.stateDir,
+    logFile: options.logFile,
+    runtime: agent?.runtime ?? "",
+    ports: agent?.ports() ?? [],
+    starting,
+    pods: agent?.view.summaries() ?? [],
+    urls: agent?.urls() ?? [],
+    program,
+    flags: options.stateDir === placeOptions.stateDir.default ? "" : `--state-dir ${options.stateDir}`,
+  });
+  // Ends after the agent, not with the signal: the last picture shows how it ended.
+  const drawing = new AbortScope([]);
+  const view = new LiveView({ out, clock, model }, drawing);
+  try {
+    out.onResize(view.changed, { signal: drawing.signal });
+    view.changed();
+    const progress = (text: string): void => {
+      starting = { text, since: clock.now().wall };
+      view.changed();
+    };
+    agent = await launcher.up(options, { progress }, { signal });
+    starting = undefined;
+    agent.view.onChange(view.changed, { signal: drawing.signal });
+    view.changed();
+    return await agent.done;
+  } finally {
+    drawing.abort();
+    drawing.dispose();
+    if (agent !== undefined) out.write(farewell(agent, deps, model().flags));
+  }
+}
+
+async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable): Promise<number> {
+  const { out, clock, launcher } = deps;
+  const view = new PlainView();
+  const say = (lines: readonly string[]): void => {
+    for (const text of lines) out.write(text);
+  };
+  const now = (): number => clock.now().wall;
+  const progress = (text: string): void => say([line(now(), "kubelet", text)]);
+  progress(`${gitVersion} starting, state in ${options.stateDir}, log in ${options.logFile}`);
+  const agent = await launcher.up(options, { progress }, { signal });
+  if (agent.runtime !== "") progress(`runtime ${agent.runtime}`);
+  const tell = (): void => say([...view.ports(agent.ports(), now()), ...view.pods(agent.view.summaries(), now())]);
+  const telling = new AbortScope([]);
+  try {
+    agent.view.onChange(tell, { signal: telling.signal });
+    tell();
+    return await agent.done;
+  } finally {
+    telling.abort();
+    telling.dispose();
+    const flags = options.stateDir === placeOptions.stateDir.default ? "" : `--state-dir ${options.stateDir}`;
+    out.write(farewell(agent, deps, flags));
+  }
+}
+
+function farewell(agent: RunningAgent, { program }: CliDeps, flags: string): string {
+  const count = agent.view.summaries().filter((pod) => pod.phase === "Running").length;
+  const pods = count === 1 ? "1 pod goes on running" : `${count} pods go on running`;
+  const down = `${program} down${flags === "" ? "" : ` ${flags}`}`;
+  return `\nThe agent has stopped; ${pods}. Start it again to go on, or remove everything with: ${down}\n`;
+}

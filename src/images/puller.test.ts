@@ -1,0 +1,311 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../test/support/pods.ts";
+import { FakeRuntime } from "../adapters/cri/fake.ts";
+import { RuntimeError } from "../adapters/cri/port.ts";
+import { AbortedError, manyListeners } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { LiveValue } from "../lib/live.ts";
+import { StartError } from "../model/start-error.ts";
+import { ImagePuller, type PullerOptions, type PullJournal } from "./index.ts";
+
+/** A journal that keeps what it is told. */
+class Notes implements PullJournal {
+  readonly events: string[] = [];
+  readonly details: string[] = [];
+  outcome = "";
+
+  begin(_step: "pull", { detail }: { detail: string }): ReturnType<PullJournal["begin"]> {
+    this.details.push(detail);
+    this.outcome = "going on";
+    return {
+      detail: (text) => void this.details.push(text),
+      done: () => void (this.outcome = "ok"),
+      fail: () => void (this.outcome = "failed"),
+      abort: () => void (this.outcome = "aborted"),
+    };
+  }
+
+  event(type: string, reason: string, message: string): void {
+    this.events.push(`${type} ${reason} ${message}`);
+  }
+}
+
+class Pulling {
+  readonly clock = new FakeClock();
+  readonly runtime = new FakeRuntime({ clock: this.clock });
+  readonly options: LiveValue<PullerOptions>;
+  readonly agent = manyListeners();
+  readonly puller: ImagePuller;
+  released = 0;
+
+  constructor(options: Partial<PullerOptions> = {}) {
+    this.options = new LiveValue({ parallel: 1, qps: 0, burst: 0, ...options });
+    this.puller = new ImagePuller({ images: this.runtime, clock: this.clock }, this.options, this.agent.signal);
+  }
+
+  ensure(
+    image: string,
+    more: { policy?: string; notes?: Notes; uid?: string; signal?: AbortSignal } = {},
+  ): ReturnType<ImagePuller["ensure"]> {
+    const { policy = "IfNotPresent", notes = new Notes(), uid = "uid-1", signal = this.agent.signal } = more;
+    const of = pod("web", uid).container("app", { image, imagePullPolicy: policy }).build();
+    const container = of.spec.containers[0] ?? { name: "" };
+    const slot = { release: () => void this.released++ };
+    return this.puller.ensure({ pod: of, container, journal: notes, slot }, { signal });
+  }
+
+  /** What a start is refused with. */
+  async refused(image: string, more: Parameters<Pulling["ensure"]>[1] = {}): Promise<StartError> {
+    const result = this.ensure(image, more).catch((error: unknown) => error);
+    await this.clock.advance(0);
+    const error = await result;
+    assert.ok(error instanceof StartError, String(error));
+    return error;
+  }
+}
+
+describe("which policy pulls", () => {
+  const cases = [
+    { policy: "IfNotPresent", state: "present", pulls: 0, outcome: "there" },
+    { policy: "IfNotPresent", state: "pullable", pulls: 1, outcome: "there" },
+    { policy: "Always", state: "present", pulls: 1, outcome: "there" },
+    { policy: "Always", state: "pullable", pulls: 1, outcome: "there" },
+    { policy: "Always", state: "broken", pulls: 1, outcome: "ErrImagePull" },
+    { policy: "Never", state: "present", pulls: 0, outcome: "there" },
+    { policy: "Never", state: "pullable", pulls: 0, outcome: "ErrImageNeverPull" },
+  ] as const;
+  for (const { policy, state, pulls, outcome } of cases) {
+    test(`${policy} with an image that is ${state}: ${pulls} pulls, ${outcome}`, async () => {
+      const pulling = new Pulling();
+      pulling.runtime.image("app:1", { state });
+      const got = pulling.ensure("app:1", { policy }).then(
+        () => "there",
+        (error: unknown) => (error instanceof StartError ? error.reason : String(error)),
+      );
+      await pulling.clock.advance(0);
+      assert.equal(await got, outcome);
+      assert.equal(pulling.runtime.control.count("pullImage"), pulls);
+    });
+  }
+
+  test("the answer is the image itself: containers are made from its id, not from a tag that may move", async () => {
+    const pulling = new Pulling();
+    pulling.runtime.image("app:1", { state: "pullable", uid: 7 });
+    const { ref, image } = await pulling.ensure("app:1");
+    assert.match(ref, /^sha256:/);
+    assert.deepEqual([image.id, image.uid], [ref, 7]);
+  });
+
+  test("a name without a tag means :latest", async () => {
+    const pulling = new Pulling();
+    pulling.runtime.image("app:latest", { state: "pullable" });
+    await pulling.ensure("app");
+    assert.equal(pulling.runtime.control.calls.find(({ method }) => method === "pullImage")?.subject, "app:latest");
+  });
+});
+
+describe("what is told", () => {
+  test("a present image", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    pulling.runtime.image("app:1");
+    await pulling.ensure("app:1", { notes });
+    assert.deepEqual(notes.events, [
+      'Normal Pulled Container image "app:1" already present on machine and can be accessed by the pod',
+    ]);
+    assert.equal(pulling.released, 0);
+  });
+
+  test("a pull, with its own time, the time with waiting, and the size", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    pulling.runtime.image("slow:1", { state: "pullable", pullMs: 1000 });
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 2500, sizeBytes: 42 });
+    const first = pulling.ensure("slow:1");
+    const second = pulling.ensure("app:1", { notes });
+    await pulling.clock.advance(3500);
+    await Promise.all([first, second]);
+    assert.deepEqual(notes.events, [
+      'Normal Pulling Pulling image "app:1"',
+      'Normal Pulled Successfully pulled image "app:1" in 2.500s (3.500s including waiting). Image size: 42 bytes.',
+    ]);
+    assert.equal(notes.outcome, "ok");
+  });
+
+  test("a failed pull, and that it is held back", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    const why = 'failed to pull and unpack image "app:1": not found';
+    const error = await pulling.refused("app:1", { notes });
+    assert.deepEqual([error.reason, error.message], ["ErrImagePull", why]);
+    assert.deepEqual(error.retry, {
+      afterMs: 10_000,
+      reason: "ImagePullBackOff",
+      message: `Back-off pulling image "app:1": ErrImagePull: ${why}`,
+    });
+    assert.deepEqual(notes.events, [
+      'Normal Pulling Pulling image "app:1"',
+      `Warning Failed Failed to pull image "app:1": ${why}`,
+      "Warning Failed Error: ErrImagePull",
+      'Normal BackOff Back-off pulling image "app:1"',
+      "Warning Failed Error: ImagePullBackOff",
+    ]);
+    assert.equal(notes.outcome, "failed");
+  });
+
+  test("Never without the image", async () => {
+    const notes = new Notes();
+    const message = 'Container image "app:1" is not present with pull policy of Never';
+    const error = await new Pulling().refused("app:1", { policy: "Never", notes });
+    assert.deepEqual([error.reason, error.message], ["ErrImageNeverPull", message]);
+    assert.deepEqual(notes.events, [`Warning ErrImageNeverPull ${message}`]);
+  });
+
+  test("a name that names no image, without asking anybody", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    const error = await pulling.refused("App:1", { notes });
+    assert.equal(error.reason, "InvalidImageName");
+    assert.match(notes.events[0] ?? "", /^Warning InspectFailed Failed to apply default image tag "App:1": /);
+    assert.deepEqual(pulling.runtime.control.calls, []);
+  });
+
+  test("a look-up that failed says nothing about the image: no pull, and soon again", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    pulling.runtime.image("app:1");
+    pulling.runtime.control.fail("imageStatus", new RuntimeError("Unavailable", "gone"));
+    const error = await pulling.refused("app:1", { notes });
+    assert.deepEqual([error.reason, error.retry.afterMs], ["ImageInspectError", 1000]);
+    assert.deepEqual(notes.events, ['Warning InspectFailed Failed to inspect image "app:1": gone']);
+    assert.equal(pulling.runtime.control.count("pullImage"), 0);
+  });
+
+  test("an image that is missing right after its pull is a failed pull", async () => {
+    const pulling = new Pulling();
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 10 });
+    const result = pulling.ensure("app:1").catch((error: unknown) => error);
+    await pulling.clock.advance(9);
+    pulling.runtime.control.fail("imageStatus", new RuntimeError("Unavailable", "gone"));
+    await pulling.clock.advance(1);
+    assert.equal((await result) instanceof StartError, true);
+  });
+});
+
+describe("the back-off", () => {
+  test("doubles from 10 s to 5 min, by pod and image, and is forgotten after a success", async () => {
+    const pulling = new Pulling();
+    const waits: number[] = [];
+    for (let i = 0; i < 7; i++) {
+      const { afterMs } = (await pulling.refused("app:1")).retry;
+      waits.push(afterMs / 1000);
+      await pulling.clock.advance(afterMs);
+    }
+    assert.deepEqual(waits, [10, 20, 40, 80, 160, 300, 300]);
+    assert.equal((await pulling.refused("app:1", { uid: "uid-2" })).retry.afterMs, 10_000);
+    assert.equal((await pulling.refused("app:2")).retry.afterMs, 10_000);
+    pulling.runtime.image("app:1", { state: "pullable" });
+    await pulling.ensure("app:1");
+    pulling.runtime.image("app:1", { state: "broken" });
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 10_000);
+  });
+
+  test("begins anew 10 min after it ended", async () => {
+    const pulling = new Pulling();
+    await pulling.refused("app:1");
+    await pulling.refused("app:1");
+    await pulling.clock.advance(20_000 + 599_999);
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 40_000);
+    await pulling.clock.advance(40_000 + 600_000);
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 10_000);
+  });
+
+  test("an abort is no failure and costs no back-off", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    const given = new AbortController();
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    const result = pulling.ensure("app:1", { notes, signal: given.signal }).catch((error: unknown) => error);
+    await pulling.clock.advance(500);
+    given.abort(new AbortedError("planned anew"));
+    assert.equal((await result) === given.signal.reason, true);
+    await pulling.clock.advance(0);
+    assert.equal(notes.outcome, "aborted");
+    assert.equal(pulling.runtime.control.inFlight("pullImage"), 0);
+    pulling.runtime.image("app:1", { state: "broken" });
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 10_000);
+  });
+});
+
+describe("how many at once", () => {
+  const slow = ["a:1", "b:1", "c:1", "d:1"];
+
+  function start(pulling: Pulling): Notes[] {
+    const notes = slow.map(() => new Notes());
+    for (const [index, image] of slow.entries()) {
+      pulling.runtime.image(image, { state: "pullable", pullMs: 1000 });
+      void pulling.ensure(image, { notes: notes[index], uid: image });
+    }
+    return notes;
+  }
+
+  const cases = [
+    { name: "1 pulls one after the other", parallel: 1, peak: 1 },
+    { name: "2 at once", parallel: 2, peak: 2 },
+    { name: "0 has no limit", parallel: 0, peak: 4 },
+  ];
+  for (const { name, parallel, peak } of cases) {
+    test(name, async () => {
+      const pulling = new Pulling({ parallel });
+      start(pulling);
+      await pulling.clock.advance(4000);
+      assert.equal(pulling.runtime.control.peak("pullImage"), peak);
+      assert.equal(pulling.runtime.control.count("pullImage"), 4);
+    });
+  }
+
+  test("a raised limit lets more in at once", async () => {
+    const pulling = new Pulling({ parallel: 1 });
+    start(pulling);
+    await pulling.clock.advance(0);
+    assert.equal(pulling.runtime.control.inFlight("pullImage"), 1);
+    pulling.options.set({ parallel: 3, qps: 0, burst: 0 });
+    await pulling.clock.advance(0);
+    assert.equal(pulling.runtime.control.inFlight("pullImage"), 3);
+  });
+
+  test("each one hears its place in the queue, and that its turn came", async () => {
+    const pulling = new Pulling({ parallel: 1 });
+    const notes = start(pulling);
+    await pulling.clock.advance(2000);
+    const place = (n: number): string => `c:1: place ${n} in the pull queue`;
+    assert.deepEqual(notes[2]?.details, ["c:1", place(2), place(1), "c:1: pulling"]);
+  });
+
+  test("the start slot is given back before the pull, so that other pods start meanwhile", async () => {
+    const pulling = new Pulling();
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    void pulling.ensure("app:1");
+    await pulling.clock.advance(0);
+    assert.equal(pulling.released, 1);
+  });
+
+  test("two pods that want one image cause one pull", async () => {
+    const pulling = new Pulling({ parallel: 0 });
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    const both = [pulling.ensure("app:1", { uid: "uid-1" }), pulling.ensure("app:1", { uid: "uid-2" })];
+    await pulling.clock.advance(1000);
+    const [first, second] = await Promise.all(both);
+    assert.equal(first?.ref, second?.ref);
+    assert.equal(pulling.runtime.control.count("pullImage"), 1);
+  });
+
+  test("the rate is kept: after the burst, one each 1/qps", async () => {
+    const pulling = new Pulling({ parallel: 0, qps: 2, burst: 2 });
+    start(pulling);
+    await pulling.clock.advance(5000);
+    const began = pulling.runtime.control.calls.filter(({ method }) => method === "pullImage").map(({ at }) => at);
+    assert.deepEqual(began, [0, 0, 500, 1000]);
+  });
+});

@@ -1,0 +1,327 @@
+import { CriImages } from "./adapters/cri/cri-images.ts";
+import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
+import { hostLogFiles } from "./adapters/host/log-files.ts";
+import { manifestFiles } from "./adapters/host/manifest-files.ts";
+import { PodHost, type PodHostDeps } from "./adapters/host/pod-host.ts";
+import { fetchManifest } from "./adapters/net/http-get.ts";
+import type { KeptListener } from "./adapters/net/kept-listener.ts";
+import { type AgentOptions, agentOptions, OptionStore } from "./config/index.ts";
+import { ImagePuller } from "./images/index.ts";
+import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
+import type { Clock } from "./lib/clock.ts";
+import { watchPath } from "./lib/file-watch.ts";
+import { select } from "./lib/live.ts";
+import type { Logger } from "./lib/log.ts";
+import type { Metrics } from "./lib/metrics.ts";
+import { gitVersion } from "./lib/version.ts";
+import { parseDocuments } from "./lib/yaml.ts";
+import { localApiServer } from "./localapi/index.ts";
+import { readLog } from "./logs/index.ts";
+import { OWNER_ANNOTATION } from "./model/labels.ts";
+import {
+  AgentView,
+  DEFAULT_CRASH_LIMITS,
+  DesiredPods,
+  type ExecuteDeps,
+  Journal,
+  Observer,
+  type SourceSnapshot,
+  terminationMessage,
+  thermalPaths,
+  WorkerPool,
+} from "./pods/index.ts";
+import { type CgroupDriver, PodCgroups } from "./resources/index.ts";
+import { healthServer, ping, readOnlyServer } from "./server/index.ts";
+import { FileSource, type SourceProblem, UrlSource } from "./sources/index.ts";
+import { PodVolumes } from "./volumes/index.ts";
+
+/** How long creates and starts may take to finish once the agent was told to stop. */
+const FINISH_MS = 5000;
+/** glibc gives nothing back by itself: memory is trimmed this long after the last change of a burst. */
+const TRIM_AFTER_MS = 10_000;
+
+/** What the agent needs of the machine; `LinuxHost` provides it. */
+export interface KubeletHost extends PodHostDeps {
+  removeCgroup(path: string): Promise<void>;
+  trimMemory(): void;
+}
+
+/** What is true of the machine while the agent runs. */
+export interface MachineFacts {
+  readonly nodeName: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly addresses: readonly string[];
+}
+
+export interface KubeletDeps {
+  readonly host: KubeletHost;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Settings of one run, found out before it begins. */
+export interface KubeletSettings {
+  readonly options: AgentOptions;
+  readonly machine: MachineFacts;
+  readonly cgroupDriver: CgroupDriver;
+  /** `containerd`, `cri-o` …: the scheme of container ids. */
+  readonly runtimeName: string;
+  /** The flat directory of log links, /var/log/containers by default. */
+  readonly containerLogsDir: string;
+  /** On a runtime that others use too: stop only those unknown pods that carry this mark. */
+  readonly owner?: string;
+}
+
+interface Loop {
+  readonly name: string;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** The agent, built from its parts: sources → desired → workers → runtime → observed, and those who look at it. */
+export class Kubelet {
+  readonly view: AgentView;
+  readonly servers: {
+    readonly health?: KeptListener;
+    readonly readOnly?: KeptListener;
+    readonly localApi: KeptListener;
+  };
+  readonly desired: DesiredPods;
+  private readonly journal: Journal;
+  private readonly store: OptionStore<typeof agentOptions>;
+  private readonly pool: WorkerPool;
+  private readonly loops: readonly Loop[];
+  private readonly stop = manyListeners();
+  private readonly late = manyListeners();
+
+  constructor(
+    private readonly deps: KubeletDeps,
+    private readonly settings: KubeletSettings,
+  ) {
+    const { clock } = deps;
+    this.store = new OptionStore(agentOptions, settings.options);
+    this.journal = new Journal({ clock });
+    this.desired = new DesiredPods({ clock }, { sources: this.sourceNames() });
+    const { runtime, images } = this.connect();
+    const observer = this.observe(runtime);
+    this.pool = this.staff(observer, this.executors({ runtime, images, observer }));
+    this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
+    this.servers = this.serve();
+    this.loops = [
+      { name: "observer", run: (signal) => observer.run(signal) },
+      ...this.sources(),
+      ...Object.values(this.servers).map((server) => ({
+        name: "server",
+        run: (signal: AbortSignal) => server.run({ signal }),
+      })),
+    ];
+    this.trimAfterBursts();
+    this.count();
+  }
+
+  /** Runs until the signal aborts; a loop that ends in an error ends the agent with it. Pods are never stopped. */
+  async run({ signal }: Abortable): Promise<void> {
+    const onStop = (): void => this.stop.abort(signal.reason);
+    if (signal.aborted) onStop();
+    else signal.addEventListener("abort", onStop, { once: true });
+    try {
+      await Promise.all(this.loops.map((loop) => this.guard(loop)));
+    } finally {
+      this.stop.abort();
+      const limit = this.deps.clock.after(FINISH_MS, () => this.late.abort());
+      await this.pool.idle();
+      limit.cancel();
+      this.late.abort();
+      signal.removeEventListener("abort", onStop);
+    }
+  }
+
+  private async guard(loop: Loop): Promise<void> {
+    const { signal } = this.stop;
+    try {
+      await loop.run(signal);
+      if (!signal.aborted) throw new Error(`the ${loop.name} ended by itself`);
+    } catch (error) {
+      if (isAborted(error, signal)) return;
+      this.stop.abort(error);
+      throw error;
+    }
+  }
+
+  private sourceNames(): string[] {
+    const { staticPodPath, staticPodURL } = this.settings.options;
+    return [...(staticPodPath === "" ? [] : ["file"]), ...(staticPodURL === "" ? [] : ["http"])];
+  }
+
+  private connect(): { runtime: CriRuntime; images: CriImages } {
+    const { options } = this.settings;
+    const requestTimeoutMs = select(this.store.live("runtimeRequestTimeout"), (o) => o.runtimeRequestTimeout);
+    const endpoint = options.containerRuntimeEndpoint;
+    return {
+      runtime: new CriRuntime(this.deps, { requestTimeoutMs, endpoint }),
+      images: new CriImages(this.deps, { requestTimeoutMs, endpoint: options.imageServiceEndpoint || endpoint }),
+    };
+  }
+
+  private observe(runtime: CriRuntime): Observer {
+    const { metrics, log, clock, host } = this.deps;
+    const missed = metrics.counter(
+      "kubelet_ts_audit_missed_total",
+      "Changes that the audit saw and no event had told.",
+    );
+    const files = new PodHost(host);
+    return new Observer(
+      { runtime, clock, log },
+      {
+        wake: (uid) => this.pool.wake(uid),
+        listed: (pods) => this.pool.listed(pods),
+        missed: (uid) => {
+          missed.inc();
+          log.warn("no event told of a change in the runtime", { uid, source: runtime.eventSource });
+        },
+        endMessage: (container) => terminationMessage(files, container),
+      },
+    );
+  }
+
+  private executors(parts: { runtime: CriRuntime; images: CriImages; observer: Observer }): ExecuteDeps {
+    const { clock, log, host } = this.deps;
+    const { settings } = this;
+    const { options, machine } = settings;
+    const files = new PodHost(host);
+    const pulls = select(
+      this.store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"),
+      (o) => ({
+        parallel: o.serializeImagePulls ? 1 : (o.maxParallelImagePulls ?? 0),
+        qps: o.registryPullQPS,
+        burst: o.registryBurst,
+      }),
+    );
+    return {
+      ...{ runtime: parts.runtime, files, clock, log },
+      images: new ImagePuller({ images: parts.images, clock }, pulls, this.stop.signal),
+      volumes: new PodVolumes({ host: files }, { rootDir: options.rootDir }),
+      cgroups: new PodCgroups({ host }, { driver: settings.cgroupDriver, root: options.cgroupRoot }),
+      node: {
+        paths: {
+          rootDir: options.rootDir,
+          podLogsDir: options.podLogsDir,
+          containerLogsDir: settings.containerLogsDir,
+        },
+        ...{ hostIps: machine.addresses, memoryCapacity: machine.memoryBytes, runtimeName: settings.runtimeName },
+        allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
+        extraMaskedPaths: thermalPaths(files),
+        ...(settings.owner === undefined ? {} : { owner: settings.owner }),
+        dns: () => ({
+          resolvConf: options.resolvConf === "" ? undefined : files.readSmall(options.resolvConf),
+          hostIps: machine.addresses,
+          clusterDns: options.clusterDNS,
+          clusterDomain: options.clusterDomain,
+        }),
+        hostsFile: () => files.readSmall("/etc/hosts"),
+      },
+      learn: (id, uid) => parts.observer.learn(id, uid),
+    };
+  }
+
+  private staff(observer: Observer, execute: ExecuteDeps): WorkerPool {
+    const { clock, log } = this.deps;
+    const { owner } = this.settings;
+    const { desired, journal } = this;
+    return new WorkerPool(
+      { execute, observer, desired, journal, clock, log, late: this.late.signal },
+      {
+        maxConcurrentStarts: select(this.store.live("maxConcurrentStarts"), (o) => o.maxConcurrentStarts),
+        maxPods: select(this.store.live("maxPods"), (o) => o.maxPods),
+        crashLimits: DEFAULT_CRASH_LIMITS,
+        ownsUnknown: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,
+      },
+      this.stop.signal,
+    );
+  }
+
+  private sources(): Loop[] {
+    const { clock } = this.deps;
+    const { options, machine } = this.settings;
+    const { nodeName } = machine;
+    const shared = {
+      clock,
+      parse: (text: string, { signal }: Abortable) => parseDocuments(text, { clock, signal }),
+      publish: (snapshot: SourceSnapshot) => this.pool.apply(this.desired.apply(snapshot)),
+      report: (problem: SourceProblem) => this.report(problem),
+    };
+    const file = new FileSource(
+      { ...shared, files: manifestFiles, watch: (path, watch) => watchPath(path, { ...watch, clock }) },
+      select(this.store.live("fileCheckFrequency"), ({ fileCheckFrequency }) => ({
+        ...{ path: options.staticPodPath, nodeName, checkFrequencyMs: fileCheckFrequency },
+      })),
+    );
+    const url = new UrlSource(
+      { ...shared, fetchManifest },
+      select(this.store.live("httpCheckFrequency"), ({ httpCheckFrequency }) => ({
+        ...{ url: options.staticPodURL, headers: options.staticPodURLHeader, nodeName },
+        checkFrequencyMs: httpCheckFrequency,
+      })),
+    );
+    const all: Loop[] = [
+      { name: "file", run: (signal) => file.run(signal) },
+      { name: "http", run: (signal) => url.run(signal) },
+    ];
+    const wanted = this.sourceNames();
+    return all.filter(({ name }) => wanted.includes(name));
+  }
+
+  /** A manifest that cannot be used: said in the log, and as an event under the file's name. */
+  private report({ file, line, message }: SourceProblem): void {
+    this.deps.log.warn("a manifest cannot be used", { file, ...(line === undefined ? {} : { line }), message });
+    const place = line === undefined ? file : `${file}:${line}`;
+    this.journal.event({ type: "Warning", reason: "InvalidManifest", message, subject: place });
+  }
+
+  private serve(): Kubelet["servers"] {
+    const { clock, log, metrics } = this.deps;
+    const { options, machine } = this.settings;
+    const health = healthServer({ clock, log }, { host: options.healthzBindAddress, port: options.healthzPort });
+    const readOnly = readOnlyServer(
+      {
+        ...{ clock, log, checks: [ping] },
+        pods: () => this.view.pods(),
+        metrics: async () => (await metrics.expose()).body,
+      },
+      { host: options.address, port: options.readOnlyPort },
+    );
+    const localApi = localApiServer(
+      {
+        ...{ view: this.view, clock, log },
+        logs: { read: (request, abortable) => readLog({ files: hostLogFiles, clock }, request, abortable) },
+      },
+      { nodeName: machine.nodeName, version: gitVersion, path: options.localApiSocket },
+    );
+    return { ...(health && { health }), ...(readOnly && { readOnly }), localApi };
+  }
+
+  private trimAfterBursts(): void {
+    const { clock, host } = this.deps;
+    const { signal } = this.stop;
+    let timer = clock.after(TRIM_AFTER_MS, () => host.trimMemory());
+    const restart = (): void => {
+      timer.cancel();
+      timer = clock.after(TRIM_AFTER_MS, () => host.trimMemory());
+    };
+    this.pool.onStatus(restart, { signal });
+    signal.addEventListener("abort", () => timer.cancel(), { once: true });
+  }
+
+  private count(): void {
+    const { metrics } = this.deps;
+    const phases = (): Iterable<readonly [readonly string[], number]> => {
+      const counted = new Map<string, number>();
+      for (const { phase } of this.view.summaries()) counted.set(phase, (counted.get(phase) ?? 0) + 1);
+      return [...counted].map(([phase, count]) => [[phase], count] as const);
+    };
+    metrics.gaugeFrom("kubelet_ts_pods", "Pods by phase.", { labels: ["phase"], values: phases });
+    const running = (): number => this.view.summaries().filter(({ phase }) => phase === "Running").length;
+    metrics.gaugeFrom("kubelet_running_pods", "Pods that run.", { values: () => [[[], running()]] });
+  }
+}

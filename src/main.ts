@@ -1,0 +1,53 @@
+import { openLogFile } from "./adapters/host/agent-log.ts";
+import { LinuxHost } from "./adapters/host/index.ts";
+import { Launcher } from "./cli/agent-launcher.ts";
+import { outputOn, runCli } from "./cli/index.ts";
+import { AbortedError, manyListeners } from "./lib/abort.ts";
+import { SystemClock } from "./lib/clock.ts";
+import { LineSink, writerFor } from "./lib/output.ts";
+import { DescriptorTerminal } from "./lib/terminal.ts";
+
+/** How long the last lines may take to reach a slow reader before the process ends all the same. */
+const FLUSH_MS = 2000;
+/** Commands that go on when nobody reads them any more: pods matter more than words. */
+const DEAF = new Set(["up", ""]);
+
+async function main(argv: readonly string[]): Promise<number> {
+  const clock = new SystemClock();
+  const stop = manyListeners();
+  const first = argv[0]?.startsWith("-") === false ? argv[0] : "";
+  const onBroken = (): void => {
+    if (!DEAF.has(first)) stop.abort(new AbortedError("the reader left"));
+  };
+  const out = new LineSink({ writer: writerFor(1, clock), clock, describeDropped: () => undefined, onBroken });
+  const err = new LineSink({ writer: writerFor(2, clock), clock });
+  const finish = async (): Promise<void> => {
+    await Promise.all([out.flush({ timeoutMs: FLUSH_MS }), err.flush({ timeoutMs: FLUSH_MS })]);
+  };
+  const crash = (error: unknown): void => {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    err.write(`kubelet: this is a bug, the agent ends; pods go on: ${text}\n`);
+    void finish().then(() => process.exit(2));
+  };
+  process.on("uncaughtException", crash).on("unhandledRejection", crash);
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(name, () => stop.abort(new AbortedError(`ended by ${name}`)));
+  }
+  const output = outputOn(out, new DescriptorTerminal(1), process.env);
+  const launcher = new Launcher({
+    ...{ host: new LinuxHost({ clock }), clock, out: output, logSink: err },
+    openLog: (path) => openLogFile(path, clock),
+  });
+  const program = process.env["KUBELET_PROGRAM"] ?? "kubelet";
+  const deps = { out: output, err: outputOn(err, new DescriptorTerminal(2), process.env), clock, launcher, program };
+  const code = await runCli(argv, deps, { signal: stop.signal });
+  await finish();
+  return code;
+}
+
+main(process.argv.slice(2)).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    throw error;
+  },
+);

@@ -1,0 +1,121 @@
+import type { ContainerSecurity, NamespaceOptions, RuntimeImage, SecurityProfile } from "../../adapters/cri/port.ts";
+import type { AppArmorProfile, Container, Pod, SeccompProfile } from "../../model/generated/types.ts";
+import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
+import { ConfigError } from "./config-error.ts";
+import { MASKED_PATHS, READONLY_PATHS } from "./masked-paths.ts";
+
+/** The namespaces that a pod's containers share. */
+export function namespacesOf(pod: Pod): NamespaceOptions {
+  const spec = pod.spec;
+  return {
+    network: spec?.hostNetwork === true ? "node" : "pod",
+    ipc: spec?.hostIPC === true ? "node" : "pod",
+    pid: spec?.hostPID === true ? "node" : spec?.shareProcessNamespace === true ? "pod" : "container",
+  };
+}
+
+/** What a container's security context is made from besides the spec. */
+export interface SecurityFacts {
+  readonly image: Pick<RuntimeImage, "uid" | "username">;
+  readonly seccompRoot: string;
+  /** What this machine has to hide from containers besides what every machine has. */
+  readonly extraMaskedPaths: readonly string[];
+}
+
+/** The security context of a container; the container's fields win over the pod's (8.8). */
+export function containerSecurity(pod: Pod, container: Container, facts: SecurityFacts): ContainerSecurity {
+  const own = container.securityContext;
+  const shared = pod.spec.securityContext;
+  const runAsGroup = own?.runAsGroup ?? shared?.runAsGroup;
+  // Also for privileged containers, as in Kubernetes: the runtime itself takes the masks off those.
+  const isUnmasked = own?.procMount === "Unmasked";
+  const selinux = own?.seLinuxOptions ?? shared?.seLinuxOptions;
+  const apparmor = apparmorOf(pod, container);
+  return {
+    namespaces: namespacesOf(pod),
+    privileged: own?.privileged === true,
+    readonlyRootfs: own?.readOnlyRootFilesystem === true,
+    noNewPrivs: own?.allowPrivilegeEscalation === false,
+    addCapabilities: own?.capabilities?.add ?? [],
+    dropCapabilities: own?.capabilities?.drop ?? [],
+    ...user(pod, container, facts.image),
+    ...(runAsGroup === undefined ? {} : { runAsGroup }),
+    supplementalGroups: groupsOf(pod),
+    maskedPaths: isUnmasked ? [] : [...MASKED_PATHS, ...facts.extraMaskedPaths],
+    readonlyPaths: isUnmasked ? [] : READONLY_PATHS,
+    seccomp: seccomp(own?.seccompProfile ?? shared?.seccompProfile, facts.seccompRoot),
+    ...(apparmor === undefined ? {} : { apparmor }),
+    ...(selinux === undefined ? {} : { selinux }),
+  };
+}
+
+/** fsGroup first, then the supplemental groups, as Kubernetes orders them. */
+export function groupsOf(pod: Pod): readonly number[] {
+  const shared = pod.spec.securityContext;
+  return [...(shared?.fsGroup === undefined ? [] : [shared.fsGroup]), ...(shared?.supplementalGroups ?? [])];
+}
+
+function user(
+  pod: Pod,
+  container: Container,
+  image: Pick<RuntimeImage, "uid" | "username">,
+): { runAsUser?: number; runAsUsername?: string } {
+  const own = container.securityContext;
+  const shared = pod.spec.securityContext;
+  const asked = own?.runAsUser ?? shared?.runAsUser;
+  const nonRoot = own?.runAsNonRoot ?? shared?.runAsNonRoot ?? false;
+  const where = `(pod: "${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})", container: ${container.name})`;
+  if (asked !== undefined) {
+    if (nonRoot && asked === 0) throw new ConfigError(`container's runAsUser breaks non-root policy ${where}`);
+    return { runAsUser: asked };
+  }
+  if (image.uid === undefined && image.username !== "") {
+    if (nonRoot) {
+      const text = `container has runAsNonRoot and image has non-numeric user (${image.username}), cannot verify user is non-root ${where}`;
+      throw new ConfigError(text);
+    }
+    return { runAsUsername: image.username };
+  }
+  const uid = image.uid ?? 0;
+  if (nonRoot && uid === 0) throw new ConfigError(`container has runAsNonRoot and image will run as root ${where}`);
+  return { runAsUser: uid };
+}
+
+function seccomp(profile: SeccompProfile | undefined, root: string): SecurityProfile {
+  switch (profile?.type) {
+    case "RuntimeDefault":
+      return { type: "runtimeDefault" };
+    case "Localhost":
+      return { type: "localhost", localhostRef: `${root}/${profile.localhostProfile ?? ""}` };
+    default:
+      return { type: "unconfined" };
+  }
+}
+
+/** The container's field, else the annotation of before there was one, else the pod's field. */
+function apparmorOf(pod: Pod, container: Container): SecurityProfile | undefined {
+  const own = container.securityContext?.appArmorProfile;
+  if (own !== undefined) return apparmorProfile(own);
+  const annotated = pod.metadata.annotations?.[`${APPARMOR_ANNOTATION_PREFIX}${container.name}`];
+  if (annotated !== undefined && annotated !== "") return annotatedProfile(annotated);
+  const shared = pod.spec.securityContext?.appArmorProfile;
+  return shared && apparmorProfile(shared);
+}
+
+function annotatedProfile(text: string): SecurityProfile {
+  if (text === "runtime/default") return { type: "runtimeDefault" };
+  if (text === "unconfined") return { type: "unconfined" };
+  if (text.startsWith("localhost/")) return { type: "localhost", localhostRef: text.slice("localhost/".length) };
+  throw new ConfigError(`AppArmor profile "${text}" is not runtime/default, unconfined or localhost/NAME`);
+}
+
+function apparmorProfile(profile: AppArmorProfile): SecurityProfile {
+  switch (profile.type) {
+    case "Localhost":
+      return { type: "localhost", localhostRef: profile.localhostProfile ?? "" };
+    case "Unconfined":
+      return { type: "unconfined" };
+    default:
+      return { type: "runtimeDefault" };
+  }
+}

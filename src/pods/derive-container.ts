@@ -1,0 +1,136 @@
+import { containerHash } from "../model/container-hash.ts";
+import type { Container, ContainerState, ContainerStatus, Pod, VolumeMountStatus } from "../model/generated/types.ts";
+import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
+import { mayRestart } from "./plan.ts";
+
+/** Why a container is not started although it should be; kept by the worker, shown as its waiting state. */
+export interface WaitingReason {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the status of one container is made from. */
+export interface ContainerFacts {
+  readonly pod: Pod;
+  readonly observed: ObservedPod;
+  readonly previous: ContainerStatus | undefined;
+  readonly waiting: WaitingReason | undefined;
+  readonly kind: "init" | "regular";
+  /** `containerd`, `cri-o` …: the scheme of `containerID`. */
+  readonly runtimeName: string;
+  /** No container of this pod will be started any more. */
+  readonly terminating: boolean;
+}
+
+/** 11.4 of the lifecycle reference: newest instance as state, the one before it as last state. */
+export function deriveContainerStatus(container: Container, facts: ContainerFacts): ContainerStatus {
+  const instances = facts.observed.containers.filter((observed) => observed.name === container.name);
+  const [newest, older] = instances;
+  const state = newest === undefined ? stateWithoutContainer(facts) : stateOf(newest, facts);
+  const lastEnded = older?.state === "exited" ? older : undefined;
+  let status: ContainerStatus = {
+    name: container.name,
+    state,
+    lastState: lastEnded === undefined ? (facts.previous?.lastState ?? {}) : { terminated: ended(lastEnded, facts) },
+    ready: false,
+    restartCount: newest?.attempt ?? facts.previous?.restartCount ?? 0,
+    image: newest === undefined ? (container.image ?? "") : newest.image,
+    imageID: newest?.imageRef ?? "",
+    ...(newest === undefined ? {} : { containerID: `${facts.runtimeName}://${newest.id}` }),
+    started: false,
+    resources: container.resources ?? {},
+    ...mountStatuses(container),
+  };
+  if (newest === undefined && facts.previous?.state?.running !== undefined) status = vanished(status, facts);
+  if (shouldWait(container, newest, facts) && facts.waiting !== undefined) {
+    const terminated = status.state?.terminated;
+    status = {
+      ...status,
+      state: { waiting: facts.waiting },
+      ...(terminated === undefined ? {} : { lastState: { terminated } }),
+    };
+  }
+  return withFlags(status, facts.kind);
+}
+
+function shouldWait(container: Container, newest: ObservedContainer | undefined, facts: ContainerFacts): boolean {
+  if (facts.terminating) return false;
+  if (newest === undefined || newest.state === "created" || newest.state === "unknown") return true;
+  if (newest.state === "running") return false;
+  if (newest.hash !== containerHash(container)) return true;
+  if (facts.kind === "init") return newest.exitCode !== 0 && mayRestart(facts.pod, newest);
+  return mayRestart(facts.pod, newest);
+}
+
+/** Ready and started flags without probes: a running container is both, an init container is ready once it succeeded. */
+function withFlags(status: ContainerStatus, kind: "init" | "regular"): ContainerStatus {
+  const running = status.state?.running !== undefined;
+  const ready = kind === "init" ? status.state?.terminated?.exitCode === 0 : running;
+  return { ...status, started: running, ready };
+}
+
+function stateWithoutContainer({ pod }: ContainerFacts): ContainerState {
+  const reason = (pod.spec.initContainers?.length ?? 0) > 0 ? "PodInitializing" : "ContainerCreating";
+  return { waiting: { reason } };
+}
+
+function stateOf(container: ObservedContainer, facts: ContainerFacts): ContainerState {
+  switch (container.state) {
+    case "running":
+      return { running: { startedAt: time(container.startedAt) } };
+    case "exited":
+      return { terminated: ended(container, facts) };
+    case "created":
+      return stateWithoutContainer(facts);
+    case "unknown":
+      return {
+        terminated: {
+          reason: "ContainerStatusUnknown",
+          exitCode: 137,
+          message: "The container could not be located when the pod was terminated",
+        },
+      };
+  }
+}
+
+function ended(container: ObservedContainer, facts: ContainerFacts): NonNullable<ContainerState["terminated"]> {
+  return {
+    exitCode: container.exitCode,
+    ...(container.reason === "" ? {} : { reason: container.reason }),
+    ...(container.message === "" ? {} : { message: container.message }),
+    startedAt: time(container.startedAt),
+    finishedAt: time(container.finishedAt),
+    containerID: `${facts.runtimeName}://${container.id}`,
+  };
+}
+
+/** A container that ran and is not to be found any more. */
+function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStatus {
+  const lost = {
+    reason: "ContainerStatusUnknown",
+    exitCode: 137,
+    message: "The container could not be located when the pod was deleted.  The container used to be Running",
+  };
+  return {
+    ...status,
+    lastState: { terminated: lost },
+    restartCount: (facts.previous?.restartCount ?? 0) + (facts.terminating ? 0 : 1),
+  };
+}
+
+function mountStatuses(container: Container): { volumeMounts?: readonly VolumeMountStatus[] } {
+  const mounts = container.volumeMounts ?? [];
+  if (mounts.length === 0) return {};
+  return {
+    volumeMounts: mounts.map((mount) => ({
+      name: mount.name,
+      mountPath: mount.mountPath,
+      ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: "Disabled" } : {}),
+    })),
+  };
+}
+
+/** RFC 3339 with whole seconds, as Kubernetes writes times; the epoch for "not known". */
+export function time(wall: number): string {
+  return `${new Date(Math.floor(Math.max(0, wall) / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+}

@@ -1,0 +1,195 @@
+import type { ContainerStatus, Pod, PodCondition, PodStatus } from "../model/generated/types.ts";
+import type { ObservedPod } from "../model/observed.ts";
+import { qosClass } from "../model/qos.ts";
+import { deriveContainerStatus, time, type WaitingReason } from "./derive-container.ts";
+import { messageLimit, withinLimit } from "./message-limit.ts";
+import { mayRestart, sandboxProblem } from "./plan.ts";
+
+/** All that a pod's status is made from. */
+export interface StatusFacts {
+  readonly pod: Pod;
+  readonly observed: ObservedPod;
+  readonly previous: PodStatus | undefined;
+  readonly waiting: ReadonlyMap<string, WaitingReason>;
+  readonly runtimeName: string;
+  readonly hostIps: readonly string[];
+  /** Wall-clock milliseconds. */
+  readonly now: number;
+  /** The pod is being stopped: nothing of it starts any more. */
+  readonly terminating: boolean;
+  /** Its containers have all stopped and it ended by itself or was ended: the phase may become final. */
+  readonly finished: boolean;
+  /** Forces the phase Failed, for example past its deadline or refused at admission. */
+  readonly failure?: { readonly reason: string; readonly message: string };
+}
+
+const TERMINAL = new Set(["Succeeded", "Failed"]);
+
+/** True for a phase that never changes again. */
+export function isTerminalPhase(phase: string | undefined): boolean {
+  return phase !== undefined && TERMINAL.has(phase);
+}
+
+/** The status of a pod, from what is wanted, what was seen, and what was said before. Pure (section 11 of the reference). */
+export function derivePodStatus(facts: StatusFacts): PodStatus {
+  const { pod, observed, previous } = facts;
+  const limit = messageLimit((pod.spec.containers ?? []).length + (pod.spec.initContainers ?? []).length);
+  const regular = statuses(facts, "regular").map((status) => withinLimit(status, limit));
+  const init = statuses(facts, "init").map((status) => withinLimit(status, limit));
+  const phase = isTerminalPhase(previous?.phase) ? previous?.phase : phaseOf(facts, init, regular);
+  const ips = podIps(facts);
+  const why = facts.failure ?? (previous?.phase === phase ? pick(previous) : undefined);
+  return {
+    phase,
+    ...why,
+    startTime: previous?.startTime ?? time(firstSeen(facts)),
+    qosClass: previous?.qosClass ?? qosClass(pod),
+    hostIP: facts.hostIps[0],
+    hostIPs: facts.hostIps.map((ip) => ({ ip })),
+    ...(ips.length === 0 ? {} : { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) }),
+    conditions: conditionsOf(facts, {
+      phase,
+      init,
+      regular,
+      sandboxServes: sandboxProblem(pod, observed) === undefined,
+    }),
+    ...(init.length === 0 ? {} : { initContainerStatuses: init }),
+    containerStatuses: [...regular].sort((a, b) => (a.name < b.name ? -1 : 1)),
+  };
+}
+
+/** A pod that an earlier run of the agent started goes on from then: its deadline must not begin anew. */
+function firstSeen({ observed, now }: StatusFacts): number {
+  return Math.min(now, ...observed.sandboxes.map((sandbox) => sandbox.createdAt));
+}
+
+function pick(previous: PodStatus | undefined): { reason?: string; message?: string } {
+  return {
+    ...(previous?.reason === undefined ? {} : { reason: previous.reason }),
+    ...(previous?.message === undefined ? {} : { message: previous.message }),
+  };
+}
+
+function statuses(facts: StatusFacts, kind: "init" | "regular"): ContainerStatus[] {
+  const { pod, previous } = facts;
+  const containers = (kind === "init" ? pod.spec.initContainers : pod.spec.containers) ?? [];
+  const before = (kind === "init" ? previous?.initContainerStatuses : previous?.containerStatuses) ?? [];
+  const anyRegular = (pod.spec.containers ?? []).some((one) =>
+    facts.observed.containers.some((c) => c.name === one.name),
+  );
+  return containers.map((container) => {
+    const old = before.find((status) => status.name === container.name);
+    const status = deriveContainerStatus(container, {
+      ...{ pod, observed: facts.observed, previous: old, kind, runtimeName: facts.runtimeName },
+      waiting: facts.waiting.get(container.name),
+      terminating: facts.terminating,
+    });
+    const gone = kind === "init" && anyRegular && status.containerID === undefined;
+    if (!gone) return facts.finished ? finished(status, old, anyRegular || kind === "init") : status;
+    const message =
+      "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
+    return { ...status, ready: true, state: { terminated: { reason: "Completed", exitCode: 0, message } } };
+  });
+}
+
+/** 12.5: at the very end a container that was once there cannot be waiting or running. */
+function finished(status: ContainerStatus, old: ContainerStatus | undefined, begun: boolean): ContainerStatus {
+  if (status.state?.terminated !== undefined) return status;
+  const wasThere =
+    status.containerID !== undefined || old?.containerID !== undefined || status.lastState?.terminated !== undefined;
+  if (!begun || !wasThere) return status;
+  const message = "The container could not be located when the pod was terminated";
+  const terminated = { reason: "ContainerStatusUnknown", exitCode: 137, message };
+  return { ...status, ready: false, started: false, state: { terminated } };
+}
+
+function podIps({ pod, observed, previous, hostIps }: StatusFacts): readonly string[] {
+  if (pod.spec.hostNetwork === true) return observed.sandboxes.length > 0 ? hostIps : [];
+  const newest = observed.sandboxes[0];
+  if (newest !== undefined && newest.state === "ready" && newest.ips.length > 0) return newest.ips;
+  return (previous?.podIPs ?? []).map(({ ip }) => ip ?? "").filter((ip) => ip !== "");
+}
+
+/** 11.1 in its order of tests. */
+function phaseOf(facts: StatusFacts, init: readonly ContainerStatus[], regular: readonly ContainerStatus[]): string {
+  if (facts.failure !== undefined) return "Failed";
+  const { pod } = facts;
+  const initialized = regular.some((status) => status.containerID !== undefined);
+  for (const status of init) {
+    const exit =
+      status.state?.terminated ?? (status.state?.waiting === undefined ? undefined : status.lastState?.terminated);
+    if (exit !== undefined && exit.exitCode !== 0 && !mayRestart(pod, exit)) return "Failed";
+  }
+  const pendingInit = init.some((status) => status.state?.terminated === undefined && !initialized);
+  if (pendingInit && !facts.finished) return "Pending";
+  const running = regular.filter((status) => status.state?.running !== undefined).length;
+  const stopped = regular.filter(
+    (status) =>
+      status.state?.terminated !== undefined ||
+      (status.state?.waiting !== undefined && status.lastState?.terminated !== undefined),
+  );
+  const waiting = regular.length - running - stopped.length;
+  if (waiting > 0) return facts.finished ? "Failed" : "Pending";
+  if (running > 0) return "Running";
+  if (stopped.length === 0) return "Pending";
+  const exits = stopped.map((status) => status.state?.terminated ?? status.lastState?.terminated);
+  const succeeded = exits.every((exit) => exit?.exitCode === 0);
+  if (!facts.finished && exits.some((exit) => exit !== undefined && mayRestart(pod, exit))) return "Running";
+  return succeeded ? "Succeeded" : "Failed";
+}
+
+interface ConditionFacts {
+  readonly phase: string | undefined;
+  readonly init: readonly ContainerStatus[];
+  readonly regular: readonly ContainerStatus[];
+  readonly sandboxServes: boolean;
+}
+
+function conditionsOf(facts: StatusFacts, derived: ConditionFacts): PodCondition[] {
+  const ready = containersReady(derived);
+  const made: [string, Judgement][] = [
+    ["PodReadyToStartContainers", { holds: derived.sandboxServes && !facts.finished }],
+    ["Initialized", initializedCondition(facts, derived)],
+    ["Ready", ready],
+    ["ContainersReady", ready],
+    ["PodScheduled", { holds: true }],
+  ];
+  return made.map(([type, judgement]) => {
+    const status = judgement.holds ? "True" : "False";
+    const before = facts.previous?.conditions?.find((condition) => condition.type === type);
+    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : time(facts.now);
+    return {
+      ...{ type, status, lastTransitionTime },
+      ...(judgement.reason === undefined ? {} : { reason: judgement.reason }),
+      ...(judgement.message === undefined ? {} : { message: judgement.message }),
+    };
+  });
+}
+
+interface Judgement {
+  readonly holds: boolean;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+function initializedCondition(facts: StatusFacts, { phase, init, regular }: ConditionFacts): Judgement {
+  if (phase === "Succeeded") return { holds: true, reason: "PodCompleted" };
+  const before = facts.previous?.conditions?.find((condition) => condition.type === "Initialized");
+  if (before?.status === "True" || regular.some((status) => status.containerID !== undefined)) return { holds: true };
+  const incomplete = init.filter((status) => !status.ready).map((status) => status.name);
+  if (incomplete.length === 0) return { holds: true };
+  const message = `containers with incomplete status: [${incomplete.join(" ")}]`;
+  return { holds: false, reason: "ContainersNotInitialized", message };
+}
+
+function containersReady({ phase, regular }: ConditionFacts): Judgement {
+  if (phase === "Succeeded") return { holds: false, reason: "PodCompleted" };
+  if (phase === "Failed") return { holds: false, reason: "PodFailed" };
+  const unready = regular.filter((status) => !status.ready).map((status) => status.name);
+  if (unready.length === 0) return { holds: true };
+  return {
+    holds: false,
+    reason: "ContainersNotReady",
+    message: `containers with unready status: [${unready.join(" ")}]`,
+  };
+}

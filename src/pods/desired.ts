@@ -1,0 +1,87 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Pod } from "../model/generated/types.ts";
+
+/** A pod as its source wants it. */
+export interface DesiredPod {
+  readonly uid: string;
+  readonly pod: Pod;
+  readonly source: string;
+  readonly warnings: readonly string[];
+  /** Wall-clock milliseconds at which this UID was first seen. */
+  readonly seenAt: number;
+}
+
+/** The complete list of one source. A pod that is missing from it is no longer wanted. */
+export interface SourceSnapshot {
+  readonly source: string;
+  readonly pods: readonly { readonly pod: Pod; readonly warnings: readonly string[] }[];
+}
+
+/** What a snapshot changed; removals come first, as in Kubernetes. */
+export interface DesiredChange {
+  readonly removed: readonly DesiredPod[];
+  readonly added: readonly DesiredPod[];
+  readonly updated: readonly DesiredPod[];
+}
+
+/**
+ * What should run, by UID. The sources are its only writers, by whole snapshots; a snapshot without a pod followed by
+ * one with it is a removal and an addition, however close they are.
+ */
+export class DesiredPods {
+  private readonly bySource = new Map<string, Map<string, DesiredPod>>();
+  private readonly byUid = new Map<string, DesiredPod>();
+  private readonly awaited: Set<string>;
+
+  constructor(
+    private readonly deps: { clock: Clock },
+    options: { sources: readonly string[] },
+  ) {
+    this.awaited = new Set(options.sources);
+  }
+
+  /** True once every configured source has delivered its first list; before that nothing is removed as unknown. */
+  get allSourcesReady(): boolean {
+    return this.awaited.size === 0;
+  }
+
+  get(uid: string): DesiredPod | undefined {
+    return this.byUid.get(uid);
+  }
+
+  list(): readonly DesiredPod[] {
+    return [...this.byUid.values()];
+  }
+
+  /** Takes over a source's list and tells what it changed. */
+  apply(snapshot: SourceSnapshot): DesiredChange {
+    const before = this.bySource.get(snapshot.source) ?? new Map<string, DesiredPod>();
+    const after = new Map<string, DesiredPod>();
+    const added: DesiredPod[] = [];
+    const updated: DesiredPod[] = [];
+    for (const { pod, warnings } of snapshot.pods) {
+      const uid = pod.metadata.uid ?? "";
+      if (uid === "" || after.has(uid)) continue;
+      const known = before.get(uid);
+      const unchanged = known !== undefined && JSON.stringify(known.pod) === JSON.stringify(pod);
+      const next = unchanged
+        ? known
+        : {
+            uid,
+            pod,
+            source: snapshot.source,
+            warnings,
+            seenAt: known?.seenAt ?? this.deps.clock.now().wall,
+          };
+      after.set(uid, next);
+      if (known === undefined) added.push(next);
+      else if (!unchanged) updated.push(next);
+    }
+    const removed = [...before.values()].filter((pod) => !after.has(pod.uid));
+    for (const { uid } of removed) this.byUid.delete(uid);
+    for (const [uid, pod] of after) this.byUid.set(uid, pod);
+    this.bySource.set(snapshot.source, after);
+    this.awaited.delete(snapshot.source);
+    return { removed, added, updated };
+  }
+}

@@ -1,0 +1,94 @@
+import type { RuntimeImage, RuntimePort } from "../../adapters/cri/port.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { Container, Pod } from "../../model/generated/types.ts";
+import type { DnsFacts } from "../config/dns.ts";
+import type { PodPaths } from "../config/paths.ts";
+import type { PodJournal } from "../journal.ts";
+import type { StartSlot } from "../start-slot.ts";
+
+/** File work on the host, all of it below the agent's own directories. */
+export interface PodFiles {
+  /** With its parents; the mode is set whatever the umask is. */
+  makeDir(path: string, mode: number): Promise<void>;
+  writeFile(path: string, text: string, mode: number): Promise<void>;
+  /** The last bytes of a file; empty when it does not exist. */
+  readTail(path: string, bytes: number): Promise<string>;
+  /** Names in a directory; none when it does not exist. */
+  list(path: string): Promise<readonly string[]>;
+  /** Replaces what is there. */
+  symlink(target: string, path: string): Promise<void>;
+  /** Succeeds when there is no such file. */
+  removeFile(path: string): Promise<void>;
+  /** Refuses to enter mounts; succeeds when there is no such directory. */
+  removeTree(path: string): Promise<void>;
+}
+
+/** Makes sure that a container's image is there. Rejects with a `StartError` (image reasons). */
+export interface ImageProvider {
+  ensure(
+    request: { pod: Pod; container: Container; journal: PodJournal; slot: { release(): void } },
+    options: Abortable,
+  ): Promise<{ ref: string; image: RuntimeImage }>;
+}
+
+/** Volumes as the ring needs them. */
+export interface VolumeProvider {
+  /** Makes every volume of the pod ready; safe to repeat. */
+  prepare(pod: Pod, options: Abortable): Promise<void>;
+  /** Where a volume of the pod lies on the host. */
+  hostPath(pod: Pod, volume: string): string;
+  /** Takes down what `prepare` made; never touches what belongs to the user. Safe to repeat. */
+  teardown(uid: string, options: Abortable): Promise<void>;
+}
+
+/** Cgroups of pods. */
+export interface PodCgroups {
+  parentOf(pod: Pod): string;
+  /** Removes the pod's cgroup once nothing runs in it. */
+  remove(uid: string): Promise<void>;
+}
+
+/** What is true of the whole node. */
+export interface NodeFacts {
+  readonly paths: PodPaths;
+  readonly hostIps: readonly string[];
+  readonly memoryCapacity: number;
+  readonly allocatable: Readonly<Record<string, string>>;
+  /** `containerd` …, the scheme of container ids. */
+  readonly runtimeName: string;
+  /** What containers must not see on this machine, besides what every machine hides. */
+  readonly extraMaskedPaths: readonly string[];
+  /** Set where other agents use the same runtime: the mark of our pods. */
+  readonly owner?: string;
+  dns(): DnsFacts;
+  hostsFile(): string;
+}
+
+/** Everything that the executors act through. */
+export interface ExecuteDeps {
+  readonly runtime: RuntimePort;
+  readonly images: ImageProvider;
+  readonly volumes: VolumeProvider;
+  readonly files: PodFiles;
+  readonly cgroups: PodCgroups;
+  readonly node: NodeFacts;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Told of every container and sandbox made, before an event about it can come. */
+  learn(id: string, uid: string): void;
+}
+
+/** One pod's run of actions. */
+export interface PodRun {
+  readonly pod: Pod;
+  readonly journal: PodJournal;
+  readonly slot: StartSlot;
+  /** Aborts what may be interrupted: pull, volume wait, hook, kill. */
+  readonly interrupt: AbortSignal;
+  /** Aborts only when the agent has waited long enough while stopping: create and start are finished, then undone. */
+  readonly finish: AbortSignal;
+  /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
+  sandbox: { id: string; attempt: number; ips: readonly string[] } | undefined;
+}

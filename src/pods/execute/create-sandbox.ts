@@ -1,0 +1,64 @@
+import type { SandboxConfig } from "../../adapters/cri/port.ts";
+import { podIdentity } from "../../model/pod-facts.ts";
+import { podDns } from "../config/dns.ts";
+import { podLogDir } from "../config/paths.ts";
+import { sandboxConfig } from "../config/sandbox-config.ts";
+import type { OpenStep } from "../journal.ts";
+import type { ExecuteDeps, PodRun } from "./context.ts";
+
+/** The sandbox configuration of this attempt; containers are created with the same one. */
+export function describeSandbox(
+  deps: ExecuteDeps,
+  run: Pick<PodRun, "pod" | "journal">,
+  attempt: number,
+): SandboxConfig {
+  const facts = deps.node.dns();
+  const dns = podDns(run.pod, facts);
+  for (const { reason, message } of dns.warnings) run.journal.event("Warning", reason, message);
+  return sandboxConfig(run.pod, {
+    ...{ attempt, paths: deps.node.paths, dns: { servers: dns.servers, searches: dns.searches, options: dns.options } },
+    cgroupParent: deps.cgroups.parentOf(run.pod),
+    clusterDomain: facts.clusterDomain,
+    ...(deps.node.owner === undefined ? {} : { owner: deps.node.owner }),
+  });
+}
+
+/** Makes the pod's sandbox with its network. Passes the start lane; an interrupt waits until it is made. */
+export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: number): Promise<void> {
+  const { pod, journal } = run;
+  const identity = podIdentity(pod);
+  await enterLane(run);
+  const step = journal.begin("sandbox", { detail: attempt === 0 ? "" : `attempt ${attempt}` });
+  try {
+    const config = describeSandbox(deps, run, attempt);
+    await deps.files.makeDir(podLogDir(deps.node.paths, identity), 0o755);
+    const id = await deps.runtime.runSandbox(config, "", { signal: run.finish });
+    deps.learn(id, identity.uid);
+    const status = await deps.runtime.sandboxStatus(id, { signal: run.finish });
+    const ips = pod.spec.hostNetwork === true ? [] : status.ips;
+    run.sandbox = { id, attempt, ips };
+    step.done(pod.spec.hostNetwork === true ? "on the host's network" : `IP ${ips.join(", ") || "none"}`);
+  } catch (error) {
+    step.fail(error);
+    const text = error instanceof Error ? error.message : String(error);
+    journal.event("Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${text}`);
+    throw error;
+  }
+}
+
+/** Waits for the pod's turn to start; a wait that is not one leaves no trace. */
+async function enterLane(run: PodRun): Promise<void> {
+  let queued: OpenStep | undefined;
+  try {
+    await run.slot.hold(run.interrupt, (position) => {
+      if (position === 0) return;
+      const detail = `for its turn to start, place ${position}`;
+      if (queued === undefined) queued = run.journal.begin("waiting", { detail });
+      else queued.detail(detail);
+    });
+    queued?.done("for its turn to start");
+  } catch (error) {
+    queued?.abort();
+    throw error;
+  }
+}

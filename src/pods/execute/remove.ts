@@ -1,0 +1,40 @@
+import type { Abortable } from "../../lib/abort.ts";
+import { logLinkName } from "../../model/names.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import type { PodIdentity } from "../../model/step.ts";
+import { podDir, podLogDir } from "../config/paths.ts";
+import type { ExecuteDeps } from "./context.ts";
+
+/** Removes an ended container with its log files and its link. Safe to repeat. */
+export async function removeContainer(
+  deps: ExecuteDeps,
+  of: { pod: PodIdentity; container: ObservedContainer; keepLogs?: boolean },
+  options: Abortable,
+): Promise<void> {
+  const { container, pod } = of;
+  await deps.runtime.removeContainer(container.id, options);
+  const link = { pod: pod.name, namespace: pod.namespace, container: container.name, containerId: container.id };
+  await deps.files.removeFile(`${deps.node.paths.containerLogsDir}/${logLinkName(link)}`);
+  if (of.keepLogs === true) return;
+  const directory = `${podLogDir(deps.node.paths, pod)}/${container.name}`;
+  // Rotated pieces carry the same prefix: `3.log`, `3.log.20260101-101010.gz`.
+  const names = (await deps.files.list(directory)).filter((name) => name.startsWith(`${container.attempt}.log`));
+  for (const name of names) await deps.files.removeFile(`${directory}/${name}`);
+}
+
+/** Takes away everything of a pod that is stopped: containers, sandboxes, volumes, directories, logs, cgroup. */
+export async function removePod(
+  deps: ExecuteDeps,
+  of: { pod: PodIdentity; observed: ObservedPod; keepLogs: boolean },
+  options: Abortable,
+): Promise<void> {
+  const { pod, observed, keepLogs } = of;
+  await Promise.all(
+    observed.containers.map((container) => removeContainer(deps, { pod, container, keepLogs: true }, options)),
+  );
+  await Promise.all(observed.sandboxes.map(({ id }) => deps.runtime.removeSandbox(id, options)));
+  await deps.volumes.teardown(pod.uid, options);
+  await deps.cgroups.remove(pod.uid);
+  await deps.files.removeTree(podDir(deps.node.paths, pod.uid));
+  if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
+}

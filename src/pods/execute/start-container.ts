@@ -1,0 +1,131 @@
+import { RuntimeError } from "../../adapters/cri/port.ts";
+import { messageOf } from "../../lib/errors.ts";
+import type { Container } from "../../model/generated/types.ts";
+import { logLinkName } from "../../model/names.ts";
+import { podIdentity } from "../../model/pod-facts.ts";
+import { StartError } from "../../model/start-error.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { containerConfig } from "../config/container-config.ts";
+import { podLogDir } from "../config/paths.ts";
+import type { ContainerStart } from "../plan.ts";
+import type { ExecuteDeps, PodRun } from "./context.ts";
+import { describeSandbox } from "./create-sandbox.ts";
+import { containerMounts } from "./mounts.ts";
+
+/** How long a failed create or start waits before it is tried again. */
+const RETRY_MS = 10_000;
+const SHORT_RETRY_MS = 1000;
+
+/**
+ * Image, create, start. Rejects with a `StartError` that says what is shown and when to try again.
+ * Only the pull can be interrupted; the worker undoes a container that came up too late.
+ */
+export async function startContainer(deps: ExecuteDeps, run: PodRun, start: ContainerStart): Promise<string> {
+  const container = containerOf(run, start);
+  const { journal } = run;
+  if (start.replaces !== undefined) await deps.runtime.removeContainer(start.replaces, { signal: run.finish });
+  const request = { pod: run.pod, container, journal, slot: run.slot };
+  const { ref, image } = await deps.images.ensure(request, { signal: run.interrupt });
+  await run.slot.hold(run.interrupt);
+  const attempt = start.attempt ?? (await attemptFromLogs(deps, run, container));
+  const id = await create(deps, run, { container, attempt, ref, image });
+  journal.event("Normal", "Created", { message: `Container created`, container: container.name });
+  const step = journal.begin("start", { container: container.name });
+  try {
+    await deps.runtime.startContainer(id, { signal: run.finish });
+  } catch (error) {
+    step.fail(error);
+    throw failed(run, container, { reason: "RunContainerError", error: named(error, id, container.name) });
+  }
+  step.done(attempt === 0 ? "" : `restart ${attempt}`);
+  journal.event("Normal", "Started", { message: `Container started`, container: container.name });
+  await linkLog(deps, run, { container, attempt, id });
+  return id;
+}
+
+function containerOf(run: PodRun, start: ContainerStart): Container {
+  const list = start.kind === "init" ? run.pod.spec.initContainers : run.pod.spec.containers;
+  const found = list?.find((container) => container.name === start.name);
+  if (found === undefined) throw new Error(`the plan starts ${start.name}, which the pod does not have`);
+  return found;
+}
+
+type Making = {
+  container: Container;
+  attempt: number;
+  ref: string;
+  image: Parameters<typeof containerConfig>[2]["image"];
+};
+
+async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<string> {
+  const { container, attempt } = making;
+  const { sandbox, pod, journal } = run;
+  if (sandbox === undefined) throw new Error("a container was to be started without a sandbox");
+  const step = journal.begin("create", { container: container.name });
+  try {
+    const config = containerConfig(pod, container, {
+      ...{ attempt, image: making.image, imageRef: making.ref, podIps: podIps(deps, run) },
+      hostIps: deps.node.hostIps,
+      allocatable: deps.node.allocatable,
+      memoryCapacity: deps.node.memoryCapacity,
+      extraMaskedPaths: deps.node.extraMaskedPaths,
+      seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
+      mounts: await containerMounts(deps, run, container),
+    });
+    await deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);
+    const request = { sandboxId: sandbox.id, config, sandbox: describeSandbox(deps, run, sandbox.attempt) };
+    const id = await deps.runtime.createContainer(request, { signal: run.finish });
+    deps.learn(id, podIdentity(pod).uid);
+    step.done();
+    return id;
+  } catch (error) {
+    step.fail(error);
+    const reason = error instanceof ConfigError ? "CreateContainerConfigError" : "CreateContainerError";
+    throw failed(run, container, { reason, error });
+  }
+}
+
+function podIps(deps: ExecuteDeps, run: PodRun): readonly string[] {
+  return run.pod.spec.hostNetwork === true ? deps.node.hostIps : (run.sandbox?.ips ?? []);
+}
+
+function failed(run: PodRun, container: Container, what: { reason: string; error: unknown }): StartError {
+  const text = messageOf(what.error);
+  run.journal.event("Warning", "Failed", { message: `Error: ${text}`, container: container.name });
+  // A runtime that went away is not the container's fault: it is tried again as soon as it is back.
+  const away = what.error instanceof RuntimeError && what.error.code === "Unavailable";
+  // A failed start leaves an ended container behind, whose crash back-off decides; this only keeps it from spinning.
+  const short = away || what.reason === "RunContainerError";
+  const retry = { afterMs: short ? SHORT_RETRY_MS : RETRY_MS };
+  return new StartError(what.reason, retry, { message: text, cause: what.error });
+}
+
+/** The runtime names the container by its id, which means nothing to a reader. */
+function named(error: unknown, id: string, name: string): unknown {
+  if (!(error instanceof RuntimeError)) return error;
+  return new RuntimeError(error.code, error.message.replaceAll(id, name), { cause: error });
+}
+
+/** With no container left to tell, the log files know how often it was started: one more than the highest (8). */
+async function attemptFromLogs(deps: ExecuteDeps, run: PodRun, container: Container): Promise<number> {
+  const directory = `${podLogDir(deps.node.paths, podIdentity(run.pod))}/${container.name}`;
+  const names = await deps.files.list(directory);
+  const numbers = names.map((name) => /^(\d+)\.log/.exec(name)?.[1]).filter((text) => text !== undefined);
+  return numbers.length === 0 ? 0 : Math.max(...numbers.map(Number)) + 1;
+}
+
+async function linkLog(
+  deps: ExecuteDeps,
+  run: PodRun,
+  of: { container: Container; attempt: number; id: string },
+): Promise<void> {
+  const { name, namespace } = podIdentity(run.pod);
+  const target = `${podLogDir(deps.node.paths, podIdentity(run.pod))}/${of.container.name}/${of.attempt}.log`;
+  const link = logLinkName({ pod: name, namespace, container: of.container.name, containerId: of.id });
+  try {
+    await deps.files.symlink(target, `${deps.node.paths.containerLogsDir}/${link}`);
+  } catch (error) {
+    // The link is a convenience for log shippers: a full disk must not fail the container.
+    deps.log.warn("the log link could not be made", { link, error: messageOf(error) });
+  }
+}

@@ -1,0 +1,10 @@
+export { thermalPaths } from "./config/masked-paths.ts";
+export { DEFAULT_CRASH_LIMITS } from "./crash-backoff.ts";
+export { DesiredPods, type SourceSnapshot } from "./desired.ts";
+export type { ExecuteDeps, NodeFacts, PodFiles } from "./execute/context.ts";
+export { Journal } from "./journal.ts";
+export { Observer } from "./observe.ts";
+export { type PoolOptions, WorkerPool } from "./pool.ts";
+export { type OnceResult, runOnce } from "./run-once.ts";
+export { terminationMessage } from "./termination-message.ts";
+export { AgentView } from "./view.ts";

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../lib/clock.ts";
+import { Journal } from "./journal.ts";
+
+const web = { uid: "u1", name: "web", namespace: "default" };
+
+test("a step has its times, and its end is final", async () => {
+  const clock = new FakeClock({ wall: 1000, mono: 0 });
+  const journal = new Journal({ clock }).of(web);
+  const step = journal.begin("pull", { container: "app", detail: "queued" });
+  await clock.advance(500);
+  step.done("done");
+  step.fail(new Error("too late"));
+  assert.deepEqual(journal.history, [
+    { step: "pull", container: "app", since: 1000, until: 1500, outcome: "ok", detail: "done" },
+  ]);
+  assert.deepEqual(journal.distinctErrors, []);
+});
+
+test("the same error is counted, not repeated", async () => {
+  const clock = new FakeClock({ wall: 1000, mono: 0 });
+  const journal = new Journal({ clock }).of(web);
+  for (let i = 0; i < 3; i++) {
+    journal.begin("create", { container: "app" }).fail(new Error("no such file"));
+    await clock.advance(1000);
+  }
+  assert.deepEqual(journal.distinctErrors, [
+    { step: "create", container: "app", message: "no such file", count: 3, first: 1000, last: 3000 },
+  ]);
+});
+
+test("the journal is bounded, whatever the pod does", () => {
+  const journal = new Journal({ clock: new FakeClock() });
+  const own = journal.of(web);
+  for (let i = 0; i < 5000; i++) {
+    own.begin("start").fail(new Error(`error ${i}`));
+    own.event("Warning", "Failed", `event ${i}`);
+  }
+  assert.equal(own.history.length, 64);
+  assert.equal(own.distinctErrors.length, 16);
+  assert.equal(journal.events(0).length, 1000);
+});
+
+test("a repeated event is one event with a count and a new sequence number", () => {
+  const journal = new Journal({ clock: new FakeClock() });
+  journal.of(web).event("Warning", "BackOff", "again");
+  journal.of(web).event("Normal", "Started", "Container started");
+  journal.of(web).event("Warning", "BackOff", "again");
+  const [started, backoff] = journal.events(1);
+  assert.equal(started?.reason, "Started");
+  assert.deepEqual([backoff?.reason, backoff?.count, backoff?.sequence], ["BackOff", 2, 3]);
+});

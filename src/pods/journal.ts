@@ -1,0 +1,197 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName } from "../model/step.ts";
+
+/** Steps kept a pod: a crash loop of hours still shows its first and its last ones' neighbours. */
+const STEPS_KEPT = 64;
+const ERRORS_KEPT = 16;
+/** Events kept for all pods together. */
+const EVENTS_KEPT = 1000;
+
+/** A step that goes on. Each of its ends may be called once; later calls do nothing. */
+export interface OpenStep {
+  detail(text: string): void;
+  done(detail?: string): void;
+  fail(error: unknown): void;
+  abort(detail?: string): void;
+}
+
+interface MutableStep {
+  step: StepName;
+  container?: string;
+  since: number;
+  until?: number;
+  outcome?: "ok" | "failed" | "aborted";
+  detail: string;
+}
+
+/** What one pod's worker did, does, and will do next. The only bookkeeping that explain, events and the views read. */
+export class PodJournal {
+  private readonly steps: MutableStep[] = [];
+  private readonly errors = new Map<string, PodError>();
+  private nextTry: NextTry | undefined;
+
+  constructor(
+    readonly pod: PodIdentity,
+    private readonly owner: { now(): number; changed(uid: string): void; event(event: NewEvent): void },
+  ) {}
+
+  /** Opens a step; it stays "going on" until one of its ends is called. */
+  begin(step: StepName, options: { container?: string; detail?: string } = {}): OpenStep {
+    const entry: MutableStep = { step, since: this.owner.now(), detail: options.detail ?? "" };
+    if (options.container !== undefined) entry.container = options.container;
+    this.steps.push(entry);
+    if (this.steps.length > STEPS_KEPT) this.steps.shift();
+    this.nextTry = undefined;
+    this.owner.changed(this.pod.uid);
+    const end = (outcome: "ok" | "failed" | "aborted", detail: string | undefined): void => {
+      if (entry.until !== undefined) return;
+      entry.until = this.owner.now();
+      entry.outcome = outcome;
+      if (detail !== undefined) entry.detail = detail;
+      this.owner.changed(this.pod.uid);
+    };
+    return {
+      detail: (text) => {
+        if (entry.until !== undefined || entry.detail === text) return;
+        entry.detail = text;
+        this.owner.changed(this.pod.uid);
+      },
+      done: (detail) => end("ok", detail),
+      fail: (error) => {
+        if (entry.until !== undefined) return;
+        end("failed", messageOf(error));
+        this.error(step, error, options.container);
+      },
+      abort: (detail) => end("aborted", detail),
+    };
+  }
+
+  /** A step that took no time. */
+  note(step: StepName, detail: string, container?: string): void {
+    this.begin(step, { detail, ...(container === undefined ? {} : { container }) }).done(detail);
+  }
+
+  /** An event about the pod, or about one of its containers. */
+  event(type: "Normal" | "Warning", reason: string, what: string | { message: string; container: string }): void {
+    const about = typeof what === "string" ? { message: what } : what;
+    this.owner.event({ type, reason, pod: this.pod, ...about });
+  }
+
+  /** When the worker will try again by itself; undefined: only a wake-up will make it. */
+  setNext(next: NextTry | undefined): void {
+    if (next?.at === this.nextTry?.at && next?.why === this.nextTry?.why) return;
+    this.nextTry = next;
+    this.owner.changed(this.pod.uid);
+  }
+
+  get next(): NextTry | undefined {
+    return this.nextTry;
+  }
+
+  /** Oldest first; copies, so that a reader never sees a step change under it. */
+  get history(): readonly PodStep[] {
+    return this.steps.map((step) => ({ ...step }));
+  }
+
+  /** The newest step that goes on, else the newest of all. */
+  get current(): PodStep | undefined {
+    return this.steps.findLast((step) => step.until === undefined) ?? this.steps.at(-1);
+  }
+
+  get distinctErrors(): readonly PodError[] {
+    return [...this.errors.values()];
+  }
+
+  private error(step: StepName, error: unknown, container: string | undefined): void {
+    const message = messageOf(error);
+    const key = `${step}\0${container ?? ""}\0${message}`;
+    const now = this.owner.now();
+    const known = this.errors.get(key);
+    this.errors.delete(key);
+    this.errors.set(key, {
+      step,
+      ...(container === undefined ? {} : { container }),
+      message,
+      count: (known?.count ?? 0) + 1,
+      first: known?.first ?? now,
+      last: now,
+    });
+    const oldest = this.errors.keys().next();
+    if (this.errors.size > ERRORS_KEPT && !oldest.done) this.errors.delete(oldest.value);
+  }
+}
+
+type NewEvent = Pick<PodEvent, "type" | "reason" | "message" | "pod" | "container">;
+
+/** The journals of all pods, and the bounded list of events. */
+export class Journal {
+  private readonly pods = new Map<string, PodJournal>();
+  /** Keyed by what makes two events the same; the order is that of the last change. */
+  private readonly recorded = new Map<string, PodEvent>();
+  private readonly listeners = new Set<(uid: string) => void>();
+  private sequence = 0;
+
+  constructor(private readonly deps: { clock: Clock }) {}
+
+  of(pod: PodIdentity): PodJournal {
+    const known = this.pods.get(pod.uid);
+    if (known !== undefined) return known;
+    const made = new PodJournal(pod, {
+      now: () => this.deps.clock.now().wall,
+      changed: (uid) => this.changed(uid),
+      event: (event) => this.record(event),
+    });
+    this.pods.set(pod.uid, made);
+    return made;
+  }
+
+  find(uid: string): PodJournal | undefined {
+    return this.pods.get(uid);
+  }
+
+  /** Called once a pod is gone for good; its events stay until they are pushed out. */
+  forget(uid: string): void {
+    this.pods.delete(uid);
+    this.changed(uid);
+  }
+
+  /** Events with a sequence above `since`, oldest change first. */
+  events(since: number): readonly PodEvent[] {
+    return [...this.recorded.values()].filter((event) => event.sequence > since);
+  }
+
+  /** An event about something that is no pod (yet), such as a manifest file. */
+  event(event: { type: "Normal" | "Warning"; reason: string; message: string; subject: string }): void {
+    const { subject, ...rest } = event;
+    this.record({ ...rest, pod: { uid: "", name: subject, namespace: "" } });
+  }
+
+  /** Calls `fn` with the UID after each change of a journal or a new event. */
+  onChange(fn: (uid: string) => void, { signal }: Abortable): void {
+    this.listeners.add(fn);
+    signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
+  }
+
+  private record(event: NewEvent): void {
+    const key = [event.pod.uid, event.container ?? "", event.type, event.reason, event.message].join("\0");
+    const known = this.recorded.get(key);
+    const now = this.deps.clock.now().wall;
+    this.recorded.delete(key);
+    this.recorded.set(key, {
+      ...event,
+      sequence: ++this.sequence,
+      count: (known?.count ?? 0) + 1,
+      first: known?.first ?? now,
+      last: now,
+    });
+    const oldest = this.recorded.keys().next();
+    if (this.recorded.size > EVENTS_KEPT && !oldest.done) this.recorded.delete(oldest.value);
+    this.changed(event.pod.uid);
+  }
+
+  private changed(uid: string): void {
+    for (const listener of [...this.listeners]) listener(uid);
+  }
+}

@@ -1,0 +1,248 @@
+import type { ContainerStatus, RuntimePort, SandboxStatus } from "../adapters/cri/port.ts";
+import { RuntimeError } from "../adapters/cri/port.ts";
+import type { Abortable } from "../lib/abort.ts";
+import { Backoff } from "../lib/backoff.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import { CONTAINER_HASH_ANNOTATION, POD_UID_LABEL } from "../model/labels.ts";
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../model/observed.ts";
+
+type Runtime = Pick<
+  RuntimePort,
+  "listSandboxes" | "listContainers" | "sandboxStatus" | "containerStatus" | "events" | "eventSource"
+>;
+
+/** How often everything is listed to see whether the events missed something. */
+const AUDIT_EVERY_MS = 300_000;
+/** How late an event may be before the change counts as missed. */
+const EVENT_LATE_MS = 1000;
+/** A list that failed is made anew soon: until then nothing tells what happened while the runtime was away. */
+const LIST_RETRY = { initialMs: 500, maxMs: 5000 };
+
+/** A pod as the runtime lists it. */
+export interface ListedPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Whom the observer tells, and asks. */
+export interface ObserverHooks {
+  /** Something about this pod changed, or may have. Carries no facts. */
+  wake(uid: string): void;
+  /** Every pod that the runtime knows, after each (re)connection and each audit. */
+  listed(pods: ReadonlyMap<string, ListedPod>): void;
+  /** The audit found a difference that no event had told. */
+  missed(uid: string): void;
+  /** The whole message of an ended container: the runtime's words and what the container left in its message file. */
+  endMessage(container: ObservedContainer): Promise<string>;
+}
+
+/**
+ * What the runtime has, by pod. `read` always asks the runtime anew (a worker plans only on what was read after its
+ * last action); the cache is for those who only look, and an older answer never overwrites a newer one.
+ */
+export class Observer {
+  private readonly cache = new Map<string, ObservedPod>();
+  private readonly owners = new Map<string, string>();
+
+  constructor(
+    private readonly deps: { runtime: Runtime; clock: Clock; log: Logger },
+    private readonly hooks: ObserverHooks,
+  ) {}
+
+  /** Last known state; may be stale. */
+  get(uid: string): ObservedPod | undefined {
+    return this.cache.get(uid);
+  }
+
+  list(): readonly ObservedPod[] {
+    return [...this.cache.values()];
+  }
+
+  forget(uid: string): void {
+    const known = this.cache.get(uid);
+    if (known !== undefined) for (const id of idsOf(known)) this.owners.delete(id);
+    this.cache.delete(uid);
+  }
+
+  /** Reads one pod from the runtime. Containers that vanish meanwhile are left out. */
+  async read(pod: { uid: string; name: string; namespace: string }, options: Abortable): Promise<ObservedPod> {
+    const readAt = this.deps.clock.now().mono;
+    const labels = { [POD_UID_LABEL]: pod.uid };
+    const { runtime } = this.deps;
+    const [sandboxes, containers] = await Promise.all([
+      runtime.listSandboxes({ labels }, options),
+      runtime.listContainers({ labels }, options),
+    ]);
+    const known = this.cache.get(pod.uid);
+    const [sandboxStates, containerStates] = await Promise.all([
+      Promise.all(sandboxes.map((sandbox) => orGone(runtime.sandboxStatus(sandbox.id, options)))),
+      Promise.all(
+        containers.map(async (summary) => {
+          const before = known?.containers.find((container) => container.id === summary.id);
+          // An ended container never changes again, so its status is not asked for twice.
+          if (before?.state === "exited" && summary.state === "exited") return before;
+          const status = await orGone(runtime.containerStatus(summary.id, options));
+          const container = status && toObserved(status, summary.sandboxId);
+          if (container?.state !== "exited") return container;
+          return { ...container, message: await this.hooks.endMessage(container) };
+        }),
+      ),
+    ]);
+    const observed: ObservedPod = {
+      ...{ uid: pod.uid, name: pod.name, namespace: pod.namespace, readAt },
+      sandboxes: sandboxStates.filter(isPresent).map(toSandbox).sort(newestSandboxFirst),
+      containers: containerStates.filter(isPresent).sort(newestContainerFirst),
+    };
+    this.store(observed);
+    return observed;
+  }
+
+  /** Turns the runtime's events into wake-ups until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const audit = this.auditLoop(signal);
+    for await (const event of this.deps.runtime.events({ signal })) {
+      if (event.kind === "resync") {
+        await this.resync(signal);
+        continue;
+      }
+      const uid = event.podUid ?? this.owners.get(event.id) ?? (await this.ownerOf(event.id, event.type, signal));
+      if (uid !== undefined) this.hooks.wake(uid);
+    }
+    await audit;
+  }
+
+  /** Tells the observer whose container this is, before the first event about it can be looked up. */
+  learn(id: string, uid: string): void {
+    this.owners.set(id, uid);
+  }
+
+  /** Lists until it succeeds; the events that come meanwhile wait, and are covered by the list. */
+  private async resync(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff(LIST_RETRY);
+    while (!signal.aborted) {
+      try {
+        this.hooks.listed((await this.listAll({ signal })).pods);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.deps.log.error("listing the runtime's pods failed", error);
+        await this.deps.clock.sleep(backoff.next(this.deps.clock.now()), { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private async ownerOf(id: string, type: string, signal: AbortSignal): Promise<string | undefined> {
+    if (type !== "stopped" && type !== "oom") return undefined;
+    const found = await this.deps.runtime.listContainers({ id }, { signal }).catch(() => []);
+    return found[0]?.labels[POD_UID_LABEL];
+  }
+
+  private async auditLoop(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        await this.deps.clock.sleep(AUDIT_EVERY_MS, { signal });
+        await this.audit({ signal });
+      } catch (error) {
+        if (signal.aborted) return;
+        this.deps.log.error("auditing the runtime failed", error);
+      }
+    }
+  }
+
+  /** A pod whose state is not the listed one, and that nobody reads within a second, changed without an event. */
+  private async audit(options: Abortable): Promise<void> {
+    const { pods, stale } = await this.listAll(options);
+    if (stale.length > 0) await this.deps.clock.sleep(EVENT_LATE_MS, options);
+    for (const observed of stale) {
+      if (this.cache.get(observed.uid) !== observed) continue;
+      this.hooks.missed(observed.uid);
+      // A pod that has ended is read by nobody else, and would be found again by each audit.
+      await this.read(observed, options);
+    }
+    this.hooks.listed(pods);
+  }
+
+  /** Lists everything; tells which pods there are, and whose cached state is not what the list says. */
+  private async listAll(options: Abortable): Promise<{ pods: Map<string, ListedPod>; stale: ObservedPod[] }> {
+    const before = [...this.owners.keys()];
+    const [sandboxes, containers] = await Promise.all([
+      this.deps.runtime.listSandboxes({}, options),
+      this.deps.runtime.listContainers({}, options),
+    ]);
+    const states = new Map<string, Map<string, string>>();
+    const pods = new Map<string, ListedPod>();
+    for (const { id, metadata, state, annotations } of sandboxes) {
+      this.owners.set(id, metadata.uid);
+      pods.set(metadata.uid, { name: metadata.name, namespace: metadata.namespace, annotations });
+      put(states, metadata.uid, [id, state]);
+    }
+    for (const { id, labels, state } of containers) {
+      const uid = labels[POD_UID_LABEL];
+      if (uid === undefined) continue;
+      this.owners.set(id, uid);
+      put(states, uid, [id, state]);
+    }
+    const listed = new Set([...sandboxes, ...containers].map(({ id }) => id));
+    // What was known before the list and is not in it is gone; what was learned meanwhile may be too new for it.
+    for (const id of before) if (!listed.has(id)) this.owners.delete(id);
+    return { pods, stale: this.list().filter((observed) => differs(observed, states.get(observed.uid))) };
+  }
+
+  private store(observed: ObservedPod): void {
+    const before = this.cache.get(observed.uid);
+    if (before !== undefined && before.readAt > observed.readAt) return;
+    const current = new Set(idsOf(observed));
+    if (before !== undefined) for (const id of idsOf(before)) if (!current.has(id)) this.owners.delete(id);
+    for (const id of current) this.owners.set(id, observed.uid);
+    this.cache.set(observed.uid, observed);
+  }
+}
+
+function idsOf(observed: ObservedPod): string[] {
+  return [...observed.sandboxes.map((sandbox) => sandbox.id), ...observed.containers.map((container) => container.id)];
+}
+
+function differs(observed: ObservedPod, listed: ReadonlyMap<string, string> | undefined): boolean {
+  const ids = idsOf(observed);
+  if (ids.length !== (listed?.size ?? 0)) return true;
+  const all = [...observed.sandboxes, ...observed.containers];
+  return all.some(({ id, state }) => listed?.get(id) !== state);
+}
+
+function put(states: Map<string, Map<string, string>>, uid: string, [id, state]: [string, string]): void {
+  const known = states.get(uid);
+  if (known === undefined) states.set(uid, new Map([[id, state]]));
+  else known.set(id, state);
+}
+
+async function orGone<T>(status: Promise<T>): Promise<T | undefined> {
+  try {
+    return await status;
+  } catch (error) {
+    if (error instanceof RuntimeError && error.code === "NotFound") return undefined;
+    throw error;
+  }
+}
+
+function isPresent<T>(value: T | undefined): value is T {
+  return value !== undefined;
+}
+
+function toSandbox(status: SandboxStatus): ObservedSandbox {
+  const { id, state, createdAt, hostNetwork, ips, metadata } = status;
+  return { id, state, createdAt, hostNetwork, ips, attempt: metadata.attempt };
+}
+
+function toObserved(status: ContainerStatus, sandboxId: string): ObservedContainer {
+  return { ...status, sandboxId, hash: status.annotations[CONTAINER_HASH_ANNOTATION] ?? "" };
+}
+
+function newestSandboxFirst(a: ObservedSandbox, b: ObservedSandbox): number {
+  return b.attempt - a.attempt || b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
+}
+
+function newestContainerFirst(a: ObservedContainer, b: ObservedContainer): number {
+  return b.createdAt - a.createdAt || b.attempt - a.attempt || (a.id < b.id ? -1 : 1);
+}

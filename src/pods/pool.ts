@@ -1,0 +1,232 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { Lane } from "../lib/lane.ts";
+import { fixed, type Live } from "../lib/live.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Pod, PodStatus } from "../model/generated/types.ts";
+import { isNodeCriticalPod } from "../model/pod-facts.ts";
+import { admit } from "./admission.ts";
+import type { CrashLimits } from "./crash-backoff.ts";
+import type { DesiredChange, DesiredPod, DesiredPods } from "./desired.ts";
+import type { ExecuteDeps } from "./execute/context.ts";
+import type { Journal } from "./journal.ts";
+import type { ListedPod, Observer } from "./observe.ts";
+import { StartSlot } from "./start-slot.ts";
+import { PodWorker } from "./worker.ts";
+
+export interface PoolOptions {
+  readonly maxConcurrentStarts: Live<number>;
+  readonly maxPods: Live<number>;
+  readonly crashLimits: CrashLimits;
+  /** Decides whether a pod that only the runtime knows is ours to stop. */
+  ownsUnknown(pod: { annotations: Readonly<Record<string, string>> }): boolean;
+}
+
+export interface PoolDeps {
+  readonly execute: ExecuteDeps;
+  readonly observer: Pick<Observer, "read" | "forget">;
+  readonly desired: DesiredPods;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborts a while after the agent was told to stop. */
+  readonly late: AbortSignal;
+}
+
+/**
+ * One worker per UID, and one started UID per pod name: another version of a static pod waits until the one before it
+ * is gone, and only the newest that still is wanted is started then.
+ */
+export class WorkerPool {
+  private readonly workers = new Map<string, PodWorker>();
+  private readonly statuses = new Map<string, PodStatus>();
+  /** UIDs that wait for the end of the worker that has their name (or their own UID). */
+  private readonly waiting = new Set<string>();
+  private readonly runs = new Set<Promise<void>>();
+  private readonly lane: Lane;
+  private readonly listeners = new Set<(uid: string) => void>();
+  private unknown: ReadonlyMap<string, ListedPod> = new Map();
+
+  constructor(
+    private readonly deps: PoolDeps,
+    private readonly options: PoolOptions,
+    private readonly signal: AbortSignal,
+  ) {
+    this.lane = new Lane(options.maxConcurrentStarts, { signal });
+  }
+
+  /** Takes over what a source changed. */
+  apply(change: DesiredChange): void {
+    for (const { uid } of change.removed) this.removed(uid);
+    for (const pod of change.added) this.added(pod);
+    for (const { uid, pod } of change.updated) this.workers.get(uid)?.update(pod);
+    this.stopUnknown();
+  }
+
+  /** A wake-up: carries no facts. */
+  wake(uid: string): void {
+    this.workers.get(uid)?.wake();
+  }
+
+  /** The runtime was listed, after a (re)connection or by the audit: everybody looks again, unknown pods are stopped. */
+  listed(pods: ReadonlyMap<string, ListedPod>): void {
+    this.unknown = pods;
+    for (const worker of this.workers.values()) worker.wake({ retry: true });
+    this.stopUnknown();
+  }
+
+  /** Every pod that has a worker, wanted or not. */
+  uids(): readonly string[] {
+    return [...this.workers.keys()];
+  }
+
+  worker(uid: string): PodWorker | undefined {
+    return this.workers.get(uid);
+  }
+
+  status(uid: string): PodStatus | undefined {
+    return this.statuses.get(uid);
+  }
+
+  /** Calls `fn` with the UID after each new status, until the signal aborts. */
+  onStatus(fn: (uid: string) => void, { signal }: Abortable): void {
+    this.listeners.add(fn);
+    signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
+  }
+
+  /** Resolves when every worker has put down its work; call after the signal was aborted. */
+  async idle(): Promise<void> {
+    while (this.runs.size > 0) await Promise.all(this.runs);
+  }
+
+  private removed(uid: string): void {
+    this.waiting.delete(uid);
+    const worker = this.workers.get(uid);
+    if (worker !== undefined) return worker.remove({ keepLogs: false });
+    this.drop(uid);
+  }
+
+  private added(desired: DesiredPod): void {
+    const { uid, pod } = desired;
+    const journal = this.deps.journal.of({
+      uid,
+      name: pod.metadata.name ?? "",
+      namespace: pod.metadata.namespace ?? "",
+    });
+    const holder = this.holderOf(pod, uid);
+    if (holder !== undefined) {
+      this.waiting.add(uid);
+      // The same UID comes back while its worker still ends: the logs tell the next one how often it was started.
+      if (holder.identity.uid === uid) holder.remove({ keepLogs: true });
+      journal.note("waiting", `for the end of the earlier ${holder.identity.name} (${holder.identity.uid})`);
+      return;
+    }
+    this.start(desired);
+  }
+
+  private start({ uid, pod, source }: DesiredPod): void {
+    const journal = this.deps.journal.of({
+      uid,
+      name: pod.metadata.name ?? "",
+      namespace: pod.metadata.namespace ?? "",
+    });
+    const others = [...this.workers.values()].filter(({ phase }) => phase === "syncing").map((worker) => worker.pod);
+    const rejection = admit(pod, { others, maxPods: this.options.maxPods.current, allowedUnsafeSysctls: [] });
+    if (rejection !== undefined) {
+      const { reason, message } = rejection;
+      journal.begin("admitted").fail(new Error(message));
+      journal.event("Warning", reason, message);
+      this.publish(uid, { phase: "Failed", reason, message: `Pod was rejected: ${message}` });
+      return;
+    }
+    journal.note("admitted", `from ${source}`);
+    this.launch(pod, {});
+  }
+
+  private launch(pod: Pod, options: { orphan?: boolean }): void {
+    const { execute, observer, clock, log, late } = this.deps;
+    const { uid = "", name = "", namespace = "" } = pod.metadata;
+    const worker = new PodWorker(
+      pod,
+      {
+        ...{ execute, observer, clock, log, late },
+        journal: this.deps.journal.of({ uid, name, namespace }),
+        slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
+        publish: (of, status) => this.publish(of, status),
+        onPhase: (changed) => this.phaseChanged(changed),
+      },
+      { crashLimits: this.options.crashLimits, ...options },
+    );
+    this.workers.set(uid, worker);
+    const run = worker.run(this.signal).finally(() => this.runs.delete(run));
+    this.runs.add(run);
+  }
+
+  private phaseChanged(worker: PodWorker): void {
+    if (worker.phase !== "gone") return;
+    const { uid, name, namespace } = worker.identity;
+    this.workers.delete(uid);
+    if (!this.waiting.has(uid)) this.drop(uid);
+    for (const next of [...this.waiting]) {
+      const desired = this.deps.desired.get(next);
+      if (desired === undefined) {
+        this.waiting.delete(next);
+        continue;
+      }
+      const { metadata } = desired.pod;
+      if (metadata.name !== name || metadata.namespace !== namespace) continue;
+      if (this.holderOf(desired.pod, next) !== undefined) continue;
+      this.waiting.delete(next);
+      this.start(desired);
+    }
+  }
+
+  /** The worker that keeps this pod from being started: of the same name, or of the same UID. */
+  private holderOf(pod: Pod, uid: string): PodWorker | undefined {
+    const own = this.workers.get(uid);
+    if (own !== undefined) return own;
+    for (const worker of this.workers.values()) {
+      const { name, namespace } = worker.identity;
+      if (name === pod.metadata.name && namespace === pod.metadata.namespace) return worker;
+    }
+    return undefined;
+  }
+
+  /** Stops pods that only the runtime knows, once every source has said what it wants. */
+  private stopUnknown(): void {
+    const { desired, log } = this.deps;
+    if (!desired.allSourcesReady) return;
+    for (const [uid, { name, namespace, annotations }] of this.unknown) {
+      if (this.workers.has(uid) || desired.get(uid) !== undefined) continue;
+      if (!this.options.ownsUnknown({ annotations })) continue;
+      log.info("stopping a pod that no source wants", { pod: name, namespace, uid });
+      this.launch({ metadata: { uid, name, namespace }, spec: { containers: [] } }, { orphan: true });
+    }
+    this.unknown = new Map();
+  }
+
+  private publish(uid: string, status: PodStatus): void {
+    this.statuses.set(uid, status);
+    for (const listener of [...this.listeners]) listener(uid);
+  }
+
+  private drop(uid: string): void {
+    this.statuses.delete(uid);
+    this.deps.observer.forget(uid);
+    this.deps.journal.forget(uid);
+  }
+}
+
+/** Pool options that never change, for tests. */
+export function fixedPoolOptions(options: {
+  maxConcurrentStarts: number;
+  maxPods: number;
+  crashLimits: CrashLimits;
+}): PoolOptions {
+  return {
+    maxConcurrentStarts: fixed(options.maxConcurrentStarts),
+    maxPods: fixed(options.maxPods),
+    crashLimits: options.crashLimits,
+    ownsUnknown: () => true,
+  };
+}

@@ -1,0 +1,2 @@
+export type { CgroupDriver, CgroupOptions } from "./cgroup-names.ts";
+export { PodCgroups } from "./pod-cgroups.ts";

@@ -1,0 +1,2 @@
+export type { PathKind, VolumeHost } from "./kind.ts";
+export { PodVolumes } from "./pod-volumes.ts";

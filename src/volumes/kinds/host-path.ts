@@ -1,0 +1,43 @@
+import type { PathKind, VolumeKind } from "../kind.ts";
+
+/** What must be at the path for each type; the two that create are handled apart. */
+const EXPECTED: Readonly<Record<string, PathKind>> = {
+  Directory: "directory",
+  File: "file",
+  Socket: "socket",
+  CharDevice: "charDevice",
+  BlockDevice: "blockDevice",
+};
+
+const WORDS: Readonly<Record<PathKind, string>> = {
+  directory: "directory",
+  file: "file",
+  socket: "socket file",
+  charDevice: "character device",
+  blockDevice: "block device",
+  other: "thing of another kind",
+};
+
+/** A path of the machine itself. It belongs to the user: nothing of it is ever removed. */
+export const hostPath: VolumeKind = {
+  plugin: "",
+  handles: (volume) => volume.hostPath !== undefined,
+  hostPath: ({ volume }) => volume.hostPath?.path ?? "",
+
+  async setUp({ volume }, host, options) {
+    const path = volume.hostPath?.path ?? "";
+    const type = volume.hostPath?.type ?? "";
+    if (type === "") return;
+    const found = await host.kindOf(path, options);
+    if (type === "DirectoryOrCreate" && found === undefined) return host.makeDir(path, 0o755);
+    if (type === "FileOrCreate" && found === undefined) return host.makeFile(path, 0o644);
+    const expected = type === "DirectoryOrCreate" ? "directory" : type === "FileOrCreate" ? "file" : EXPECTED[type];
+    const failed = `MountVolume.SetUp failed for volume "${volume.name}" : hostPath type check failed:`;
+    if (expected === undefined) throw new Error(`${failed} hostPath.type "${type}" is not known`);
+    if (expected === found) return;
+    const shown = found === undefined ? "nothing" : `a ${WORDS[found]}`;
+    throw new Error(`${failed} ${path} is not a ${WORDS[expected]}, there is ${shown} (hostPath.type is ${type})`);
+  },
+
+  tearDown: () => Promise.resolve(),
+};

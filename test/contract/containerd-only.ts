@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { CriRuntime } from "../../src/adapters/cri/cri-runtime.ts";
+import { SystemClock } from "../../src/lib/clock.ts";
+import { LiveValue } from "../../src/lib/live.ts";
+import { silent } from "../../src/lib/log.ts";
+import { TestContainerd, type TestContainerdOptions } from "../support/containerd.ts";
+import { EventRecorder } from "./event-recorder.ts";
+import { never, withCode } from "./harness.ts";
+
+/** What only a real runtime can show: a hung process, and where its events come from. */
+export function containerdOnly(options: TestContainerdOptions): void {
+  describe("containerd only", { concurrency: false }, () => {
+    const clock = new SystemClock();
+    const requestTimeoutMs = new LiveValue(10_000);
+    let containerd: TestContainerd;
+    let runtime: CriRuntime;
+    before(async () => {
+      containerd = await TestContainerd.start(options);
+      runtime = new CriRuntime({ clock, log: silent }, { endpoint: containerd.socket, requestTimeoutMs });
+    });
+    after(async () => {
+      runtime?.close();
+      await containerd?.stop();
+    });
+
+    test("events come from the best source that this version has", async () => {
+      const recorder = new EventRecorder(runtime, clock);
+      await recorder.next((event) => event.kind === "resync");
+      assert.equal(runtime.eventSource, containerd.version.startsWith("1.6") ? "containerd" : "cri");
+      await recorder.stop();
+    });
+
+    test("the cgroup driver is told by containerd 2 and not by 1.6", async () => {
+      const driver = await runtime.cgroupDriver(never);
+      assert.equal(driver, containerd.version.startsWith("1.6") ? undefined : "cgroupfs");
+    });
+
+    test("a runtime that hangs is a Timeout for calls, and events resync when it goes on", async () => {
+      const recorder = new EventRecorder(runtime, clock);
+      await recorder.next((event) => event.kind === "resync");
+      const { pid } = containerd;
+      assert.ok(pid !== undefined);
+      process.kill(pid, "SIGSTOP");
+      try {
+        requestTimeoutMs.set(300);
+        const began = clock.now().mono;
+        await assert.rejects(runtime.version(never), withCode("Timeout"));
+        assert.ok(clock.now().mono - began < 2000);
+        requestTimeoutMs.set(10_000);
+        while (runtime.eventSource !== "none") {
+          assert.ok(clock.now().mono - began < 15_000, "the liveness check ends the stream of a hung runtime");
+          await clock.sleep(50);
+        }
+      } finally {
+        process.kill(pid, "SIGCONT");
+      }
+      await recorder.next((event) => event.kind === "resync", { from: 1 });
+      assert.equal((await runtime.status(never)).ready, true);
+      await recorder.stop();
+    });
+  });
+}

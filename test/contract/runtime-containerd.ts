@@ -1,0 +1,67 @@
+import { CriImages } from "../../src/adapters/cri/cri-images.ts";
+import { CriRuntime } from "../../src/adapters/cri/cri-runtime.ts";
+import { SystemClock } from "../../src/lib/clock.ts";
+import { fixed } from "../../src/lib/live.ts";
+import { silent } from "../../src/lib/log.ts";
+import { TEST_IMAGES, TestContainerd, whyNoContainerd } from "../support/containerd.ts";
+import { containerdOnly } from "./containerd-only.ts";
+import type { RuntimeHarness, TestCommand, TestProgram } from "./harness.ts";
+import { runtimeContract } from "./runtime-suite.ts";
+
+/** This process's exit code when the contract cannot be run here at all. */
+const LEFT_OUT = 3;
+
+/** The contract on a real containerd: the system's, or the one in CONTAINERD_BIN_DIR. */
+function main(): void {
+  const binDir = process.env.CONTAINERD_BIN_DIR;
+  const options = binDir === undefined || binDir === "" ? {} : { binDir };
+  const why = whyNoContainerd(options);
+  if (why !== undefined) {
+    process.stderr.write(`runtime contract on containerd left out: ${why}\n`);
+    process.exitCode = LEFT_OUT;
+    return;
+  }
+  runtimeContract(`containerd ${binDir ?? "of this system"}`, async () =>
+    harnessFor(await TestContainerd.start(options)),
+  );
+  containerdOnly(options);
+}
+
+function harnessFor(containerd: TestContainerd): RuntimeHarness {
+  const deps = { clock: new SystemClock(), log: silent };
+  const options = { endpoint: containerd.endpoint, requestTimeoutMs: fixed(20_000) };
+  const runtime = new CriRuntime(deps, options);
+  const images = new CriImages(deps, options);
+  return {
+    runtime,
+    images,
+    clock: deps.clock,
+    image: TEST_IMAGES.busybox,
+    cgroupParent: containerd.cgroupParent,
+    logDirectory: `${containerd.dir}/logs`,
+    command: shellProgram,
+    execCommand: shellCommand,
+    brokenCommand: ["/no-such-command"],
+    kill: () => containerd.kill(),
+    revive: () => containerd.start(),
+    stop: async () => {
+      runtime.close();
+      images.close();
+      await containerd.stop();
+    },
+  };
+}
+
+/** As a container's first process the shell ignores every signal that it has no trap for. */
+function shellProgram({ exitAfterMs, exitCode = 0, ignoresTerm, termCode = 143 }: TestProgram): string[] {
+  const trap = ignoresTerm ? "" : `trap 'exit ${termCode}' TERM; `;
+  if (exitAfterMs === undefined) return ["/bin/sh", "-c", `${trap}while :; do sleep 0.05; done`];
+  return ["/bin/sh", "-c", `${trap}sleep ${exitAfterMs / 1000}; exit ${exitCode}`];
+}
+
+function shellCommand({ exitCode = 0, stdout = "", stderr = "", takesMs = 0 }: TestCommand): string[] {
+  const lines = [`printf %s '${stdout}'`, `printf %s '${stderr}' >&2`, `sleep ${takesMs / 1000}`, `exit ${exitCode}`];
+  return ["/bin/sh", "-c", lines.join("; ")];
+}
+
+main();

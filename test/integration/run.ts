@@ -1,0 +1,161 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { progress, say, seconds, tail } from "../../scripts/progress.mjs";
+import { cleanUp, MARK, type Machine, newcomers, readMachine } from "./support/machine.ts";
+
+// Runs each suite that needs the real world as a process of its own, one after the other, and looks at the machine
+// before and after: a suite that leaves something behind has failed. Usage: tsx test/integration/run.ts [PART-OF-A-PATH …]
+
+const root = join(import.meta.dirname, "../..");
+
+/** A suite says with this exit code that it cannot run here; the last line that it wrote is the reason. */
+const SKIPPED = 77;
+const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 300_000);
+/** What is on its way out (a shim, an unmount) may take this long to be gone. */
+const SETTLE_MS = 5_000;
+
+interface Suite {
+  readonly name: string;
+  readonly file: string;
+  readonly node: string;
+}
+
+interface Outcome {
+  readonly suite: Suite;
+  readonly result: "passed" | "failed" | "skipped";
+  readonly reason: string;
+  readonly tookMs: number;
+}
+
+/** Other Node releases for the data-loss tests, which must hold on all of them. */
+const otherNodes = (process.env["KUBELET_TEST_NODES"] ?? "").split(":").filter((path) => path !== "");
+
+function findSuites(filters: readonly string[]): Suite[] {
+  const list = (folder: string): string[] =>
+    existsSync(join(root, folder))
+      ? readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
+      : [];
+  const here = process.execPath;
+  const contract = ["test/contract/runtime-containerd.ts"].filter((file) => existsSync(join(root, file)));
+  const integration = list("test/integration").filter(
+    (file) => /^test\/integration\/[^/]+\.ts$/.test(file) && basename(file) !== "run.ts",
+  );
+  const dataLoss = list("src").filter((file) => file.endsWith(".root.test.ts"));
+  const suites = [
+    ...dataLoss
+      .sort()
+      .flatMap((file) => [here, ...otherNodes].map((node) => ({ name: nameOf(file, node), file, node }))),
+    ...[...contract, ...integration.sort()].map((file) => ({ name: file, file, node: here })),
+  ];
+  return suites.filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+}
+
+function nameOf(file: string, node: string): string {
+  const version = /node-(\d+\.\d+\.\d+)\//.exec(node)?.[1] ?? process.versions.node;
+  return `${file} on Node ${version}`;
+}
+
+/** Runs one suite; the whole process group ends with it. */
+async function runSuite(
+  suite: Suite,
+  temp: string,
+  onLine: (line: string) => void,
+): Promise<{ code: number | string; output: string }> {
+  const child = spawn(suite.node, ["--import", "tsx", suite.file], {
+    cwd: root,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, TSX_DISABLE_CACHE: "1", TMPDIR: temp, [MARK]: temp },
+  });
+  let output = "";
+  const take = (chunk: string): void => {
+    output = (output + chunk).slice(-1_000_000);
+    onLine(chunk.trimEnd().split("\n").at(-1) ?? "");
+  };
+  child.stdout.setEncoding("utf8").on("data", take);
+  child.stderr.setEncoding("utf8").on("data", take);
+  let late = false;
+  const limit = setTimeout(() => {
+    late = true;
+    endGroup(child.pid, "SIGTERM");
+    setTimeout(() => endGroup(child.pid, "SIGKILL"), 10_000).unref();
+  }, TIME_LIMIT_MS);
+  const code = await new Promise<number | string>((resolve) => {
+    child.on("error", (error) => resolve(error.message));
+    // `exit`, not `close`: a process left behind may hold the pipe open, and is found afterwards.
+    child.on("exit", (status, signal) => resolve(signal ?? status ?? 1));
+  });
+  clearTimeout(limit);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  child.stdout.destroy();
+  child.stderr.destroy();
+  return { code: late ? `not done after ${TIME_LIMIT_MS / 1000} s` : code, output };
+}
+
+function endGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** What is there that was not there before, once everything on its way out had time to go. */
+async function leftBehind(before: Machine, temp: string): Promise<string[]> {
+  const until = performance.now() + SETTLE_MS;
+  for (;;) {
+    const found = newcomers(before, readMachine(temp));
+    if (found.length === 0 || performance.now() > until) return found;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function runOne(suite: Suite): Promise<Outcome> {
+  const began = performance.now();
+  const line = progress(suite.name);
+  // Short: a unix socket's path has 107 bytes.
+  const temp = mkdtempSync(join(tmpdir(), "kt-"));
+  const before = readMachine(temp);
+  const finish = (result: Outcome["result"], reason: string): Outcome => {
+    if (result === "passed") line.done();
+    else line[result](reason);
+    return { suite, result, reason, tookMs: performance.now() - began };
+  };
+  const { code, output } = await runSuite(suite, temp, (text) => line.update(text));
+  const left = await leftBehind(before, temp);
+  if (left.length > 0) await cleanUp(temp);
+  rmSync(temp, { recursive: true, force: true, maxRetries: 3 });
+  const lastLine = output.trimEnd().split("\n").at(-1) ?? "";
+  if (code === SKIPPED && left.length === 0) return finish("skipped", lastLine);
+  if (code === 0 && left.length === 0) return finish("passed", "");
+  const reason =
+    code === 0 || code === SKIPPED ? "left something behind" : typeof code === "number" ? `exit code ${code}` : code;
+  const outcome = finish("failed", reason);
+  say(tail(output, 80));
+  for (const what of left) say(`    left behind: ${what}`);
+  return outcome;
+}
+
+async function main(): Promise<number> {
+  const suites = findSuites(process.argv.slice(2));
+  if (suites.length === 0) {
+    say("no suite was found\n0 passed, 1 failed, 0 skipped");
+    return 1;
+  }
+  const outcomes: Outcome[] = [];
+  if (process.getuid?.() === 0) for (const suite of suites) outcomes.push(await runOne(suite));
+  else for (const suite of suites) outcomes.push({ suite, result: "skipped", reason: "needs root", tookMs: 0 });
+  const count = (result: Outcome["result"]): number => outcomes.filter((outcome) => outcome.result === result).length;
+  for (const { suite, result, reason } of outcomes) if (result === "skipped") say(`skipped ${suite.name}: ${reason}`);
+  const total = seconds(outcomes.reduce((sum, { tookMs }) => sum + tookMs, 0));
+  for (const { suite, result, reason } of outcomes) if (result === "failed") say(`failed ${suite.name}: ${reason}`);
+  say(`${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped (${total})`);
+  return count("failed") === 0 ? 0 : 1;
+}
+
+void main().then((code) => {
+  process.exitCode = code;
+});

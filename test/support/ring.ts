@@ -1,0 +1,163 @@
+import { FakeRuntime } from "../../src/adapters/cri/fake.ts";
+import { type FakeProgram } from "../../src/adapters/cri/fake-program.ts";
+import { ImagePuller } from "../../src/images/index.ts";
+import { manyListeners } from "../../src/lib/abort.ts";
+import { FakeClock } from "../../src/lib/clock.ts";
+import { fixed } from "../../src/lib/live.ts";
+import { silent } from "../../src/lib/log.ts";
+import type { Pod } from "../../src/model/generated/types.ts";
+import {
+  AgentView,
+  DEFAULT_CRASH_LIMITS,
+  DesiredPods,
+  type ExecuteDeps,
+  Journal,
+  Observer,
+  type PodFiles,
+  WorkerPool,
+} from "../../src/pods/index.ts";
+
+/** The whole ring on the fake runtime and the fake clock: what a pod's life looks like without a machine. */
+export class FakeRing {
+  readonly clock = new FakeClock();
+  readonly runtime: FakeRuntime;
+  readonly files = new MemoryFiles();
+  readonly tornDown: string[] = [];
+  journal!: Journal;
+  pool!: WorkerPool;
+  view!: AgentView;
+  private desired!: DesiredPods;
+  private stop = manyListeners();
+
+  constructor(programs: Readonly<Record<string, FakeProgram>> = {}) {
+    this.runtime = new FakeRuntime({ clock: this.clock });
+    for (const [name, program] of Object.entries(programs)) this.runtime.program(name, program);
+    this.startAgent();
+  }
+
+  /** Tells the ring that exactly these pods are wanted, and lets everything happen that needs no time. */
+  async want(...pods: readonly Pod[]): Promise<void> {
+    for (const pod of pods) for (const { image } of pod.spec.containers) this.runtime.image(image ?? "");
+    for (const pod of pods) for (const { image } of pod.spec.initContainers ?? []) this.runtime.image(image ?? "");
+    await this.wantAsIs(...pods);
+  }
+
+  /** Like `want`, but images exist only if the test said so. */
+  async wantAsIs(...pods: readonly Pod[]): Promise<void> {
+    this.publish(...pods);
+    await this.clock.advance(0);
+  }
+
+  /** A snapshot without giving the ring any time. */
+  publish(...pods: readonly Pod[]): void {
+    this.pool.apply(this.desired.apply({ source: "file", pods: pods.map((pod) => ({ pod, warnings: [] })) }));
+  }
+
+  /** Ends the agent as SIGKILL does (nothing is put in order), and starts another on the same runtime. */
+  async restartAgent(): Promise<void> {
+    this.stop.abort();
+    await this.clock.advance(0);
+    this.startAgent();
+    await this.clock.advance(0);
+  }
+
+  status(name = "web"): ReturnType<WorkerPool["status"]> {
+    return this.pool.status(`uid-of-${name}`);
+  }
+
+  /** Ids of containers in the runtime, in the order of their creation. */
+  async containers(): Promise<readonly { id: string; name: string; state: string; attempt: number }[]> {
+    const list = await this.runtime.listContainers({}, { signal: new AbortController().signal });
+    return list.map(({ id, name, state, attempt }) => ({ id, name, state, attempt }));
+  }
+
+  private startAgent(): void {
+    const { clock, runtime, files } = this;
+    this.stop = manyListeners();
+    const { signal } = this.stop;
+    const late = signal;
+    this.journal = new Journal({ clock });
+    this.desired = new DesiredPods({ clock }, { sources: ["file"] });
+    const observer = new Observer(
+      { runtime, clock, log: silent },
+      {
+        wake: (uid) => this.pool.wake(uid),
+        listed: (pods) => this.pool.listed(pods),
+        missed: () => undefined,
+        endMessage: (container) => Promise.resolve(container.message),
+      },
+    );
+    const options = fixed({ parallel: 1, qps: 0, burst: 0 });
+    const execute: ExecuteDeps = {
+      ...{ runtime, files, clock, log: silent },
+      images: new ImagePuller({ images: runtime, clock }, options, signal),
+      volumes: {
+        prepare: () => Promise.resolve(),
+        hostPath: (_pod, volume) => `/volumes/${volume}`,
+        teardown: (uid) => Promise.resolve(void this.tornDown.push(uid)),
+      },
+      cgroups: { parentOf: () => "/kubepods/pod", remove: () => Promise.resolve() },
+      node: {
+        paths: { rootDir: "/root", podLogsDir: "/logs", containerLogsDir: "/links" },
+        ...{ hostIps: ["192.0.2.1"], memoryCapacity: 2 ** 34, allocatable: { cpu: "2", memory: "16Gi" } },
+        runtimeName: "fake",
+        extraMaskedPaths: [],
+        dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
+        hostsFile: () => "",
+      },
+      learn: (id, uid) => observer.learn(id, uid),
+    };
+    this.pool = new WorkerPool(
+      { execute, observer, desired: this.desired, journal: this.journal, clock, log: silent, late },
+      {
+        ...{ maxConcurrentStarts: fixed(8), maxPods: fixed(110), crashLimits: DEFAULT_CRASH_LIMITS },
+        ownsUnknown: () => true,
+      },
+      signal,
+    );
+    this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
+    observer.run(signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+  }
+}
+
+/** Files that exist only by name. */
+export class MemoryFiles implements PodFiles {
+  readonly entries = new Map<string, string>();
+
+  makeDir(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  writeFile(path: string, text: string): Promise<void> {
+    this.entries.set(path, text);
+    return Promise.resolve();
+  }
+
+  readTail(path: string, bytes: number): Promise<string> {
+    return Promise.resolve((this.entries.get(path) ?? "").slice(-bytes));
+  }
+
+  list(path: string): Promise<readonly string[]> {
+    const below = [...this.entries.keys()].filter((entry) => entry.startsWith(`${path}/`));
+    return Promise.resolve(below.map((entry) => entry.slice(path.length + 1)).filter((name) => !name.includes("/")));
+  }
+
+  symlink(target: string, path: string): Promise<void> {
+    this.entries.set(path, `-> ${target}`);
+    // The runtime writes the log that the link points to.
+    this.entries.set(target, "");
+    return Promise.resolve();
+  }
+
+  removeFile(path: string): Promise<void> {
+    this.entries.delete(path);
+    return Promise.resolve();
+  }
+
+  removeTree(path: string): Promise<void> {
+    for (const entry of [...this.entries.keys()]) if (entry.startsWith(`${path}/`)) this.entries.delete(entry);
+    return Promise.resolve();
+  }
+}

@@ -26,7 +26,7 @@ try {
 const args = ["up", "--pods", join(root, "examples/pods"), ...extra];
 const agent = spawn(join(root, "bin/kubelet"), args, {
   stdio: "inherit",
-  env: { ...process.env, KUBELET_NODE: process.env.KUBELET_NODE ?? process.execPath },
+  env: { KUBELET_PROGRAM: "bin/kubelet", ...process.env, KUBELET_NODE: process.env.KUBELET_NODE ?? process.execPath },
 });
 
 // Ctrl-C: the terminal tells the agent itself, and npm tells us a second time, so we say nothing. Without a terminal

@@ -26,8 +26,8 @@ class Notes implements PullJournal {
     };
   }
 
-  event(type: string, reason: string, message: string): void {
-    this.events.push(`${type} ${reason} ${message}`);
+  event(...[type, reason, what]: Parameters<PullJournal["event"]>): void {
+    this.events.push(`${type} ${reason} ${typeof what === "string" ? what : what.message}`);
   }
 }
 

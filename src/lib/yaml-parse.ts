@@ -55,15 +55,33 @@ export function parseText(text: string): ParseOutcome {
     return failure("Syntax", "control characters are not allowed", place);
   }
   const json = tryJson(plain);
-  if (json !== undefined) return { ok: true, documents: [json], warnings: [] };
   try {
-    return parseYaml(plain);
+    const outcome: ParseOutcome = json === undefined ? parseYaml(plain) : { ok: true, documents: [json], warnings: [] };
+    const isDeep = outcome.ok && outcome.documents.some(({ value }) => isTooDeep(value));
+    return isDeep ? failure("TooDeep", "nested too deeply") : outcome;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (/call stack/i.test(message)) return failure("TooDeep", "nested too deeply");
     if (error instanceof ReferenceError && /alias count/i.test(message)) return failure("TooManyAliases", message);
     return failure("Syntax", message);
   }
+}
+
+/** Those who walk a value recursively, the thread's message among them, run out of stack in the thousands. */
+const MOST_LEVELS = 500;
+
+/** True also for a value that contains itself. Not recursive, and each part is looked at once for each depth it has. */
+function isTooDeep(root: unknown): boolean {
+  const deepest = new Map<object, number>();
+  const rest: [unknown, number][] = [[root, 0]];
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    const [value, depth] = next;
+    if (typeof value !== "object" || value === null || (deepest.get(value) ?? -1) >= depth) continue;
+    if (depth > MOST_LEVELS) return true;
+    deepest.set(value, depth);
+    for (const part of Object.values(value)) rest.push([part, depth + 1]);
+  }
+  return false;
 }
 
 function failure(code: YamlErrorCode, message: string, place?: { line: number; col: number }): ParseOutcome {

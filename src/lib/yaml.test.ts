@@ -107,6 +107,9 @@ const bombs: [string, string, string][] = [
   ],
   ["brackets without end", "[".repeat(60_000), "TooDeep"],
   ["nested sequences", "- ".repeat(30_000), "TooDeep"],
+  ["nested maps", "{a: ".repeat(2_000) + "1" + "}".repeat(2_000), "TooDeep"],
+  ["nested JSON", "[".repeat(10_000) + "]".repeat(10_000), "TooDeep"],
+  ["a value that contains itself", "a: &a\n  b: *a\n", "TooDeep"],
   ["an alias of itself that is not there", "a: *nothing", "Syntax"],
   ["junk", Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 7919) % 256)).toString("latin1"), "Syntax"],
 ];

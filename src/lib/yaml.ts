@@ -102,6 +102,7 @@ async function runThread(program: string, text: string, signal: AbortSignal): Pr
       signal.addEventListener("abort", onAbort);
       // The thread posts what `parseText` returns and nothing else.
       thread.once("message", (outcome) => resolve(outcome as ParseOutcome));
+      thread.once("messageerror", (error: Error) => reject(error));
       thread.on("error", (error: NodeJS.ErrnoException) => {
         const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
         reject(isMemory ? new YamlError("OutOfMemory", "needs more memory than a manifest should") : error);

@@ -15,6 +15,8 @@ export interface DesiredPod {
 export interface SourceSnapshot {
   readonly source: string;
   readonly pods: readonly { readonly pod: Pod; readonly warnings: readonly string[] }[];
+  /** The source has manifests that it could not read: there may be pods that it does not name. */
+  readonly isIncomplete?: boolean;
 }
 
 /** What a snapshot changed; removals come first, as in Kubernetes. */
@@ -32,6 +34,7 @@ export class DesiredPods {
   private readonly bySource = new Map<string, Map<string, DesiredPod>>();
   private readonly byUid = new Map<string, DesiredPod>();
   private readonly awaited: Set<string>;
+  private readonly incomplete = new Set<string>();
 
   constructor(
     private readonly deps: { clock: Clock },
@@ -43,6 +46,11 @@ export class DesiredPods {
   /** True once every configured source has delivered its first list; before that nothing is removed as unknown. */
   get allSourcesReady(): boolean {
     return this.awaited.size === 0;
+  }
+
+  /** True while the source may want pods that it cannot name. */
+  isIncomplete(source: string): boolean {
+    return this.incomplete.has(source);
   }
 
   get(uid: string): DesiredPod | undefined {
@@ -82,6 +90,8 @@ export class DesiredPods {
     for (const [uid, pod] of after) this.byUid.set(uid, pod);
     this.bySource.set(snapshot.source, after);
     this.awaited.delete(snapshot.source);
+    if (snapshot.isIncomplete === true) this.incomplete.add(snapshot.source);
+    else this.incomplete.delete(snapshot.source);
     return { removed, added, updated };
   }
 }

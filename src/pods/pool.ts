@@ -4,12 +4,13 @@ import { Lane } from "../lib/lane.ts";
 import { fixed, type Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Pod, PodStatus } from "../model/generated/types.ts";
+import { CONFIG_SOURCE_ANNOTATION } from "../model/labels.ts";
 import { isNodeCriticalPod } from "../model/pod-facts.ts";
 import { admit } from "./admission.ts";
 import type { CrashLimits } from "./crash-backoff.ts";
 import type { DesiredChange, DesiredPod, DesiredPods } from "./desired.ts";
 import type { ExecuteDeps } from "./execute/context.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, OpenStep } from "./journal.ts";
 import type { ListedPod, Observer } from "./observe.ts";
 import { StartSlot } from "./start-slot.ts";
 import { PodWorker } from "./worker.ts";
@@ -45,7 +46,11 @@ export class WorkerPool {
   private readonly runs = new Set<Promise<void>>();
   private readonly lane: Lane;
   private readonly listeners = new Set<(uid: string) => void>();
-  private unknown: ReadonlyMap<string, ListedPod> = new Map();
+  /** What the runtime listed and nobody has looked after yet. */
+  private unknown = new Map<string, ListedPod>();
+  /** Nothing is started before the runtime was listed once: what it already has might be the same pod. */
+  private isListed = false;
+  private readonly unanswered = new Map<string, OpenStep>();
 
   constructor(
     private readonly deps: PoolDeps,
@@ -70,9 +75,13 @@ export class WorkerPool {
 
   /** The runtime was listed, after a (re)connection or by the audit: everybody looks again, unknown pods are stopped. */
   listed(pods: ReadonlyMap<string, ListedPod>): void {
-    this.unknown = pods;
+    this.unknown = new Map(pods);
+    this.isListed = true;
+    for (const step of this.unanswered.values()) step.done();
+    this.unanswered.clear();
     for (const worker of this.workers.values()) worker.wake({ retry: true });
     this.stopUnknown();
+    this.startWaiting();
   }
 
   /** Every pod that has a worker, wanted or not. */
@@ -113,6 +122,11 @@ export class WorkerPool {
       name: pod.metadata.name ?? "",
       namespace: pod.metadata.namespace ?? "",
     });
+    if (!this.isListed) {
+      this.waiting.add(uid);
+      this.unanswered.set(uid, journal.begin("waiting", { detail: "for the runtime to answer" }));
+      return;
+    }
     const holder = this.holderOf(pod, uid);
     if (holder !== undefined) {
       this.waiting.add(uid);
@@ -164,45 +178,59 @@ export class WorkerPool {
 
   private phaseChanged(worker: PodWorker): void {
     if (worker.phase !== "gone") return;
-    const { uid, name, namespace } = worker.identity;
+    const { uid } = worker.identity;
     this.workers.delete(uid);
     if (!this.waiting.has(uid)) this.drop(uid);
-    for (const next of [...this.waiting]) {
-      const desired = this.deps.desired.get(next);
-      if (desired === undefined) {
-        this.waiting.delete(next);
-        continue;
-      }
-      const { metadata } = desired.pod;
-      if (metadata.name !== name || metadata.namespace !== namespace) continue;
-      if (this.holderOf(desired.pod, next) !== undefined) continue;
-      this.waiting.delete(next);
-      this.start(desired);
+    this.startWaiting();
+  }
+
+  private startWaiting(): void {
+    for (const uid of [...this.waiting]) {
+      const desired = this.deps.desired.get(uid);
+      if (desired !== undefined && this.holderOf(desired.pod, uid) !== undefined) continue;
+      this.waiting.delete(uid);
+      if (desired !== undefined) this.start(desired);
     }
   }
 
-  /** The worker that keeps this pod from being started: of the same name, or of the same UID. */
+  /**
+   * The worker that keeps this pod from being started: of the same UID, or of the same name. An earlier version that
+   * only the runtime knows (its manifest changed while no agent ran) gets one now, which stops it.
+   */
   private holderOf(pod: Pod, uid: string): PodWorker | undefined {
     const own = this.workers.get(uid);
     if (own !== undefined) return own;
-    for (const worker of this.workers.values()) {
-      const { name, namespace } = worker.identity;
-      if (name === pod.metadata.name && namespace === pod.metadata.namespace) return worker;
+    const isNamesake = (other: { name: string; namespace: string }): boolean =>
+      other.name === pod.metadata.name && other.namespace === pod.metadata.namespace;
+    for (const [other, listed] of this.unknown) {
+      if (other !== uid && isNamesake(listed) && this.options.ownsUnknown(listed)) this.stopOrphan(other, listed);
     }
+    for (const worker of this.workers.values()) if (isNamesake(worker.identity)) return worker;
     return undefined;
   }
 
-  /** Stops pods that only the runtime knows, once every source has said what it wants. */
+  /**
+   * Stops pods that only the runtime knows, once every source has said what it wants. Pods of a source that cannot read
+   * all it has are left alone: the unreadable manifest may well be theirs.
+   */
   private stopUnknown(): void {
-    const { desired, log } = this.deps;
+    const { desired } = this.deps;
     if (!desired.allSourcesReady) return;
-    for (const [uid, { name, namespace, annotations }] of this.unknown) {
-      if (this.workers.has(uid) || desired.get(uid) !== undefined) continue;
-      if (!this.options.ownsUnknown({ annotations })) continue;
-      log.info("stopping a pod that no source wants", { pod: name, namespace, uid });
-      this.launch({ metadata: { uid, name, namespace }, spec: { containers: [] } }, { orphan: true });
+    for (const [uid, listed] of this.unknown) {
+      if (this.workers.has(uid) || desired.get(uid) !== undefined) {
+        this.unknown.delete(uid);
+        continue;
+      }
+      const source = listed.annotations[CONFIG_SOURCE_ANNOTATION] ?? "";
+      if (this.options.ownsUnknown(listed) && !desired.isIncomplete(source)) this.stopOrphan(uid, listed);
     }
-    this.unknown = new Map();
+  }
+
+  private stopOrphan(uid: string, { name, namespace }: ListedPod): void {
+    this.unknown.delete(uid);
+    if (this.workers.has(uid)) return;
+    this.deps.log.info("stopping a pod that no source wants", { pod: name, namespace, uid });
+    this.launch({ metadata: { uid, name, namespace }, spec: { containers: [] } }, { orphan: true });
   }
 
   private publish(uid: string, status: PodStatus): void {

@@ -224,6 +224,21 @@ describe("faults", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
+  test("a failed pull is said as ErrImagePull before it is said as ImagePullBackOff", async () => {
+    const ring = new FakeRing();
+    const said: string[] = [];
+    const { signal } = new AbortController();
+    ring.pool.onStatus(
+      (uid) => {
+        const reason = ring.pool.status(uid)?.containerStatuses?.[0]?.state?.waiting?.reason ?? "";
+        if (said.at(-1) !== reason) said.push(reason);
+      },
+      { signal },
+    );
+    await ring.wantAsIs(web);
+    assert.deepEqual(said, ["ContainerCreating", "ErrImagePull", "ImagePullBackOff"]);
+  });
+
   test("a command that does not exist backs off like a crash, with the runtime's words", async () => {
     const ring = new FakeRing({ app: { failsToStart: "exec: no such file" } });
     await ring.want(web);
@@ -316,6 +331,29 @@ describe("another agent on the same runtime", () => {
       (await ring.containers()).map(({ name }) => name),
       ["side"],
     );
+  });
+
+  test("a manifest that changed while no agent ran: the old pod ends before the new one starts", async () => {
+    const ring = new FakeRing({ app: { termMs: 700 } });
+    await ring.want(pod("web", "uid-1").container("app").build());
+    await ring.restartAgent();
+    await ring.want(pod("web", "uid-2").container("app").build());
+    assert.equal(ring.runtime.control.count("runSandbox"), 1);
+    await ring.clock.advance(700);
+    assert.equal(ring.pool.status("uid-2")?.phase, "Running");
+    assert.equal((await ring.containers()).length, 1);
+  });
+
+  test("a pod whose manifest cannot be read now is left alone until it can", async () => {
+    const ring = new FakeRing();
+    const fromFile = { ...web, metadata: { ...web.metadata, annotations: { "kubernetes.io/config.source": "file" } } };
+    await ring.want(fromFile);
+    await ring.restartAgent();
+    ring.publish({ isIncomplete: true });
+    await ring.clock.advance(60_000);
+    assert.equal((await ring.containers()).length, 1);
+    await ring.want();
+    assert.deepEqual(await ring.containers(), []);
   });
 
   test("an ended pod stays ended", async () => {

@@ -147,6 +147,10 @@ describe("the end of a log", () => {
   test("a cut first line shows nothing of the runtime's own prefix", async () => {
     const lines = Array.from({ length: 300 }, () => "F x");
     assert.equal(await said(log(...lines)), Array.from({ length: 80 }, () => "x").join("\n"));
+    for (let cut = 0; cut < 42; cut++) {
+      const pieces = Array.from({ length: 300 }, () => "P x");
+      assert.match(await said(log(...pieces, `F ${"y".repeat(cut)}`)), /^x+y*$/);
+    }
   });
 
   test("empty lines stay, and so do blanks", async () => {

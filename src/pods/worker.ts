@@ -80,6 +80,8 @@ export class PodWorker {
   private readonly holds = new Map<string, StartHold>();
   private readonly replacing = new Set<string>();
   private readonly waiting = new Map<string, WaitingReason>();
+  /** Containers whose failure no status has shown yet: `ErrImagePull` is said before `ImagePullBackOff`. */
+  private readonly unsaid = new Set<string>();
 
   constructor(
     pod: Pod,
@@ -219,7 +221,11 @@ export class PodWorker {
     const blockedMs = this.blockedUntil - now.mono;
     if (blockedMs > 0) return Math.min(blockedMs, deadlineMs ?? blockedMs);
     this.blockedUntil = 0;
-    if (plan.actions.length === 0) return this.settle(plan, deadlineMs);
+    if (plan.actions.length === 0) {
+      if (this.unsaid.size === 0) return this.settle(plan, deadlineMs);
+      this.unsaid.clear();
+      return 0;
+    }
     await this.perform(run, observed, plan.actions);
     return 0;
   }
@@ -237,7 +243,7 @@ export class PodWorker {
     if (plan.kind !== "converge") return;
     const { journal } = this.deps;
     for (const { container, reason, message } of plan.waits) {
-      if (this.waiting.get(container)?.reason === reason) continue;
+      if (this.waiting.get(container)?.reason === reason || this.unsaid.has(container)) continue;
       this.waiting.set(container, { reason, message });
       journal.note("backoff", message, container);
       if (reason !== "CrashLoopBackOff") continue;
@@ -331,6 +337,7 @@ export class PodWorker {
     const list = [...run.pod.spec.containers, ...(run.pod.spec.initContainers ?? [])];
     const container = list.find(({ name }) => name === start.name);
     this.waiting.set(start.name, { reason: error.reason, message: error.message });
+    this.unsaid.add(start.name);
     this.holds.set(start.name, {
       untilMono: this.deps.clock.now().mono + error.retry.afterMs,
       hash: container === undefined ? "" : containerHash(container),

@@ -37,7 +37,7 @@ export class FileSource {
   private readonly reports: Reports;
   private files = new Map<string, ManifestState>();
   private isDirectory = false;
-  private published: readonly SourcePod[] | undefined;
+  private published: Snapshot | undefined;
 
   constructor(
     private readonly deps: FileSourceDeps,
@@ -147,10 +147,12 @@ export class FileSource {
   /** Also tells the problems of the files, so each change of theirs ends here. */
   private publishIfChanged(): void {
     const pods = this.gather();
+    const isIncomplete = [...this.files.values()].some(({ problems }) => problems.length > 0);
     const before = this.published;
-    if (before !== undefined && before.length === pods.length && pods.every((pod, at) => pod === before[at])) return;
-    this.published = pods;
-    this.deps.publish({ source: "file", pods });
+    const isSame = before?.pods.length === pods.length && pods.every((pod, at) => pod === before.pods[at]);
+    if (isSame && before.isIncomplete === isIncomplete) return;
+    this.published = { source: "file", pods, isIncomplete };
+    this.deps.publish(this.published);
   }
 
   /** All pods in the order of their files; of two with one name the first counts. */

@@ -11,6 +11,8 @@ export interface SourcePod {
 export interface Snapshot {
   readonly source: "file" | "http";
   readonly pods: readonly SourcePod[];
+  /** Something could not be read or used: the source may want more pods than it names. */
+  readonly isIncomplete: boolean;
 }
 
 /** Something that keeps a manifest from being used. The last good pods stay. */

@@ -143,7 +143,7 @@ export class UrlSource {
     if (this.isPublished && isSame) return;
     this.pods = pods;
     this.isPublished = true;
-    this.deps.publish({ source: "http", pods });
+    this.deps.publish({ source: "http", pods, isIncomplete: false });
   }
 }
 

@@ -44,13 +44,17 @@ export class FakeRing {
 
   /** Like `want`, but images exist only if the test said so. */
   async wantAsIs(...pods: readonly Pod[]): Promise<void> {
+    // As on a real machine the runtime was listed before the first manifest is read.
+    await this.clock.advance(0);
     this.publish(...pods);
     await this.clock.advance(0);
   }
 
   /** A snapshot without giving the ring any time. */
-  publish(...pods: readonly Pod[]): void {
-    this.pool.apply(this.desired.apply({ source: "file", pods: pods.map((pod) => ({ pod, warnings: [] })) }));
+  publish(...pods: readonly (Pod | { isIncomplete: boolean })[]): void {
+    const isIncomplete = pods.some((pod) => "isIncomplete" in pod);
+    const wanted = pods.filter((pod) => "spec" in pod).map((pod) => ({ pod, warnings: [] }));
+    this.pool.apply(this.desired.apply({ source: "file", pods: wanted, isIncomplete }));
   }
 
   /** Ends the agent as SIGKILL does (nothing is put in order), and starts another on the same runtime. */

@@ -11,7 +11,8 @@ export interface MachineInfo {
   readonly bootId: string;
   readonly machineId: string;
   readonly systemUuid: string;
-  readonly architecture: "amd64" | "arm64" | string;
+  /** As Kubernetes names it: `amd64`, `arm64` … */
+  readonly architecture: string;
 }
 
 export interface HostAddress {

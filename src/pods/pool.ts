@@ -154,6 +154,8 @@ export class WorkerPool {
       return;
     }
     journal.note("admitted", `from ${source}`);
+    // Of an earlier life under the same UID: a final phase of then is not one of now.
+    this.statuses.delete(uid);
     this.launch(pod, {});
   }
 

@@ -1,5 +1,7 @@
+import { EventQueue } from "../../src/adapters/cri/event-queue.ts";
 import { FakeRuntime } from "../../src/adapters/cri/fake.ts";
 import { type FakeProgram } from "../../src/adapters/cri/fake-program.ts";
+import type { RuntimeEvent } from "../../src/adapters/cri/port.ts";
 import { ImagePuller } from "../../src/images/index.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import { FakeClock } from "../../src/lib/clock.ts";
@@ -29,7 +31,10 @@ export class FakeRing {
   private desired!: DesiredPods;
   private stop = manyListeners();
 
-  constructor(programs: Readonly<Record<string, FakeProgram>> = {}) {
+  constructor(
+    programs: Readonly<Record<string, FakeProgram>> = {},
+    private readonly disturbance?: { events(event: RuntimeEvent): readonly number[] },
+  ) {
     this.runtime = new FakeRuntime({ clock: this.clock });
     for (const [name, program] of Object.entries(programs)) this.runtime.program(name, program);
     this.startAgent();
@@ -65,6 +70,11 @@ export class FakeRing {
     await this.clock.advance(0);
   }
 
+  /** Ends the agent for good. */
+  stopAgent(): void {
+    this.stop.abort();
+  }
+
   status(name = "web"): ReturnType<WorkerPool["status"]> {
     return this.pool.status(`uid-of-${name}`);
   }
@@ -83,7 +93,7 @@ export class FakeRing {
     this.journal = new Journal({ clock });
     this.desired = new DesiredPods({ clock }, { sources: ["file"] });
     const observer = new Observer(
-      { runtime, clock, log: silent },
+      { runtime: this.disturbed(), clock, log: silent },
       {
         wake: (uid) => this.pool.wake(uid),
         listed: (pods) => this.pool.listed(pods),
@@ -123,6 +133,27 @@ export class FakeRing {
     observer.run(signal).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
+  }
+
+  /** The runtime with events that are lost, doubled or late, as the disturbance says. */
+  private disturbed(): FakeRuntime {
+    const { disturbance, clock, runtime } = this;
+    if (disturbance === undefined) return runtime;
+    const events = ({ signal }: { signal: AbortSignal }): AsyncIterable<RuntimeEvent> => {
+      const queue = new EventQueue();
+      const pump = async (): Promise<void> => {
+        for await (const event of runtime.events({ signal })) {
+          const delays = event.kind === "resync" ? [0] : disturbance.events(event);
+          for (const ms of delays) {
+            if (ms === 0) queue.push(event);
+            else clock.after(ms, () => queue.push(event));
+          }
+        }
+      };
+      pump().catch(() => undefined);
+      return queue.read(signal);
+    };
+    return Object.create(runtime, { events: { value: events } }) as FakeRuntime; // reason: it is one, with other events
   }
 }
 

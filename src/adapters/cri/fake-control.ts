@@ -59,6 +59,11 @@ export class FakeControl {
     if (away) for (const cut of [...this.cuts]) cut();
   }
 
+  /** Takes back every scripted fault that has not struck yet. */
+  heal(): void {
+    this.faults.clear();
+  }
+
   /** How often the method was called, failed calls included. */
   count(method: FakeMethod): number {
     return this.calls.filter((call) => call.method === method).length;

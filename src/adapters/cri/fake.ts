@@ -85,6 +85,14 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     for (const reader of this.world.readers) reader.push({ kind: "resync" });
   }
 
+  /** What there is, for the eyes of a test: no call, so neither counted nor failed. */
+  peek(): { sandboxes: readonly SandboxSummary[]; containers: readonly ContainerStatus[] } {
+    return {
+      sandboxes: [...this.world.sandboxes.values()].map(({ summary }) => summary),
+      containers: [...this.world.containers.values()].map(({ status }) => status),
+    };
+  }
+
   get eventSource(): RuntimePort["eventSource"] {
     return this.control.isAway || this.world.readers.size === 0 ? "none" : "cri";
   }

@@ -42,12 +42,13 @@ function findSuites(filters: readonly string[]): Suite[] {
   const integration = list("test/integration").filter(
     (file) => /^test\/integration\/[^/]+\.ts$/.test(file) && basename(file) !== "run.ts",
   );
+  const chaos = list("test/chaos").filter((file) => /^test\/chaos\/[^/]+\.ts$/.test(file));
   const dataLoss = list("src").filter((file) => file.endsWith(".root.test.ts"));
   const suites = [
     ...dataLoss
       .sort()
       .flatMap((file) => [here, ...otherNodes].map((node) => ({ name: nameOf(file, node), file, node }))),
-    ...[...contract, ...integration.sort()].map((file) => ({ name: file, file, node: here })),
+    ...[...contract, ...integration.sort(), ...chaos.sort()].map((file) => ({ name: file, file, node: here })),
   ];
   return suites.filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
 }

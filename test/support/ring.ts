@@ -63,11 +63,11 @@ export class FakeRing {
   }
 
   /** Ends the agent as SIGKILL does (nothing is put in order), and starts another on the same runtime. */
-  async restartAgent(): Promise<void> {
+  async restartAgent(options: { isListed?: boolean } = {}): Promise<void> {
     this.stop.abort();
     await this.clock.advance(0);
     this.startAgent();
-    await this.clock.advance(0);
+    if (options.isListed !== false) await this.clock.advance(0);
   }
 
   /** Ends the agent for good. */

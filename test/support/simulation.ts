@@ -149,8 +149,10 @@ export class Simulation {
   private async restart(): Promise<void> {
     this.note("agent killed and started");
     this.final.clear();
-    await this.ring.restartAgent();
-    this.ring.publish(...this.wanted);
+    // The manifests may be read before the runtime answers, and may have changed while no agent ran.
+    await this.ring.restartAgent({ isListed: this.random() < 0.5 });
+    if (this.random() < 0.4) this.rewant();
+    else this.ring.publish(...this.wanted);
   }
 
   /** Events may be lost, doubled or late; the answer is when each copy arrives, in milliseconds. */

@@ -1,0 +1,196 @@
+/**
+ * The agent killed with SIGKILL a hundred times at random points, also while manifests come and go: no container is
+ * restarted, none is doubled, none is left over. KUBELET_CHAOS_SEED repeats a run, KUBELET_CHAOS_KILLS makes it longer.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { listProcesses, ownProcesses } from "../../src/adapters/embedded/processes.ts";
+import type { Pod } from "../../src/model/generated/types.ts";
+import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
+import { ids, isRunning, requireMachine, Site } from "../integration/support/site.ts";
+import { pause, until } from "../integration/support/until.ts";
+
+requireMachine();
+
+const seed = Number(process.env["KUBELET_CHAOS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const KILLS = Number(process.env["KUBELET_CHAOS_KILLS"] ?? 100);
+/** Longest time between an agent's start (or its first answer) and its death. */
+const LIFE_MS = 400;
+const CONVERGE_MS = 30_000;
+
+/** A small generator of random numbers below 1 that a seed repeats. */
+function randomFrom(start: number): () => number {
+  let state = start >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const random = randomFrom(seed);
+const chance = (share: number): boolean => random() < share;
+
+const data = { volumes: [{ name: "data", emptyDir: {} }] };
+const mounted = { volumeMounts: [{ name: "data", mountPath: "/data" }] };
+
+/** These must not be touched from the first to the last kill. */
+const stable: readonly Pod[] = [
+  manifest("stable-1"),
+  manifest("stable-2", { containers: [shell("a", FOREVER), shell("b", FOREVER)] }),
+  manifest("stable-3", { hostNetwork: true }),
+  manifest("stable-4", { containers: [shell("main", FOREVER, mounted)], ...data }),
+  manifest("stable-5", {
+    initContainers: [shell("prepare", "date > /data/file", mounted)],
+    containers: [shell("main", forever("cat /data/file"), mounted)],
+    ...data,
+  }),
+];
+const crashing = manifest("crashing", { containers: [shell("main", "sleep 1; exit 1")] });
+
+const site = new Site();
+/** What is in the directory now, by name. */
+const wanted = new Map<string, Pod>();
+let version = 0;
+
+function put(pod: Pod): void {
+  const name = pod.metadata.name ?? "";
+  site.write(pod);
+  wanted.set(name, pod);
+}
+
+/** One change of the directory: a pod comes, changes, goes, or goes and is back at once. */
+function churn(): string {
+  const name = `churn-${Math.floor(random() * 4)}`;
+  const pod = manifest(name, {
+    ...(chance(0.5) ? { initContainers: [shell("first", "true")] } : {}),
+    hostname: `v${++version}`,
+    containers: [shell("main", FOREVER, mounted)],
+    ...data,
+  });
+  if (!wanted.has(name)) {
+    put(pod);
+    return `+${name}`;
+  }
+  if (chance(0.4)) {
+    put(pod);
+    return `~${name}`;
+  }
+  const file = site.file(`${name}.json`);
+  const content = readFileSync(file);
+  site.remove(name);
+  if (chance(0.3)) {
+    writeFileSync(file, content);
+    return `-+${name}`;
+  }
+  wanted.delete(name);
+  return `-${name}`;
+}
+
+/** An agent that lives for a random while. */
+async function oneLife(): Promise<string> {
+  const notes: string[] = [];
+  const work = chance(0.6);
+  const life = random() * LIFE_MS;
+  const before = chance(0.3);
+  const during = chance(0.5) ? random() * life : undefined;
+  if (before) notes.push(churn());
+  const agent = await site.launch([], { stdio: "ignore" });
+  // Either while it starts, or while it works.
+  if (work) await site.answers(agent);
+  if (during !== undefined) {
+    await pause(during);
+    notes.push(churn());
+  }
+  await pause(life - (during ?? 0));
+  assert.equal(agent.isOver, false, "the agent ended by itself");
+  await agent.end("SIGKILL");
+  return `${work ? "working" : "starting"} ${Math.round(life)} ms ${notes.join(" ")}`;
+}
+
+/** All that is not as the manifests want it; empty at the end. */
+async function deviations(): Promise<string[]> {
+  const found: string[] = [];
+  const pods = await site.list();
+  const names = pods.map(({ name }) => name.slice(0, name.lastIndexOf("-"))).sort();
+  const expected = [...wanted.keys()].sort();
+  if (names.join() !== expected.join()) found.push(`pods: ${names.join()} instead of ${expected.join()}`);
+  const uids = new Set(pods.map(({ uid }) => uid));
+  const [sandboxes, containers] = [await site.sandboxes(), await site.containers()];
+  for (const { metadata } of sandboxes) if (!uids.has(metadata.uid)) found.push(`sandbox of ${metadata.name} is left`);
+  const sandboxIds = new Set(sandboxes.map(({ id }) => id));
+  for (const { sandboxId, name } of containers) if (!sandboxIds.has(sandboxId)) found.push(`container ${name} is left`);
+  for (const { name, uid } of pods) {
+    const pod = await site.find(uid);
+    if (pod === undefined || name.startsWith("crashing-")) continue;
+    if (!isRunning(pod)) found.push(`${name} is ${pod.state}`);
+    const own = sandboxes.filter(({ metadata }) => metadata.uid === uid);
+    const ready = own.filter(({ state }) => state === "ready").length;
+    if (ready !== 1) found.push(`${name} has ${ready} sandboxes`);
+    for (const one of pod.containers.filter(({ kind }) => kind === "regular")) {
+      const same = containers.filter(({ sandboxId, name: called, state }) => {
+        return called === one.name && state === "running" && own.some(({ id }) => id === sandboxId);
+      });
+      if (same.length !== 1) found.push(`${name} has ${same.length} running ${one.name}`);
+    }
+  }
+  return found;
+}
+
+/** What the kernel has that belongs to no pod: shims, cables, addresses. */
+async function leftovers(): Promise<string[]> {
+  const sandboxes = (await site.sandboxes()).filter(({ state }) => state === "ready");
+  const onBridge = sandboxes.length - 1; // stable-3 is on the host's network
+  const { shims } = ownProcesses(listProcesses(), site.layout);
+  const cables = readdirSync(`/sys/class/net/${site.layout.bridge}/brif`);
+  const addresses = readdirSync(join(site.layout.ipamDir, site.layout.name)).filter((name) => /^[\d.]+$/.test(name));
+  const counts: [string, number, number][] = [
+    ["shims", shims.length, sandboxes.length],
+    ["cables", cables.length, onBridge],
+    ["addresses", addresses.length, onBridge],
+  ];
+  return counts.filter(([, is, should]) => is !== should).map(([what, is, should]) => `${is} ${what}, not ${should}`);
+}
+
+describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
+  before(async () => {
+    for (const pod of [...stable, crashing]) put(pod);
+  });
+  after(() => site.close());
+
+  it("restarts nothing, doubles nothing, leaves nothing over", async (t) => {
+    const first = await site.up();
+    const facts = async (): Promise<Record<string, unknown>> => {
+      const found: Record<string, unknown> = {};
+      for (const { metadata } of stable) {
+        const pod = await site.running(metadata.name ?? "");
+        found[pod.name] = { uid: pod.uid, ip: pod.ip, restarts: pod.restarts, ids: ids(pod) };
+      }
+      return found;
+    };
+    const began = await facts();
+    await first.end("SIGKILL");
+    const lives: string[] = [];
+    for (let kill = 0; kill < KILLS; kill++) lives.push(await oneLife());
+    const last = await site.up();
+    let found: string[] = [];
+    const look = async (): Promise<boolean> => {
+      found = await deviations();
+      return found.length === 0;
+    };
+    const story = (): string => `${found.join("\n")}\n${lives.slice(-20).join("\n")}\n${logEnd()}`;
+    await until("the pods are as wanted", look, { limitMs: CONVERGE_MS, seen: story });
+    assert.deepEqual(await facts(), began);
+    await until("nothing is left over", async () => (found = await leftovers()).length === 0, { seen: story });
+    t.diagnostic(`seed ${seed}, ${version} changes of manifests, ${wanted.size} pods at the end`);
+    await last.end("SIGINT");
+  });
+});
+
+function logEnd(): string {
+  const log = join(site.state, "kubelet.log");
+  return existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(-60).join("\n") : "";
+}

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+
+/** Long enough for a busy machine with two cores: a deadline ends a test that hangs, it judges no speed. */
+const LIMIT_MS = 30_000;
+const POLL_MS = 40;
+
+/** Asks until the answer is one, and gives it. Fails after the limit with the last thing seen. */
+export async function until<T>(
+  what: string,
+  ask: () => T | undefined | false | Promise<T | undefined | false>,
+  { limitMs = LIMIT_MS, seen = () => "" }: { limitMs?: number; seen?: () => unknown } = {},
+): Promise<T> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (performance.now() > deadline) {
+      const last = seen();
+      const shown = typeof last === "string" ? last : JSON.stringify(last, undefined, 1);
+      assert.fail(`not within ${limitMs / 1000} s: ${what}${shown === "" ? "" : `\n${shown}`}`);
+    }
+    await pause(POLL_MS);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

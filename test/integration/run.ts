@@ -20,6 +20,7 @@ interface Suite {
   readonly name: string;
   readonly file: string;
   readonly node: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 interface Outcome {
@@ -38,7 +39,6 @@ function findSuites(filters: readonly string[]): Suite[] {
       ? readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
       : [];
   const here = process.execPath;
-  const contract = ["test/contract/runtime-containerd.ts"].filter((file) => existsSync(join(root, file)));
   const integration = list("test/integration").filter(
     (file) => /^test\/integration\/[^/]+\.ts$/.test(file) && basename(file) !== "run.ts",
   );
@@ -48,9 +48,20 @@ function findSuites(filters: readonly string[]): Suite[] {
     ...dataLoss
       .sort()
       .flatMap((file) => [here, ...otherNodes].map((node) => ({ name: nameOf(file, node), file, node }))),
-    ...[...contract, ...integration.sort(), ...chaos.sort()].map((file) => ({ name: file, file, node: here })),
+    ...contractSuites(here),
+    ...[...integration.sort(), ...chaos.sort()].map((file) => ({ name: file, file, node: here })),
   ];
   return suites.filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+}
+
+/** One contract, each runtime that this machine has: Debian's containerd 1.6, and 2.x where it could be built. */
+function contractSuites(node: string): Suite[] {
+  const file = "test/contract/runtime-containerd.ts";
+  const built = process.env["CONTAINERD2_BIN_DIR"] ?? "";
+  return [
+    { name: `${file} on the system's containerd`, file, node, env: { CONTAINERD_BIN_DIR: "" } },
+    ...(built === "" ? [] : [{ name: `${file} on containerd 2`, file, node, env: { CONTAINERD_BIN_DIR: built } }]),
+  ];
 }
 
 function nameOf(file: string, node: string): string {
@@ -68,7 +79,7 @@ async function runSuite(
     cwd: root,
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, TSX_DISABLE_CACHE: "1", TMPDIR: temp, [MARK]: temp },
+    env: { ...process.env, ...suite.env, TSX_DISABLE_CACHE: "1", TMPDIR: temp, [MARK]: temp },
   });
   let output = "";
   const take = (chunk: string): void => {

@@ -13,19 +13,61 @@ const here = dirname(fileURLToPath(import.meta.url));
 const schemaDir = join(here, "schemas");
 const outputDir = join(here, "..", "src", "model", "generated");
 
+const core = (...names) => names.map((name) => `io.k8s.api.core.v1.${name}`);
+
 /** What `--import` copies, with everything reachable from it: file to write, OpenAPI file to read, root schemas. */
 const ROOTS = [
   {
     file: "core.json",
     from: "api__v1.json",
-    roots: ["Pod", "PodList", "Node", "ConfigMap", "Secret", "Event"].map((name) => `io.k8s.api.core.v1.${name}`),
+    roots: core("Pod", "PodList", "Node", "ConfigMap", "Secret", "Event"),
   },
   {
     file: "coordination.json",
     from: "apis__coordination.k8s.io__v1.json",
     roots: ["io.k8s.api.coordination.v1.Lease"],
   },
+  {
+    file: "core-api.json",
+    from: "api__v1.json",
+    roots: [
+      ...core("Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim"),
+      "io.k8s.api.authentication.v1.TokenRequest",
+      "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+      "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+    ],
+  },
+  {
+    file: "certificates.json",
+    from: "apis__certificates.k8s.io__v1.json",
+    roots: ["io.k8s.api.certificates.v1.CertificateSigningRequest"],
+  },
+  { file: "node.json", from: "apis__node.k8s.io__v1.json", roots: ["io.k8s.api.node.v1.RuntimeClass"] },
+  {
+    file: "storage.json",
+    from: "apis__storage.k8s.io__v1.json",
+    roots: ["CSINode", "CSIDriver", "VolumeAttachment"].map((name) => `io.k8s.api.storage.v1.${name}`),
+  },
+  {
+    file: "authentication.json",
+    from: "apis__authentication.k8s.io__v1.json",
+    roots: ["io.k8s.api.authentication.v1.TokenReview"],
+  },
+  {
+    file: "authorization.json",
+    from: "apis__authorization.k8s.io__v1.json",
+    roots: ["io.k8s.api.authorization.v1.SubjectAccessReview"],
+  },
 ];
+
+/**
+ * What the table of schema.ts holds, with everything reachable from it: the kinds that manifests are checked against
+ * and patches are merged by. The others are types only, because the table costs memory in every agent.
+ */
+const TABLED = [...core("Pod", "PodList", "Node", "ConfigMap", "Secret", "Event"), "io.k8s.api.coordination.v1.Lease"];
+
+/** Names that two groups use for different things. */
+const RENAMED = { "io.k8s.api.storage.v1.TokenRequest": "CSITokenRequest" };
 
 /** Schemas that are one value on the wire, by their short name. */
 const SCALARS = {
@@ -50,6 +92,7 @@ export type IntOrString = number | string;
 const HEADER = "// Written by scripts/generate-types.mjs from scripts/schemas; do not edit.\n";
 
 function shortName(fullName) {
+  if (RENAMED[fullName] !== undefined) return RENAMED[fullName];
   return fullName.slice(fullName.lastIndexOf(".") + 1);
 }
 
@@ -206,10 +249,24 @@ function renderSchema(types) {
   return `${lines.join("\n")}\n};\n`;
 }
 
+/** The types that the roots of the table reach. */
+function tabled(types) {
+  const byName = new Map(types.map((type) => [type.name, type]));
+  const queue = TABLED.map(shortName);
+  const reached = new Set();
+  for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+    const type = byName.get(name);
+    if (type === undefined || reached.has(type)) continue;
+    reached.add(type);
+    queue.push(...type.fields.map((field) => field.type));
+  }
+  return types.filter((type) => reached.has(type));
+}
+
 /** The generated files, by name. */
 export function generate() {
   const types = loadTypes();
-  return { "types.ts": renderTypes(types), "schema.ts": renderSchema(types) };
+  return { "types.ts": renderTypes(types), "schema.ts": renderSchema(tabled(types)) };
 }
 
 function collectRefs(node, found) {

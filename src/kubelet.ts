@@ -1,10 +1,13 @@
+import { endCgroupProcesses } from "./adapters/cgroup/end-processes.ts";
 import { CriImages } from "./adapters/cri/cri-images.ts";
 import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
 import { hostLogFiles } from "./adapters/host/log-files.ts";
 import { manifestFiles } from "./adapters/host/manifest-files.ts";
-import { PodHost, type PodHostDeps } from "./adapters/host/pod-host.ts";
+import { PodHost } from "./adapters/host/pod-host.ts";
+import { LinuxVolumeHost, type VolumeHostDeps } from "./adapters/host/volume-host.ts";
 import { fetchManifest } from "./adapters/net/http-get.ts";
 import type { KeptListener } from "./adapters/net/kept-listener.ts";
+import { probeNet } from "./adapters/net/probe-net.ts";
 import { type AgentOptions, agentOptions, OptionStore } from "./config/index.ts";
 import { ImagePuller } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
@@ -25,15 +28,15 @@ import {
   type ExecuteDeps,
   Journal,
   Observer,
-  type SourceSnapshot,
   terminationMessage,
   thermalPaths,
   WorkerPool,
 } from "./pods/index.ts";
+import { ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
 import { type CgroupDriver, PodCgroups } from "./resources/index.ts";
 import { healthServer, ping, readOnlyServer } from "./server/index.ts";
-import { FileSource, type SourceProblem, UrlSource } from "./sources/index.ts";
-import { PodVolumes } from "./volumes/index.ts";
+import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "./sources/index.ts";
+import { VolumeReconciler } from "./volumes/index.ts";
 
 /** How long creates and starts may take to finish once the agent was told to stop. */
 const FINISH_MS = 5000;
@@ -41,8 +44,9 @@ const FINISH_MS = 5000;
 const TRIM_AFTER_MS = 10_000;
 
 /** What the agent needs of the machine; `LinuxHost` provides it. */
-export interface KubeletHost extends PodHostDeps {
+export interface KubeletHost extends VolumeHostDeps {
   removeCgroup(path: string): Promise<void>;
+  cgroupMounts(): readonly { readonly mountpoint: string }[];
   trimMemory(): void;
 }
 
@@ -89,6 +93,13 @@ export class Kubelet {
   };
   readonly desired: DesiredPods;
   private readonly journal: Journal;
+  /** ConfigMaps and Secrets of manifests beside the pods. */
+  private readonly objects = new ObjectStore();
+  private readonly volumes: VolumeReconciler;
+  /** UIDs that the runtime listed last. */
+  private inRuntime: ReadonlySet<string> | undefined;
+  /** No directory of a pod that nobody knows is left. */
+  private isSwept = false;
   private readonly store: OptionStore<typeof agentOptions>;
   private readonly pool: WorkerPool;
   private readonly loops: readonly Loop[];
@@ -103,6 +114,7 @@ export class Kubelet {
     this.store = new OptionStore(agentOptions, settings.options);
     this.journal = new Journal({ clock });
     this.desired = new DesiredPods({ clock }, { sources: this.sourceNames() });
+    this.volumes = this.makeVolumes();
     const { runtime, images } = this.connect();
     const observer = this.observe(runtime);
     this.pool = this.staff(observer, this.executors({ runtime, images, observer }));
@@ -175,7 +187,11 @@ export class Kubelet {
       { runtime, clock, log },
       {
         wake: (uid) => this.pool.wake(uid),
-        listed: (pods) => this.pool.listed(pods),
+        listed: (pods) => {
+          this.pool.listed(pods);
+          this.inRuntime = new Set(pods.keys());
+          this.removeOrphans();
+        },
         missed: (uid) => {
           missed.inc();
           log.warn("no event told of a change in the runtime", { uid, source: runtime.eventSource });
@@ -190,6 +206,7 @@ export class Kubelet {
     const { settings } = this;
     const { options, machine } = settings;
     const files = new PodHost(host);
+    const hierarchies = (): string[] => host.cgroupMounts().map(({ mountpoint }) => mountpoint);
     const pulls = select(
       this.store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"),
       (o) => ({
@@ -201,8 +218,11 @@ export class Kubelet {
     return {
       ...{ runtime: parts.runtime, files, clock, log },
       images: new ImagePuller({ images: parts.images, clock }, pulls, this.stop.signal),
-      volumes: new PodVolumes({ host: files }, { rootDir: options.rootDir }),
-      cgroups: new PodCgroups({ host }, { driver: settings.cgroupDriver, root: options.cgroupRoot }),
+      ...{ volumes: this.volumes, objects: this.objects },
+      cgroups: new PodCgroups(
+        { host, log, endProcesses: (path) => endCgroupProcesses(hierarchies(), path) },
+        { driver: settings.cgroupDriver, root: options.cgroupRoot },
+      ),
       node: {
         paths: {
           rootDir: options.rootDir,
@@ -221,8 +241,21 @@ export class Kubelet {
         }),
         hostsFile: () => files.readSmall("/etc/hosts"),
       },
+      httpGet: (request, options) => probeNet.http(request, options),
       learn: (id, uid) => parts.observer.learn(id, uid),
     };
+  }
+
+  private probes({ runtime }: ExecuteDeps): ProbeScheduler {
+    const { clock, log, metrics, host } = this.deps;
+    const { options, machine } = this.settings;
+    const { journal } = this;
+    const hooks = probeHooks({ journal, metrics, changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind) });
+    return new ProbeScheduler(
+      { runtime, net: probeNet, clock, log, hooks, files: recordFiles(new PodHost(host), options.rootDir) },
+      { upstreamTiming: false, hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
+      this.stop.signal,
+    );
   }
 
   private staff(observer: Observer, execute: ExecuteDeps): WorkerPool {
@@ -230,7 +263,7 @@ export class Kubelet {
     const { owner } = this.settings;
     const { desired, journal } = this;
     return new WorkerPool(
-      { execute, observer, desired, journal, clock, log, late: this.late.signal },
+      { execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
       {
         maxConcurrentStarts: select(this.store.live("maxConcurrentStarts"), (o) => o.maxConcurrentStarts),
         maxPods: select(this.store.live("maxPods"), (o) => o.maxPods),
@@ -248,7 +281,7 @@ export class Kubelet {
     const shared = {
       clock,
       parse: (text: string, { signal }: Abortable) => parseDocuments(text, { clock, signal }),
-      publish: (snapshot: SourceSnapshot) => this.pool.apply(this.desired.apply(snapshot)),
+      publish: (snapshot: Snapshot) => this.publish(snapshot),
       report: (problem: SourceProblem) => this.report(problem),
     };
     const file = new FileSource(
@@ -270,6 +303,53 @@ export class Kubelet {
     ];
     const wanted = this.sourceNames();
     return all.filter(({ name }) => wanted.includes(name));
+  }
+
+  /** What a source wants now. Objects come first, so that a pod and what it refers to may come in one file. */
+  private publish(snapshot: Snapshot): void {
+    this.objects.apply(snapshot.source, snapshot.objects);
+    const change = this.desired.apply(snapshot);
+    this.volumes.wanted(this.desired.list().map(({ pod }) => pod));
+    this.pool.apply(change);
+    this.removeOrphans();
+  }
+
+  private makeVolumes(): VolumeReconciler {
+    const { clock, log, host } = this.deps;
+    const { options, machine } = this.settings;
+    return new VolumeReconciler(
+      {
+        ...{ host: new LinuxVolumeHost(host, clock), objects: this.objects, clock, log },
+        node: {
+          allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
+          labels: { "kubernetes.io/hostname": machine.nodeName },
+        },
+        event: (pod, { type, reason, message }) => this.journal.of(pod).event(type, reason, message),
+        waiting: (pod, next) => this.journal.of(pod).setNext(next),
+      },
+      { rootDir: options.rootDir },
+    );
+  }
+
+  /** Directories of pods that no source and no runtime knows go, once all have said what they know. */
+  private removeOrphans(): void {
+    const { desired, inRuntime } = this;
+    const isUnclear = !desired.allSourcesReady || this.sourceNames().some((source) => desired.isIncomplete(source));
+    if (this.isSwept || isUnclear || inRuntime === undefined) return;
+    this.isSwept = true;
+    const isKnown = (uid: string): boolean =>
+      inRuntime.has(uid) || desired.get(uid) !== undefined || this.pool.worker(uid) !== undefined;
+    const { signal } = this.stop;
+    this.volumes.removeOrphans(isKnown, { signal }).then(
+      (left) => {
+        // What is left is tried again when something is listed next.
+        this.isSwept = left.length === 0;
+      },
+      (error: unknown) => {
+        if (!isAborted(error, signal)) this.deps.log.error("directories of pods could not be looked at", error);
+        this.isSwept = false;
+      },
+    );
   }
 
   /** A manifest that cannot be used: said in the log, and as an event under the file's name. */

@@ -13,7 +13,15 @@ import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { runOnce } from "../pods/index.ts";
 import { CliError } from "./cli-error.ts";
-import type { AgentLauncher, DownOptions, PortState, Progress, RunningAgent, UpOptions } from "./launcher.ts";
+import type {
+  AgentLauncher,
+  DownOptions,
+  PortState,
+  Progress,
+  RunningAgent,
+  StartNotes,
+  UpOptions,
+} from "./launcher.ts";
 import type { Output } from "./output.ts";
 import { webAddresses } from "./web-addresses.ts";
 
@@ -46,8 +54,10 @@ export interface LauncherDeps {
 export class Launcher implements AgentLauncher {
   constructor(private readonly deps: LauncherDeps) {}
 
-  async run(options: AgentOptions, { signal }: Abortable): Promise<number> {
+  async run(options: AgentOptions, { signal, notes }: Abortable & { notes?: StartNotes }): Promise<number> {
     const log = this.logger(options, this.deps.logSink);
+    for (const warning of notes?.warnings ?? []) log.warn("configuration", { warning });
+    tellNotActedOn(log, notes?.notActedOn ?? []);
     const release = await this.claim(options.rootDir);
     const scope = new AbortScope([signal]);
     try {
@@ -78,6 +88,7 @@ export class Launcher implements AgentLauncher {
     const release = await this.claim(options.stateDir);
     try {
       const log = this.logger(options.agent, this.deps.openLog(options.logFile));
+      tellNotActedOn(log, options.notActedOn);
       const embedded =
         options.runtimeEndpoint === undefined
           ? new EmbeddedRuntime({ clock, log, host }, { stateDir: options.stateDir })
@@ -98,6 +109,7 @@ export class Launcher implements AgentLauncher {
         view: kubelet.view,
         runtime: `${found.runtimeName} ${found.runtimeVersion}${pid}`,
         ports: () => ports(kubelet),
+        onPorts: (fn, options) => Object.values(kubelet.servers).forEach((server) => server.onChange(fn, options)),
         urls: () => webAddresses(kubelet.view.pods()),
         done,
       };
@@ -245,6 +257,11 @@ export class Launcher implements AgentLauncher {
     const lock = await this.deps.host.lock(lockPath(directory));
     return () => lock.release();
   }
+}
+
+/** Once, at the start: settings that a later version acts on. */
+function tellNotActedOn(log: Logger, settings: readonly string[]): void {
+  if (settings.length > 0) log.info("accepted, not acted on yet", { settings: settings.join(" ") });
 }
 
 function ports({ servers }: Kubelet): PortState[] {

@@ -21,6 +21,12 @@ export interface Command {
   readonly usage: string;
   readonly summary: string;
   readonly options: OptionTable;
+  /** The options that its help shows, if not all. */
+  readonly shownOptions?: OptionTable;
+  /** Options that are looked up only when a flag is unknown otherwise. */
+  moreOptions?(): Promise<OptionTable>;
+  /** Commands below this one: `kubelet config view`. */
+  readonly commands?: readonly Command[];
   /** How many words it takes beside its flags. */
   readonly words: { readonly min: number; readonly max: number };
   run(parsed: Parsed<OptionTable>, deps: CliDeps, options: Abortable): Promise<number>;

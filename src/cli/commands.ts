@@ -1,4 +1,5 @@
 import type { Command } from "./command.ts";
+import { config } from "./config-command.ts";
 import { down } from "./down.ts";
 import { events } from "./events.ts";
 import { explain } from "./explain.ts";
@@ -8,4 +9,4 @@ import { up } from "./up.ts";
 import { version } from "./version.ts";
 
 /** Every sub-command, in the order of `--help`. To add one, add a file and a line here. */
-export const commands: readonly Command[] = [up, down, ps, logs, explain, events, version];
+export const commands: readonly Command[] = [up, down, ps, logs, explain, events, config, version];

@@ -6,7 +6,6 @@ const ABOUT =
 
 /** `kubelet --help`. */
 export function generalHelp(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
   const lines = [
     ...wrap(ABOUT, 80),
     "",
@@ -15,9 +14,7 @@ export function generalHelp(commands: readonly Command[]): string {
     "  kubelet COMMAND [flags]    see kubelet COMMAND --help",
     "",
     "Commands:",
-    ...commands.flatMap(({ name, summary }) =>
-      wrap(summary, 80 - width - 4).map((line, index) => `  ${(index === 0 ? name : "").padEnd(width)}  ${line}`),
-    ),
+    ...commandList(commands),
     "",
     "Flags:",
     ...optionHelp(agentOptions).slice(1),
@@ -28,6 +25,15 @@ export function generalHelp(commands: readonly Command[]): string {
 /** `kubelet COMMAND --help`. */
 export function commandHelp(entry: Command): string {
   const usage = `  kubelet ${entry.name}${entry.usage === "" ? "" : ` ${entry.usage}`}`;
-  const lines = [...wrap(entry.summary, 80), "", "Usage:", usage, "", "Flags:", ...optionHelp(entry.options).slice(1)];
+  const options = optionHelp(entry.shownOptions ?? entry.options).slice(1);
+  const below = entry.commands === undefined ? [] : ["", "Commands:", ...commandList(entry.commands)];
+  const lines = [...wrap(entry.summary, 80), "", "Usage:", usage, ...below, "", "Flags:", ...options];
   return `${lines.join("\n")}\n`;
+}
+
+function commandList(commands: readonly Command[]): string[] {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  return commands.flatMap(({ name, summary }) =>
+    wrap(summary, 80 - width - 4).map((line, index) => `  ${(index === 0 ? name : "").padEnd(width)}  ${line}`),
+  );
 }

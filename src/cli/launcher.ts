@@ -9,6 +9,8 @@ export interface UpOptions {
   readonly runtimeEndpoint: string | undefined;
   /** Ready for the agent but for what the embedded runtime decides: its endpoint and cgroup root. */
   readonly agent: AgentOptions;
+  /** Settings that were given and that this version does not act on yet. */
+  readonly notActedOn: readonly string[];
   /** Takes the place of /var/log/containers. */
   readonly containerLogsDir: string;
   /** The agent's log lines go here, not over the live view. */
@@ -35,6 +37,8 @@ export interface RunningAgent {
   /** Such as `containerd 1.6.20 (pid 123)`. */
   readonly runtime: string;
   ports(): readonly PortState[];
+  /** Calls back when a port opened or cannot, until the signal aborts. */
+  onPorts(fn: () => void, options: Abortable): void;
   /** Addresses that running pods serve, to try: `http://10.88.0.2:8080`. */
   urls(): readonly string[];
   /** Resolves to the exit code when the agent has stopped: after the signal aborted, or on its own. */
@@ -46,10 +50,18 @@ export interface Progress {
   progress(text: string): void;
 }
 
+/** What the agent says in its log when it starts. */
+export interface StartNotes {
+  /** Noteworthy things in the configuration, a line each. */
+  readonly warnings: readonly string[];
+  /** Settings that were given and that this version does not act on yet. */
+  readonly notActedOn: readonly string[];
+}
+
 /** What the commands need of the composition root. A `CodedError` is shown in one line; any other is a bug. */
 export interface AgentLauncher {
   /** The plain agent, until the signal aborts (or, with --runonce, until all pods are done). Its exit code. */
-  run(options: AgentOptions, abortable: Abortable): Promise<number>;
+  run(options: AgentOptions, start: Abortable & { readonly notes?: StartNotes }): Promise<number>;
   /** Resolves when the agent works; aborting the signal stops the agent, never the pods. */
   up(options: UpOptions, watcher: Progress, abortable: Abortable): Promise<RunningAgent>;
   /** Stops the pods and the embedded runtime and removes all that `up` made. */

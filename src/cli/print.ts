@@ -36,6 +36,17 @@ export const formatOption = {
   }),
 } as const;
 
+/** `-o`, for commands that print a document. */
+export const documentOption = {
+  output: option(oneOf("yaml", "json"), {
+    flag: "output",
+    short: "o",
+    default: "yaml",
+    topic: "General",
+    help: "How to print.",
+  }),
+} as const;
+
 /** The place that a parsed command line means. */
 export function placeOf(parsed: {
   readonly values: Omit<AgentPlace, "stateDirGiven">;

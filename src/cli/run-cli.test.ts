@@ -95,7 +95,10 @@ async function cli(
   more: { out?: Partial<Output>; launcher?: Partial<AgentLauncher>; signal?: AbortSignal } = {},
 ) {
   const calls: Calls = {};
-  const agent: RunningAgent = { view, runtime: "fake 1", ports: () => [], urls: () => [], done: Promise.resolve(0) };
+  const agent: RunningAgent = {
+    ...{ view, runtime: "fake 1", ports: () => [], onPorts: () => undefined, urls: () => [] },
+    done: Promise.resolve(0),
+  };
   const launcher: AgentLauncher = {
     async run(options) {
       calls.run = options;

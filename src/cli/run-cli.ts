@@ -1,5 +1,13 @@
 import { AgentError } from "../adapters/net/unix-client.ts";
-import { agentOptions, parseAgentOptions, parseOptions } from "../config/index.ts";
+import {
+  deprecations,
+  loadConfiguration,
+  notActedOn,
+  parseCommandLine,
+  parseOptions,
+  problemLines,
+  readInputs,
+} from "../config/index.ts";
 import { type Abortable, isAborted } from "../lib/abort.ts";
 import { CodedError } from "../lib/errors.ts";
 import { nearest } from "../lib/nearest.ts";
@@ -7,6 +15,7 @@ import { gitVersion, versionInfo } from "../lib/version.ts";
 import { CliError, ReaderLeft } from "./cli-error.ts";
 import type { CliDeps, Command } from "./command.ts";
 import { commands } from "./commands.ts";
+import { configReader } from "./config-reader.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { print } from "./print.ts";
 
@@ -37,12 +46,21 @@ export async function runCli(argv: readonly string[], deps: CliDeps, { signal }:
 }
 
 async function runAgent(argv: readonly string[], deps: CliDeps, { signal }: Abortable): Promise<number> {
-  const { values, problems } = parseAgentOptions(argv);
-  if (values.help) return say(generalHelp(commands), deps, { signal });
-  refuse(problems, "kubelet --help");
-  if (values.version === "raw") return say(`${JSON.stringify(versionInfo())}\n`, deps, { signal });
-  if (values.version !== agentOptions.version.default) return say(`Kubernetes ${gitVersion}\n`, deps, { signal });
-  return deps.launcher.run(values, { signal });
+  const { parsed } = await parseCommandLine(argv);
+  if (parsed.values["help"] === true) return say(generalHelp(commands), deps, { signal });
+  const version = String(parsed.values["version"]);
+  const asksVersion = /^(raw|1|[tT]|true|True|TRUE)$/.test(version);
+  if (asksVersion) {
+    refuse(parsed.problems, "kubelet --help");
+    const answer = version === "raw" ? JSON.stringify(versionInfo()) : `Kubernetes ${gitVersion}`;
+    return say(`${answer}\n`, deps, { signal });
+  }
+  const inputs = await readInputs(argv, configReader(deps), { signal });
+  const loaded = loadConfiguration(inputs);
+  refuse(problemLines(loaded.problems), "kubelet --help");
+  for (const notice of deprecations(inputs.flags.given)) await deps.err.send(`${notice}\n`, { signal });
+  const notes = { warnings: problemLines(loaded.warnings), notActedOn: notActedOn(loaded) };
+  return deps.launcher.run(loaded.values, { signal, notes });
 }
 
 async function runCommand(
@@ -50,7 +68,16 @@ async function runCommand(
   argv: readonly string[],
   { deps, signal }: Abortable & { deps: CliDeps },
 ): Promise<number> {
-  const parsed = parseOptions(argv, entry.options);
+  const [first = "", ...rest] = argv;
+  if (entry.commands !== undefined && !first.startsWith("-") && first !== "") {
+    const below = entry.commands.find(({ name }) => name === `${entry.name} ${first}`);
+    if (below === undefined) throw unknownCommand(`${entry.name} ${first}`, entry.commands);
+    return runCommand(below, rest, { deps, signal });
+  }
+  let parsed = parseOptions(argv, entry.options);
+  if (entry.moreOptions !== undefined && parsed.problems.some((problem) => problem.startsWith("unknown flag"))) {
+    parsed = parseOptions(argv, { ...entry.options, ...(await entry.moreOptions()) });
+  }
   if (parsed.values["help"] === true) return say(commandHelp(entry), deps, { signal });
   const { min, max } = entry.words;
   const problems = [...parsed.problems];
@@ -60,8 +87,10 @@ async function runCommand(
   return entry.run(parsed, deps, { signal });
 }
 
-async function runHelp([name]: readonly string[], deps: CliDeps, { signal }: Abortable): Promise<number> {
-  const entry = commands.find((candidate) => candidate.name === name);
+async function runHelp([name, below]: readonly string[], deps: CliDeps, { signal }: Abortable): Promise<number> {
+  const top = commands.find((candidate) => candidate.name === name);
+  const inner = top?.commands?.find((candidate) => candidate.name === `${name} ${below}`);
+  const entry = inner ?? top;
   if (name !== undefined && entry === undefined) throw unknownCommand(name);
   return say(entry === undefined ? generalHelp(commands) : commandHelp(entry), deps, { signal });
 }
@@ -76,8 +105,8 @@ function refuse(problems: readonly string[], help: string): void {
   if (problems.length > 0) throw new CliError(`${problems.join("\nerror: ")} (see ${help})`);
 }
 
-function unknownCommand(name: string): CliError {
-  const near = nearest(name, ["help", ...commands.map((entry) => entry.name)], 1);
+function unknownCommand(name: string, among: readonly Command[] = commands): CliError {
+  const near = nearest(name, ["help", ...among.map((entry) => entry.name)], 1);
   const meant = near[0] === undefined ? "" : `; did you mean "${near[0]}"?`;
   return new CliError(`unknown command "${name}"${meant} (see kubelet --help)`);
 }

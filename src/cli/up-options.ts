@@ -3,8 +3,8 @@ import {
   type AgentOptions,
   absolutePath,
   agentOptions,
-  conflicts,
-  derive,
+  completeOptions,
+  type OptionTable,
   option,
   type Parsed,
   text,
@@ -25,6 +25,13 @@ const {
   runOnce: _once,
   version: _version,
   address: _address,
+  config: _config,
+  configDir: _configDir,
+  initConfigDir: _initConfigDir,
+  dynamicConfigDir: _dynamicConfigDir,
+  configTrialDuration: _configTrialDuration,
+  configWatch: _configWatch,
+  strictConfig: _strictConfig,
   ...kept
 } = agentOptions;
 
@@ -49,6 +56,11 @@ export const upOptions = {
   ...kept,
 } as const;
 
+/** What the help of `up` shows: the settings that are acted on. */
+export const shownUpOptions: OptionTable = Object.fromEntries(
+  Object.entries<OptionTable[string]>(upOptions).filter(([, { effect }]) => effect === undefined),
+);
+
 export const downOptions = {
   stateDir: upOptions.stateDir,
   runtimeEndpoint: upOptions.runtimeEndpoint,
@@ -70,10 +82,14 @@ export function planUp(parsed: Parsed<typeof upOptions>): UpOptions {
     cgroupRoot: "",
     runOnce: false,
     version: agentOptions.version.default,
+    ...{ config: "", configDir: "", initConfigDir: "", dynamicConfigDir: "", strictConfig: false },
+    configTrialDuration: agentOptions.configTrialDuration.default,
+    configWatch: agentOptions.configWatch.default,
   };
-  const given = new Set<keyof AgentOptions>();
-  for (const name of parsed.given) if (name in agentOptions) given.add(name as keyof AgentOptions); // reason: just checked
-  const problems = conflicts(agent, given);
+  const whole = completeOptions(agent, parsed.given);
+  const problems = [...whole.problems];
+  const table: OptionTable = upOptions;
+  const planned = [...parsed.given].filter((name) => table[name]?.effect === "planned");
   const stateProblem = stateDirProblem(state);
   if (stateProblem !== undefined) problems.push(stateProblem);
   if (pods === "") problems.push("up needs --pods DIR, the directory of pod manifests to run");
@@ -81,7 +97,8 @@ export function planUp(parsed: Parsed<typeof upOptions>): UpOptions {
   return {
     stateDir: state,
     runtimeEndpoint: runtimeEndpoint === "" ? undefined : runtimeEndpoint,
-    agent: derive(agent, given),
+    agent: whole.values,
+    notActedOn: planned.map((name) => `--${table[name]?.flag}`),
     containerLogsDir: join(state, "log", "containers"),
     logFile: join(state, "kubelet.log"),
   };

@@ -5,7 +5,7 @@ import type { RunningAgent, UpOptions } from "./launcher.ts";
 import { LiveView } from "./live-view.ts";
 import { line, PlainView } from "./plain-view.ts";
 import { placeOptions } from "./print.ts";
-import { planUp, upOptions } from "./up-options.ts";
+import { planUp, shownUpOptions, upOptions } from "./up-options.ts";
 import type { ViewModel } from "./view-model.ts";
 
 export const up = command({
@@ -13,6 +13,7 @@ export const up = command({
   usage: "--pods DIR [--state-dir DIR] [--runtime-endpoint SOCKET]",
   summary: "Run pods from files on this machine alone, with a containerd of its own.",
   options: upOptions,
+  shownOptions: shownUpOptions,
   words: { min: 0, max: 0 },
   async run(parsed, deps, { signal }) {
     const options = planUp(parsed);
@@ -49,6 +50,7 @@ async function upOnTerminal(options: UpOptions, deps: CliDeps, { signal }: Abort
     agent = await launcher.up(options, { progress }, { signal });
     starting = undefined;
     agent.view.onChange(view.changed, { signal: drawing.signal });
+    agent.onPorts(view.changed, { signal: drawing.signal });
     view.changed();
     return await agent.done;
   } finally {
@@ -73,6 +75,7 @@ async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable)
   const telling = new AbortScope([]);
   try {
     agent.view.onChange(tell, { signal: telling.signal });
+    agent.onPorts(tell, { signal: telling.signal });
     tell();
     return await agent.done;
   } finally {

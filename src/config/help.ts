@@ -1,25 +1,30 @@
-import type { OptionTable, Topic } from "./option.ts";
+import { type OptionTable, TOPICS, type Topic } from "./option.ts";
+import { flagDefault } from "./parse.ts";
 
 const INDENT = "  ";
 const HELP_INDENT = "        ";
 
-/** The flags of a table grouped by topic, in the table's order, no line wider than `width`. */
+/** The flags of a table grouped by topic, in the table's order within each, no line wider than `width`. */
 export function optionHelp(table: OptionTable, width = 80): string[] {
-  const topics = new Map<Topic, string[]>();
+  const topics = new Map<Topic, string[]>(TOPICS.map((topic) => [topic, []]));
   for (const entry of Object.values(table)) {
-    if (entry.flag === undefined) continue;
-    const lines = topics.get(entry.topic) ?? [];
-    topics.set(entry.topic, lines);
+    if (entry.flag === undefined || (entry.hidden === true && entry.deprecated === undefined)) continue;
     const name = entry.flag.length === 1 ? `-${entry.flag}, --${entry.flag}` : dashed(entry.flag, entry.short);
-    lines.push(`${INDENT}${name}${entry.kind.placeholder === "" ? "" : ` ${entry.kind.placeholder}`}`);
-    const shown = entry.default === false || entry.flag === "version" ? "" : entry.kind.show(entry.default);
-    lines.push(
-      ...wrap(entry.help + (shown === "" ? "" : ` (default ${shown})`), width - HELP_INDENT.length).map(
-        (line) => HELP_INDENT + line,
-      ),
-    );
+    const words = wrap(entry.help + shownDefault(entry), width - HELP_INDENT.length);
+    topics
+      .get(entry.topic)
+      ?.push(
+        `${INDENT}${name}${entry.kind.placeholder === "" ? "" : ` ${entry.kind.placeholder}`}`,
+        ...words.map((line) => HELP_INDENT + line),
+      );
   }
-  return [...topics].flatMap(([topic, lines]) => ["", `${topic}:`, ...lines]);
+  return [...topics].flatMap(([topic, lines]) => (lines.length === 0 ? [] : ["", `${topic}:`, ...lines]));
+}
+
+function shownDefault(entry: OptionTable[string]): string {
+  const value = flagDefault(entry);
+  const shown = value === false || entry.flag === "version" ? "" : entry.kind.show(value);
+  return shown === "" ? "" : ` (default ${shown})`;
 }
 
 function dashed(flag: string, short: string | undefined): string {

@@ -1,8 +1,31 @@
-export { conflicts, derive, parseAgentOptions } from "./agent.ts";
-export { type AgentOptions, agentOptions } from "./agent-options.ts";
+export { completeOptions, parseAgentOptions, strayWords } from "./agent.ts";
+export { type AgentOptions, agentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
+export { type ConfigProblem, formatConfigProblem } from "./config-problem.ts";
+export { ConfigWatch } from "./config-watch.ts";
+export { API_VERSION, type ConfigDocument, KIND } from "./document.ts";
+export { encodeConfiguration, encodeFlags } from "./encode.ts";
+export { isGateOn, knownGates } from "./feature-gates.ts";
 export { optionHelp, wrap } from "./help.ts";
-export { bool, duration, type Headers, headers, int, list, oneOf, optionalInt, text } from "./kinds.ts";
+export { bool, duration, int, oneOf, optionalInt, text } from "./kinds.ts";
+export { type Headers, headers, list } from "./kinds-lists.ts";
+export {
+  type ConfigEvent,
+  LiveConfiguration,
+  type ReloadOutcome,
+  type ReloadScope,
+} from "./live-configuration.ts";
+export {
+  type ConfigInputs,
+  deprecations,
+  type LoadedConfiguration,
+  loadConfiguration,
+  notActedOn,
+  problemLines,
+} from "./load.ts";
+export type { OldKubelets } from "./old.ts";
 export { type Option, type OptionKind, type OptionTable, option, type Topic, type Values } from "./option.ts";
-export { type Parsed, parseOptions } from "./parse.ts";
-export { absolutePath, atLeast, between, ip, unixEndpoint } from "./rules.ts";
-export { OptionStore } from "./store.ts";
+export { isGiven, type Origin, type Provenance, showOrigin } from "./origin.ts";
+export { flagDefault, type Parsed, parseOptions } from "./parse.ts";
+export { type ConfigFiles, oldKubelets, parseCommandLine, type ReadDeps, readFiles, readInputs } from "./read.ts";
+export { absolutePath, atLeast, between, didYouMean, ip, unixEndpoint } from "./rules.ts";
+export { OptionStore, type Waiting } from "./store.ts";

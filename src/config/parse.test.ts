@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { agentOptions } from "./agent-options.ts";
-import { bool, duration, headers, int, list, text } from "./kinds.ts";
+import { bool, duration, int, text } from "./kinds.ts";
+import { headers, list } from "./kinds-lists.ts";
 import { option } from "./option.ts";
 import { parseOptions } from "./parse.ts";
 

@@ -1,6 +1,6 @@
 import { messageOf } from "../lib/errors.ts";
-import { nearest } from "../lib/nearest.ts";
 import type { Option, OptionTable, Values } from "./option.ts";
+import { didYouMean } from "./rules.ts";
 
 /** What the command line said. `values` are complete (defaults filled in) but only to be used without problems. */
 export interface Parsed<Table extends OptionTable> {
@@ -30,6 +30,11 @@ export function parseOptions<Table extends OptionTable>(argv: readonly string[],
   return { values: reader.values() as Values<Table>, given: reader.given, words, problems: reader.problems }; // reason: the table's own kinds made the values
 }
 
+/** What a flag means that is not given: without a configuration file some defaults are the old ones. */
+export function flagDefault<T>(entry: Option<T>): T {
+  return entry.legacyDefault ?? entry.default;
+}
+
 class Reader {
   readonly problems: string[] = [];
   readonly given = new Set<string>();
@@ -49,8 +54,7 @@ class Reader {
     const flag = (equals < 0 ? text : text.slice(0, equals)).replaceAll("_", "-");
     const name = this.byFlag.get(flag);
     if (name === undefined) {
-      const near = nearest(flag, this.byFlag.keys(), 1).map((other) => `; did you mean --${other}?`);
-      this.problems.push(`unknown flag --${flag}${near.join("")}`);
+      this.problems.push(`unknown flag --${flag}${didYouMean(flag, this.byFlag.keys(), "--")}`);
       return;
     }
     this.take({ name, shown: `--${flag}`, value: equals < 0 ? undefined : text.slice(equals + 1) }, queue);
@@ -77,7 +81,7 @@ class Reader {
     return Object.fromEntries(
       Object.entries(this.table).map(([name, entry]) => [
         name,
-        this.found.has(name) ? this.found.get(name) : entry.default,
+        this.found.has(name) ? this.found.get(name) : flagDefault(entry),
       ]),
     );
   }

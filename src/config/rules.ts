@@ -1,3 +1,7 @@
+import { editDistance, nearest } from "../lib/nearest.ts";
+import { parseDuration } from "../model/duration.ts";
+import { tryParseQuantity } from "../model/quantity.ts";
+
 /** Small rules for `validate`: each returns what is wrong, or undefined. */
 export function between(low: number, high: number): (value: number) => string | undefined {
   return (value) => (value >= low && value <= high ? undefined : `must be between ${low} and ${high}`);
@@ -56,15 +60,125 @@ export function dnsName(value: string): string | undefined {
   return "must be a DNS name of small letters, digits, `-` and `.`";
 }
 
-/** `pattern=N` pairs between commas. */
-export function moduleLevels(value: string): string | undefined {
-  if (value === "" || value.split(",").every((pair) => /^[^=,]+=\d+$/.test(pair))) return undefined;
-  return "must be PATTERN=N pairs between commas";
-}
-
 /** What can be fetched: an absolute http or https URL. */
 export function httpUrl(value: string): string | undefined {
   if (value === "") return undefined;
   if (!URL.canParse(value)) return "must be a URL";
   return /^https?:$/.test(new URL(value).protocol) ? undefined : "must be an http or https URL";
+}
+
+/** Each of a list must pass; says which one does not. */
+export function each(rule: (value: string) => string | undefined): (values: readonly string[]) => string | undefined {
+  return (values) => {
+    for (const value of values) {
+      const problem = rule(value);
+      if (problem !== undefined) return `"${value}" ${problem}`;
+    }
+    return undefined;
+  };
+}
+
+/** Every key one of these; the value judged by the rule. */
+export function keyed(
+  keys: readonly string[],
+  rule: (value: string) => string | undefined,
+): (values: Readonly<Record<string, string>>) => string | undefined {
+  return (values) => {
+    for (const [key, value] of Object.entries(values)) {
+      if (!keys.includes(key)) return `${key} is not one of ${keys.join(", ")}${didYouMean(key, keys)}`;
+      const problem = rule(value);
+      if (problem !== undefined) return `${key}: "${value}" ${problem}`;
+    }
+    return undefined;
+  };
+}
+
+/** `; did you mean x?`, or nothing. */
+export function didYouMean(word: string, known: Iterable<string>, prefix = ""): string {
+  const lower = word.toLowerCase();
+  const distance = (candidate: string): number => editDistance(lower, candidate.toLowerCase(), 100);
+  const [near] = nearest(word, known, 20).sort((a, b) => distance(a) - distance(b));
+  return near === undefined ? "" : `; did you mean ${prefix}${near}?`;
+}
+
+/** A quantity that is not negative. */
+export function amount(value: string): string | undefined {
+  const parsed = tryParseQuantity(value);
+  if (parsed === undefined) return "must be a quantity such as 500m, 1Gi or 10Mi";
+  return parsed.nano < 0n ? "must not be negative" : undefined;
+}
+
+/** `N%` as a number; undefined for anything else. */
+function percent(value: string): number | undefined {
+  const match = /^(\d+(?:\.\d*)?|\.\d+)%$/.exec(value);
+  return match === null ? undefined : Number(match[1]);
+}
+
+/** The signals of eviction thresholds that a user may name. */
+export const EVICTION_SIGNALS = [
+  "memory.available",
+  "nodefs.available",
+  "nodefs.inodesFree",
+  "imagefs.available",
+  "imagefs.inodesFree",
+  "containerfs.available",
+  "containerfs.inodesFree",
+  "pid.available",
+] as const;
+
+/** Thresholds: a quantity above 0, or 0 to 100 percent. */
+export const thresholds = keyed(EVICTION_SIGNALS, (value) => {
+  const share = percent(value);
+  if (share !== undefined) return share <= 100 ? undefined : "must be at most 100%";
+  if (value.endsWith("%")) return "must be a percentage from 0% to 100%";
+  const problem = amount(value);
+  if (problem !== undefined) return problem;
+  return tryParseQuantity(value)?.nano === 0n ? "must be more than 0" : undefined;
+});
+
+/** What an eviction frees beyond the threshold: a quantity, or a percentage above 0. */
+export const reclaims = keyed(EVICTION_SIGNALS, (value) => {
+  if (!value.endsWith("%")) return amount(value);
+  return (percent(value) ?? 0) > 0 ? undefined : "must be a percentage above 0";
+});
+
+/** Spans of at least 0 by signal. */
+export const graces = keyed(EVICTION_SIGNALS, (value) => {
+  try {
+    return parseDuration(value) < 0 ? "must not be negative" : undefined;
+  } catch {
+    return "must be a duration such as 20s, 1m30s or 1.5h";
+  }
+});
+
+/** Reservations for what is no pod. */
+export const reservations = keyed(["cpu", "memory", "ephemeral-storage", "pid"], amount);
+
+/** `0-3,8,10-11`. */
+export function cpuSet(value: string): string | undefined {
+  if (value === "") return undefined;
+  const isFine = value.split(",").every((part) => {
+    const match = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(part);
+    return match !== null && Number(match[2] ?? match[1]) >= Number(match[1]);
+  });
+  return isFine ? undefined : "must be a list of CPUs such as 0-3,8";
+}
+
+/** A sysctl's name, or a pattern that ends in `*`. */
+export function sysctlPattern(value: string): string | undefined {
+  const plain = value.replaceAll("/", ".");
+  return /^[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9*]([-_a-z0-9]*[a-z0-9*])?)*(\.?\*)?$/.test(plain) &&
+    !/\*./.test(plain)
+    ? undefined
+    : "must be a sysctl's name, or a pattern that ends in *";
+}
+
+/** Milliseconds of at least `low`, said in words. */
+export function spanAtLeast(low: number, word: string): (value: number) => string | undefined {
+  return (value) => (value >= low ? undefined : `must be at least ${word}`);
+}
+
+/** 0 (off), or at least one second. */
+export function zeroOrSeconds(value: number): string | undefined {
+  return value === 0 || value >= 1000 ? undefined : "must be 0 or at least 1s";
 }

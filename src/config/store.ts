@@ -19,24 +19,52 @@ export class OptionStore<Table extends OptionTable> {
 
   /** A live view of a few options; it changes only when one of them does. Asking for one that is not live is a bug. */
   live<Name extends keyof Table & string>(...names: readonly Name[]): Live<Pick<Values<Table>, Name>> {
-    const fixedOne = names.find((name) => this.table[name]?.live !== true);
+    const fixedOne = names.find((name) => this.table[name]?.applies === "restart");
     if (fixedOne !== undefined) throw new Error(`option ${fixedOne} is not live`);
     const view = new LiveView(this.value, names);
     return view;
   }
 
-  /** Puts new values of live options in force; returns the names of changed options that need a restart. */
-  update(next: Values<Table>): (keyof Table & string)[] {
+  /** What a change would do, without doing it: the values that would be in force, and what would wait. Pure. */
+  plan(next: Values<Table>, { reload = true }: { readonly reload?: boolean } = {}): Planned<Table> {
     const merged: Record<string, unknown> = { ...this.current };
-    const waiting: (keyof Table & string)[] = [];
-    for (const [name, entry] of Object.entries(this.table)) {
+    const names = { restart: [] as Name<Table>[], reload: [] as Name<Table>[], applied: [] as Name<Table>[] };
+    for (const [name, { applies }] of Object.entries(this.table)) {
       if (same(next[name], merged[name])) continue;
-      if (entry.live) merged[name] = next[name];
-      else waiting.push(name);
+      if (applies === "restart") names.restart.push(name);
+      else if (applies === "reload" && !reload) names.reload.push(name);
+      else {
+        merged[name] = next[name];
+        names.applied.push(name);
+      }
     }
-    this.value.set(merged as Values<Table>); // reason: it is `current` with values of `next`, both of this type
-    return waiting;
+    return { values: merged as Values<Table>, ...names }; // reason: it is `current` with values of `next`
   }
+
+  /**
+   * Puts new values in force. What can evict or reject pods waits unless `reload` (SIGHUP, `config apply`). Returns the
+   * changed options that wait for a restart, and those that wait for a reload; they keep their values.
+   */
+  update(next: Values<Table>, options: { readonly reload?: boolean } = {}): Waiting<Table> {
+    const { values, restart, reload, applied } = this.plan(next, options);
+    if (applied.length > 0) this.value.set(values);
+    return { restart, reload };
+  }
+}
+
+type Name<Table extends OptionTable> = keyof Table & string;
+
+/** What a change would do. */
+export interface Planned<Table extends OptionTable> extends Waiting<Table> {
+  readonly values: Values<Table>;
+  /** Changed options that would be in force. */
+  readonly applied: readonly Name<Table>[];
+}
+
+/** Changed options that are not in force yet. */
+export interface Waiting<Table extends OptionTable> {
+  readonly restart: readonly (keyof Table & string)[];
+  readonly reload: readonly (keyof Table & string)[];
 }
 
 class LiveView<T extends object, Name extends keyof T> implements Live<Pick<T, Name>> {

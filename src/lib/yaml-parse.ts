@@ -1,9 +1,28 @@
-import { isScalar, LineCounter, parseAllDocuments, type ScalarTag, type Tags, visit } from "yaml";
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  type ScalarTag,
+  type Tags,
+  visit,
+} from "yaml";
+import { linePath } from "./line-path.ts";
 
 /** One document of a text, with the line (from 1) on which it starts. */
 export interface ParsedDocument {
   readonly value: unknown;
   readonly line: number;
+  /** Only when asked for: the line of each key and list item by its path, `/a/b/0`, with `~1` for a slash in a name. */
+  readonly lines?: ReadonlyMap<string, number>;
+}
+
+/** What a caller wants beside the values. */
+export interface ParseWishes {
+  /** Fill `lines` of each document. Off unless asked for: it costs a second walk. */
+  readonly lines?: boolean;
 }
 
 export type YamlErrorCode = "Syntax" | "TooLarge" | "TooDeep" | "TooManyAliases" | "TimeLimit" | "OutOfMemory";
@@ -46,7 +65,7 @@ function kubernetesTags(tags: Tags): Tags {
 const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 
 /** Parses YAML or JSON, one or several documents; empty ones are left out. Never throws; may be slow on bad input. */
-export function parseText(text: string): ParseOutcome {
+export function parseText(text: string, wishes: ParseWishes = {}): ParseOutcome {
   const plain = text.startsWith("\ufeff") ? text.slice(1) : text;
   const control = plain.search(FORBIDDEN);
   if (control !== -1) {
@@ -56,7 +75,8 @@ export function parseText(text: string): ParseOutcome {
   }
   const json = tryJson(plain);
   try {
-    const outcome: ParseOutcome = json === undefined ? parseYaml(plain) : { ok: true, documents: [json], warnings: [] };
+    const outcome: ParseOutcome =
+      json === undefined ? parseYaml(plain, wishes) : { ok: true, ...jsonWithLines(plain, json, wishes) };
     const isDeep = outcome.ok && outcome.documents.some(({ value }) => isTooDeep(value));
     return isDeep ? failure("TooDeep", "nested too deeply") : outcome;
   } catch (error) {
@@ -99,7 +119,52 @@ function tryJson(text: string): ParsedDocument | undefined {
   }
 }
 
-function parseYaml(text: string): ParseOutcome {
+/** JSON is YAML too, so the same parser knows its lines and doubled keys; where it stumbles there are none. */
+function jsonWithLines(
+  text: string,
+  json: ParsedDocument,
+  wishes: ParseWishes,
+): { documents: readonly ParsedDocument[]; warnings: readonly string[] } {
+  if (wishes.lines === true && text.length <= MOST_JSON_WITH_LINES && !isTooDeep(json.value)) {
+    const outcome = parseYaml(text, wishes);
+    const [document] = outcome.ok ? outcome.documents : [];
+    if (outcome.ok && document?.lines !== undefined) {
+      return { documents: [{ ...json, lines: document.lines }], warnings: outcome.warnings };
+    }
+  }
+  return { documents: [json], warnings: [] };
+}
+
+/** Above this many characters a JSON text is read without lines: YAML's parser is twenty times slower. */
+const MOST_JSON_WITH_LINES = 256 * 1024;
+/** Lines are for messages: a document with more keys than this gets them for the first ones. */
+const MOST_LINES = 20_000;
+
+function linesOf(root: unknown, counter: LineCounter): Map<string, number> {
+  const found = new Map<string, number>();
+  const rest: [unknown, string][] = [[root, ""]];
+  for (let next = rest.pop(); next !== undefined && found.size < MOST_LINES; next = rest.pop()) {
+    const [node, path] = next;
+    if (isMap(node)) {
+      for (const { key, value } of node.items) {
+        if (!isScalar(key)) continue;
+        const child = linePath(path, String(key.value));
+        found.set(child, counter.linePos(key.range?.[0] ?? 0).line);
+        if (!isAlias(value)) rest.push([value, child]);
+      }
+    } else if (isSeq(node)) {
+      for (const [index, item] of node.items.entries()) {
+        const child = linePath(path, index);
+        const range = isScalar(item) || isMap(item) || isSeq(item) || isAlias(item) ? item.range : undefined;
+        found.set(child, counter.linePos(range?.[0] ?? 0).line);
+        if (!isAlias(item)) rest.push([item, child]);
+      }
+    }
+  }
+  return found;
+}
+
+function parseYaml(text: string, wishes: ParseWishes): ParseOutcome {
   const lines = new LineCounter();
   const parsed = parseAllDocuments(text, {
     version: "1.1",
@@ -122,7 +187,8 @@ function parseYaml(text: string): ParseOutcome {
     if (document.contents === null || (isScalar(document.contents) && document.contents.value === null)) continue;
     warnings.push(...duplicateKeys(document, lines));
     const line = lines.linePos(document.contents.range?.[0] ?? 0).line;
-    documents.push({ value: document.toJS(), line });
+    const found = wishes.lines === true ? { lines: linesOf(document.contents, lines) } : {};
+    documents.push({ value: document.toJS(), line, ...found });
   }
   return { ok: true, documents, warnings };
 }

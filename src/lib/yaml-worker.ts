@@ -1,5 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { parseText } from "./yaml-parse.ts";
+import { type ParseWishes, parseText } from "./yaml-parse.ts";
 
 // The whole program of the thread that parses large texts; its parent ends it.
-parentPort?.postMessage(parseText(String(workerData)));
+// `workerData` is what `lib/yaml.ts` gives: the text and what is wanted of it.
+const { text, wishes } = workerData as { text: string; wishes: ParseWishes };
+parentPort?.postMessage(parseText(text, wishes));

@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 import { type Abortable, TimeLimitError, withScope } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { CodedError } from "./errors.ts";
-import type { ParsedDocument, ParseOutcome, YamlErrorCode } from "./yaml-parse.ts";
+import type { ParsedDocument, ParseOutcome, ParseWishes, YamlErrorCode } from "./yaml-parse.ts";
 
 export type { ParsedDocument } from "./yaml-parse.ts";
 
@@ -21,7 +21,7 @@ export class YamlError extends CodedError<YamlErrorCode> {
   }
 }
 
-export interface ParseOptions extends Abortable {
+export interface ParseOptions extends Abortable, ParseWishes {
   readonly clock: Clock;
   /** The program of the parsing thread; beside this file unless said (`yaml-worker.cjs` in the bundle). */
   readonly worker?: string;
@@ -47,7 +47,7 @@ export async function parseDocuments(
   if (bytes > MOST_BYTES)
     throw new YamlError("TooLarge", `${bytes} bytes are more than the ${MOST_BYTES} that are read`);
   const isSlow = bytes > INLINE_BYTES || looksDeep(text);
-  const outcome = isSlow ? await parseInThread(text, options) : await parseHere(text);
+  const outcome = isSlow ? await parseInThread(text, options) : await parseHere(text, options);
   if (outcome.ok) return { documents: outcome.documents, warnings: outcome.warnings };
   throw new YamlError(outcome.code, outcome.message, { line: outcome.line, column: outcome.column });
 }
@@ -67,32 +67,38 @@ function looksDeep(text: string): boolean {
   return /(?:[-?:][ \t]+){200}/.test(text);
 }
 
-async function parseHere(text: string): Promise<ParseOutcome> {
+async function parseHere(text: string, { lines = false }: ParseWishes): Promise<ParseOutcome> {
   // Imported at first use: an agent without manifests never needs it.
   const { parseText } = await import("./yaml-parse.ts");
-  return parseText(text);
+  return parseText(text, { lines });
 }
 
 async function parseInThread(
   text: string,
-  { signal, clock, worker = findWorker() }: ParseOptions,
+  { signal, clock, lines = false, worker = findWorker() }: ParseOptions,
 ): Promise<ParseOutcome> {
   // A build without the thread's program still reads large files, at the price of a pause.
-  if (worker === undefined) return parseHere(text);
+  if (worker === undefined) return parseHere(text, { lines });
   try {
-    return await withScope([signal], { clock, ms: PARSE_LIMIT_MS }, (limited) => runThread(worker, text, limited));
+    return await withScope([signal], { clock, ms: PARSE_LIMIT_MS }, (limited) =>
+      runThread(worker, { text, wishes: { lines } }, limited),
+    );
   } catch (error) {
     if (!(error instanceof TimeLimitError) || signal.aborted) throw error;
     throw new YamlError("TimeLimit", `not parsed within ${PARSE_LIMIT_MS / 1000} s`);
   }
 }
 
-async function runThread(program: string, text: string, signal: AbortSignal): Promise<ParseOutcome> {
+async function runThread(
+  program: string,
+  task: { text: string; wishes: ParseWishes },
+  signal: AbortSignal,
+): Promise<ParseOutcome> {
   signal.throwIfAborted();
   const fromSource = program.endsWith(".ts");
   const thread = new Worker(fromSource ? loadThroughTsx(program) : program, {
     eval: fromSource,
-    workerData: text,
+    workerData: task,
     resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB },
   });
   let onAbort = (): void => undefined;

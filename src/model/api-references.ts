@@ -2,9 +2,13 @@ import type { Container, EphemeralContainer, Pod, Volume } from "./generated/typ
 
 /**
  * What the pod needs from the API server, as `static pods may not reference %s` names it; empty for a pod that may be
- * static. The list is sorted and holds each kind once.
+ * static. The list is sorted and holds each kind once. Without an API server ConfigMaps and Secrets stand beside the
+ * pods and may be referred to.
  */
-export function apiReferences(pod: Pod): readonly string[] {
+export function apiReferences(
+  pod: Pod,
+  options: { hasApiServer: boolean } = { hasApiServer: true },
+): readonly string[] {
   const { spec } = pod;
   const found = new Set<string>();
   if (spec.serviceAccountName || spec.serviceAccount) found.add("serviceaccounts");
@@ -13,7 +17,8 @@ export function apiReferences(pod: Pod): readonly string[] {
   const containers = [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])];
   for (const container of containers) addEnvReferences(container, found);
   for (const volume of spec.volumes ?? []) addVolumeReferences(volume, found);
-  return [...found].sort();
+  const isOurs = (kind: string): boolean => !options.hasApiServer && /^(secrets|configmaps)\b/.test(kind);
+  return [...found].filter((kind) => !isOurs(kind)).sort();
 }
 
 function addEnvReferences(container: Container | EphemeralContainer, found: Set<string>): void {

@@ -19,17 +19,19 @@ function all(names: string): Record<string, Rule> {
 }
 
 const container: Readonly<Record<string, Rule>> = {
-  ...all("name image imagePullPolicy command args workingDir env ports resources volumeMounts securityContext"),
+  ...all("name image imagePullPolicy command args workingDir env ports resources volumeMounts securityContext envFrom"),
   ...all("terminationMessagePath terminationMessagePolicy stdin stdinOnce tty resizePolicy"),
-  livenessProbe: warn("probes are not run yet"),
-  readinessProbe: warn("probes are not run yet: the container counts as ready while it runs"),
-  startupProbe: warn("probes are not run yet"),
-  lifecycle: warn("lifecycle hooks are not run yet"),
-  envFrom: warn("variables from ConfigMaps and Secrets are not set yet"),
-  restartPolicy: refuse("a restart policy per container (sidecars included) is not supported yet"),
-  restartPolicyRules: refuse("restart rules are not supported yet"),
+  ...all("livenessProbe readinessProbe startupProbe"),
+  lifecycle: ok,
+  ...all("restartPolicy"),
+  restartPolicyRules: refuse("restarting all containers is not supported yet", restartsAll),
   volumeDevices: refuse("block devices are not supported yet"),
 };
+
+/** True when a rule asks for more than the restart of its own container. */
+function restartsAll(value: unknown): boolean {
+  return Array.isArray(value) && value.some((rule: { action?: unknown }) => rule.action !== "Restart");
+}
 
 const nativeResources = ["cpu", "memory", "ephemeral-storage"];
 
@@ -49,6 +51,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   PodSpec: {
     ...all("containers initContainers volumes restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds"),
     ...all("hostNetwork hostPID hostIPC shareProcessNamespace hostname subdomain hostAliases dnsPolicy dnsConfig"),
+    ...all("setHostnameAsFQDN hostnameOverride"),
     ...all(
       "securityContext nodeName enableServiceLinks automountServiceAccountToken serviceAccountName serviceAccount",
     ),
@@ -64,29 +67,27 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     readinessGates: warn("readiness gates are not looked at yet"),
     resources: warn("pod-level resources are not applied yet"),
     overhead: warn("overhead is not applied yet"),
-    setHostnameAsFQDN: warn("the short host name is used"),
-    hostnameOverride: warn("the pod's own host name is used"),
   },
   Container: container,
+  Lifecycle: { ...all("postStart preStop"), stopSignal: warn("the image's own stop signal is used") },
   Volume: {
-    ...all("name hostPath emptyDir"),
+    ...all("name hostPath emptyDir configMap secret downwardAPI projected image persistentVolumeClaim"),
+    gitRepo: refuse("gitRepo volumes are disabled; clone into an emptyDir with an init container"),
     "*": refuse("this kind of volume is not supported yet"),
   },
   EmptyDirVolumeSource: {
-    medium: refuse("memory of huge pages is not supported yet", (value) => String(value).startsWith("HugePages")),
+    medium: ok,
     sizeLimit: warn("the size limit is not enforced yet"),
   },
-  VolumeMount: {
-    ...all("name mountPath readOnly mountPropagation"),
-    subPath: refuse("subPath is not supported yet"),
-    subPathExpr: refuse("subPathExpr is not supported yet"),
-    recursiveReadOnly: refuse("recursive read-only mounts are not supported yet", (value) => value === "Enabled"),
+  ProjectedVolumeSource: all("sources defaultMode"),
+  VolumeProjection: {
+    ...all("configMap secret downwardAPI serviceAccountToken clusterTrustBundle"),
+    podCertificate: refuse("pod certificates are not supported yet"),
   },
+  VolumeMount: all("name mountPath readOnly mountPropagation subPath subPathExpr recursiveReadOnly"),
   EnvVar: all("name value valueFrom"),
   EnvVarSource: {
-    ...all("fieldRef resourceFieldRef"),
-    configMapKeyRef: refuse("variables from ConfigMaps are not supported yet"),
-    secretKeyRef: refuse("variables from Secrets are not supported yet"),
+    ...all("fieldRef resourceFieldRef configMapKeyRef secretKeyRef"),
     fileKeyRef: refuse("variables from files are not supported yet"),
   },
   ResourceRequirements: {
@@ -100,10 +101,8 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   },
   PodSecurityContext: {
     ...all("runAsUser runAsGroup runAsNonRoot seccompProfile appArmorProfile seLinuxOptions"),
-    ...all("supplementalGroups sysctls"),
+    ...all("supplementalGroups sysctls fsGroup fsGroupChangePolicy"),
     supplementalGroupsPolicy: refuse("strict supplemental groups are not supported yet", (value) => value === "Strict"),
-    fsGroup: warn("the group is not given to volumes yet"),
-    fsGroupChangePolicy: warn("the group is not given to volumes yet"),
     seLinuxChangePolicy: warn("is not acted on yet"),
   },
 };

@@ -19,8 +19,15 @@ test("a pod of supported fields is silent", () => {
     command: ["a"],
     env: [{ name: "N", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
     ports: [{ containerPort: 80, hostPort: 80 }],
+    livenessProbe: { exec: { command: ["a"] } },
+    readinessProbe: { httpGet: { port: 80 } },
+    startupProbe: { grpc: { port: 80 } },
     resources: { limits: { cpu: "1", memory: "1Gi", "ephemeral-storage": "1Gi" } },
-    volumeMounts: [{ name: "v", mountPath: "/v", mountPropagation: "HostToContainer" }],
+    envFrom: [{ configMapRef: { name: "c" } }],
+    volumeMounts: [
+      { name: "v", mountPath: "/v", mountPropagation: "HostToContainer" },
+      { name: "h", mountPath: "/h", subPath: "a", readOnly: true, recursiveReadOnly: "Enabled" },
+    ],
     securityContext: {
       privileged: true,
       seccompProfile: { type: "Localhost", localhostProfile: "x" },
@@ -28,7 +35,17 @@ test("a pod of supported fields is silent", () => {
     },
   };
   const spec: Partial<PodSpec> = {
-    volumes: [{ name: "v" }, { name: "h", hostPath: { path: "/" } }],
+    volumes: [
+      { name: "v" },
+      { name: "h", hostPath: { path: "/" } },
+      { name: "e", emptyDir: { medium: "HugePages-2Mi" } },
+      { name: "c", configMap: { name: "c", items: [{ key: "k", path: "p" }] } },
+      { name: "s", secret: { secretName: "s", optional: true } },
+      { name: "d", downwardAPI: { items: [{ path: "p", fieldRef: { fieldPath: "metadata.name" } }] } },
+      { name: "p", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } },
+      { name: "i", image: { reference: "r" } },
+      { name: "l", persistentVolumeClaim: { claimName: "c" } },
+    ],
     hostNetwork: true,
     hostUsers: true,
     os: { name: "linux" },
@@ -36,18 +53,24 @@ test("a pod of supported fields is silent", () => {
     runtimeClassName: "",
     readinessGates: [],
     tolerations: [{ operator: "Exists" }],
-    securityContext: { supplementalGroups: [1], sysctls: [], supplementalGroupsPolicy: "Merge" },
+    securityContext: {
+      fsGroup: 1,
+      fsGroupChangePolicy: "Always",
+      supplementalGroups: [1],
+      sysctls: [],
+      supplementalGroupsPolicy: "Merge",
+    },
     initContainers: [{ name: "i", image: "x" }],
   };
   assert.deepEqual(found(fields, spec), { refused: [], warned: [] });
 });
 
 const warned: [string, Partial<Container>, Partial<PodSpec>?][] = [
-  ["spec.containers[0].livenessProbe: probes are not run yet", { livenessProbe: { exec: {} } }],
-  ["spec.containers[0].lifecycle: lifecycle hooks are not run yet", { lifecycle: { preStop: { exec: {} } } }],
-  ["spec.containers[0].envFrom: variables from ConfigMaps and Secrets are not set yet", { envFrom: [{}] }],
+  [
+    "spec.containers[0].lifecycle.stopSignal: the image's own stop signal is used",
+    { lifecycle: { stopSignal: "SIGUSR1" } },
+  ],
   ["spec.readinessGates: readiness gates are not looked at yet", {}, { readinessGates: [{ conditionType: "x" }] }],
-  ["spec.securityContext.fsGroup: the group is not given to volumes yet", {}, { securityContext: { fsGroup: 0 } }],
   [
     "spec.volumes[0].emptyDir.sizeLimit: the size limit is not enforced yet",
     {},
@@ -63,7 +86,21 @@ for (const [want, fields, spec] of warned) {
 }
 
 const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
-  ["spec.volumes[0].secret: this kind of volume is not supported yet", {}, { volumes: [{ name: "v", secret: {} }] }],
+  [
+    "spec.volumes[0].nfs: this kind of volume is not supported yet",
+    {},
+    { volumes: [{ name: "v", nfs: { server: "s", path: "/" } }] },
+  ],
+  [
+    "spec.volumes[0].gitRepo: gitRepo volumes are disabled; clone into an emptyDir with an init container",
+    {},
+    { volumes: [{ name: "v", gitRepo: { repository: "r" } }] },
+  ],
+  [
+    "spec.volumes[0].projected.sources[0].podCertificate: pod certificates are not supported yet",
+    {},
+    { volumes: [{ name: "v", projected: { sources: [{ podCertificate: { keyType: "ED25519", signerName: "s" } }] } }] },
+  ],
   ["spec.hostUsers: user namespaces are not supported yet", {}, { hostUsers: false }],
   ["spec.runtimeClassName: runtime classes are not supported yet", {}, { runtimeClassName: "kata" }],
   [
@@ -73,22 +110,12 @@ const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
   ],
   ["spec.os: only linux pods run here", {}, { os: { name: "windows" } }],
   [
-    "spec.containers[0].volumeMounts[0].subPath: subPath is not supported yet",
-    { volumeMounts: [{ name: "v", mountPath: "/", subPath: "a" }] },
+    "spec.containers[0].env[0].valueFrom.fileKeyRef: variables from files are not supported yet",
+    { env: [{ name: "A", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } }] },
   ],
   [
-    "spec.containers[0].env[0].valueFrom.secretKeyRef: variables from Secrets are not supported yet",
-    { env: [{ name: "A", valueFrom: { secretKeyRef: { key: "k" } } }] },
-  ],
-  [
-    "spec.initContainers[0].restartPolicy: a restart policy per container (sidecars included) is not supported yet",
-    {},
-    { initContainers: [{ name: "s", image: "x", restartPolicy: "Always" }] },
-  ],
-  [
-    "spec.volumes[0].emptyDir.medium: memory of huge pages is not supported yet",
-    {},
-    { volumes: [{ name: "v", emptyDir: { medium: "HugePages-2Mi" } }] },
+    "spec.containers[0].restartPolicyRules: restarting all containers is not supported yet",
+    { restartPolicy: "Never", restartPolicyRules: [{ action: "RestartAllContainers" }] },
   ],
   [
     "spec.securityContext.supplementalGroupsPolicy: strict supplemental groups are not supported yet",

@@ -1,4 +1,4 @@
-import type { Container, EphemeralContainer, PodSpec } from "./generated/types.ts";
+import type { Container, EphemeralContainer, PodSpec, VolumeMount } from "./generated/types.ts";
 import { isDnsLabel } from "./names.ts";
 import { isSidecar } from "./pod-facts.ts";
 import type { Problems } from "./problems.ts";
@@ -116,6 +116,7 @@ function checkMounts(
         fix: "keep one of them",
       });
     }
+    checkRecursive(at, mount, problems);
     for (const field of ["subPath", "subPathExpr"] as const) {
       const value = mount[field] ?? "";
       if (value.startsWith("/") || hasParentSegment(value)) {
@@ -126,4 +127,13 @@ function checkMounts(
       }
     }
   }
+}
+
+function checkRecursive(at: string, mount: VolumeMount, problems: Problems): void {
+  const mode = mount.recursiveReadOnly ?? "Disabled";
+  problems.oneOf(`${at}.recursiveReadOnly`, mode, ["Disabled", "IfPossible", "Enabled"]);
+  const isShared = mount.mountPropagation !== undefined && mount.mountPropagation !== "None";
+  if (mode === "Disabled" || (mount.readOnly === true && !isShared)) return;
+  const fix = "set readOnly: true and no mountPropagation, or remove it";
+  problems.add(`${at}.recursiveReadOnly`, mode, { message: "needs a read-only mount without propagation", fix });
 }

@@ -138,6 +138,36 @@ const specCases: [Partial<PodSpec>, string][] = [
     "spec.volumes[0]: must have exactly one kind of volume",
   ],
   [{ volumes: [{ name: "v", hostPath: { path: "/a/../b" } }] }, "spec.volumes[0].hostPath.path: must not contain .."],
+  [{ volumes: [{ name: "v", configMap: {} }] }, "spec.volumes[0].configMap.name: is required"],
+  [{ volumes: [{ name: "v", secret: {} }] }, "spec.volumes[0].secret.secretName: is required"],
+  [
+    { volumes: [{ name: "v", secret: { secretName: "s", defaultMode: 0o1000 } }] },
+    "spec.volumes[0].secret.defaultMode: is no file mode",
+  ],
+  [
+    { volumes: [{ name: "v", configMap: { name: "c", items: [{ key: "k", path: "a/../../b" }] } }] },
+    'spec.volumes[0].configMap.items[0].path: must not contain ".."',
+  ],
+  [
+    { volumes: [{ name: "v", configMap: { name: "c", items: [{ key: "k", path: "..data" }] } }] },
+    'spec.volumes[0].configMap.items[0].path: must not begin with ".."',
+  ],
+  [
+    { volumes: [{ name: "v", downwardAPI: { items: [{ path: "p", fieldRef: { fieldPath: "status.podIP" } }] } }] },
+    "spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: cannot be shown in a file",
+  ],
+  [
+    { volumes: [{ name: "v", downwardAPI: { items: [{ path: "p", resourceFieldRef: { resource: "limits.cpu" } }] } }] },
+    "spec.volumes[0].downwardAPI.items[0].resourceFieldRef.containerName: is required",
+  ],
+  [
+    { volumes: [{ name: "v", projected: { sources: [{}] } }] },
+    "spec.volumes[0].projected.sources[0]: must have exactly one source",
+  ],
+  [
+    { volumes: [{ name: "v", projected: { sources: [{ serviceAccountToken: { path: "/t" } }] } }] },
+    "spec.volumes[0].projected.sources[0].serviceAccountToken.path: must be relative",
+  ],
   [{ volumes: [{ name: "v", hostPath: { path: "" } }] }, "spec.volumes[0].hostPath.path: is required"],
   [{ volumes: [{ name: "v", hostPath: { path: "a" } }] }, "spec.volumes[0].hostPath.path: must be absolute"],
   [

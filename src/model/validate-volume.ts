@@ -2,6 +2,7 @@ import type { Volume } from "./generated/types.ts";
 import { isDnsLabel } from "./names.ts";
 import type { Problems } from "./problems.ts";
 import { tryParseQuantity } from "./quantity.ts";
+import { checkWrittenVolume } from "./validate-projection.ts";
 
 const HOST_PATH_TYPES = [
   "",
@@ -37,6 +38,7 @@ function checkSource(path: string, volume: Volume, problems: Problems): void {
     const fix = sources.length === 0 ? "name one, such as emptyDir: {}" : `keep one of ${sources.join(", ")}`;
     problems.add(path, undefined, { message: "must have exactly one kind of volume", fix });
   }
+  checkWrittenVolume(path, volume, problems);
   const { hostPath, emptyDir } = volume;
   if (hostPath !== undefined) {
     problems.oneOf(`${path}.hostPath.type`, hostPath.type, HOST_PATH_TYPES);

@@ -25,13 +25,12 @@ test("a plain pod may run", () => assert.equal(admit(asked({}), room), undefined
 describe("what this version cannot do", () => {
   test("is refused with each field's name, before all else", () => {
     const of = pod("web")
-      .init("proxy", { restartPolicy: "Always" })
-      .container("app")
+      .container("app", { volumeDevices: [{ name: "disk", devicePath: "/dev/x" }] })
       .with({ runtimeClassName: "kata", securityContext: { sysctls: [{ name: "kernel.hostname", value: "x" }] } })
       .build();
     const rejection = admit(of, room);
     assert.equal(rejection?.reason, "PodFeatureUnsupported");
-    assert.match(rejection?.message ?? "", /spec\.initContainers\[0\]\.restartPolicy: .*; spec\.runtimeClassName: /);
+    assert.match(rejection?.message ?? "", /spec\.containers\[0\]\.volumeDevices: .*; spec\.runtimeClassName: /);
   });
 
   test("does not matter where the pod runs well without it", () => {

@@ -1,6 +1,8 @@
 import { containerHash } from "../model/container-hash.ts";
 import type { Container, ContainerState, ContainerStatus, Pod, VolumeMountStatus } from "../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
+import { isSidecar } from "../model/pod-facts.ts";
+import type { ContainerProbes } from "../model/probe.ts";
 import { mayRestart } from "./plan.ts";
 
 /** Why a container is not started although it should be; kept by the worker, shown as its waiting state. */
@@ -15,6 +17,7 @@ export interface ContainerFacts {
   readonly observed: ObservedPod;
   readonly previous: ContainerStatus | undefined;
   readonly waiting: WaitingReason | undefined;
+  readonly probes: ContainerProbes | undefined;
   readonly kind: "init" | "regular";
   /** `containerd`, `cri-o` …: the scheme of `containerID`. */
   readonly runtimeName: string;
@@ -50,7 +53,7 @@ export function deriveContainerStatus(container: Container, facts: ContainerFact
       ...(terminated === undefined ? {} : { lastState: { terminated } }),
     };
   }
-  return withFlags(status, facts.kind);
+  return { ...status, ...readyFlags(container, status, facts) };
 }
 
 function shouldWait(container: Container, newest: ObservedContainer | undefined, facts: ContainerFacts): boolean {
@@ -58,15 +61,25 @@ function shouldWait(container: Container, newest: ObservedContainer | undefined,
   if (newest === undefined || newest.state === "created" || newest.state === "unknown") return true;
   if (newest.state === "running") return false;
   if (newest.hash !== containerHash(container)) return true;
-  if (facts.kind === "init") return newest.exitCode !== 0 && mayRestart(facts.pod, newest);
-  return mayRestart(facts.pod, newest);
+  if (facts.kind === "init" && !isSidecar(container)) {
+    return newest.exitCode !== 0 && mayRestart(facts.pod, newest, container);
+  }
+  return mayRestart(facts.pod, newest, container);
 }
 
-/** Ready and started flags without probes: a running container is both, an init container is ready once it succeeded. */
-function withFlags(status: ContainerStatus, kind: "init" | "regular"): ContainerStatus {
+/** 11.6: ready and started, from the state and the results of the probes of this very instance. */
+export function readyFlags(
+  container: Container,
+  status: Pick<ContainerStatus, "state" | "containerID">,
+  { kind, probes }: Pick<ContainerFacts, "kind" | "probes">,
+): { started: boolean; ready: boolean } {
   const running = status.state?.running !== undefined;
-  const ready = kind === "init" ? status.state?.terminated?.exitCode === 0 : running;
-  return { ...status, started: running, ready };
+  if (kind === "init" && !isSidecar(container)) {
+    return { started: running, ready: status.state?.terminated?.exitCode === 0 };
+  }
+  const own = probes !== undefined && status.containerID?.endsWith(`://${probes.containerId}`) === true;
+  const started = running && (container.startupProbe === undefined || (own && probes.started === true));
+  return { started, ready: started && (container.readinessProbe === undefined || (own && probes.ready === true)) };
 }
 
 function stateWithoutContainer({ pod }: ContainerFacts): ContainerState {

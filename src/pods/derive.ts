@@ -1,5 +1,7 @@
-import type { ContainerStatus, Pod, PodCondition, PodStatus } from "../model/generated/types.ts";
+import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
+import { isSidecar } from "../model/pod-facts.ts";
+import type { PodProbeResults } from "../model/probe.ts";
 import { qosClass } from "../model/qos.ts";
 import { deriveContainerStatus, time, type WaitingReason } from "./derive-container.ts";
 import { messageLimit, withinLimit } from "./message-limit.ts";
@@ -11,6 +13,7 @@ export interface StatusFacts {
   readonly observed: ObservedPod;
   readonly previous: PodStatus | undefined;
   readonly waiting: ReadonlyMap<string, WaitingReason>;
+  readonly probes?: PodProbeResults;
   readonly runtimeName: string;
   readonly hostIps: readonly string[];
   /** Wall-clock milliseconds. */
@@ -82,9 +85,10 @@ function statuses(facts: StatusFacts, kind: "init" | "regular"): ContainerStatus
     const status = deriveContainerStatus(container, {
       ...{ pod, observed: facts.observed, previous: old, kind, runtimeName: facts.runtimeName },
       waiting: facts.waiting.get(container.name),
+      probes: facts.probes?.get(container.name),
       terminating: facts.terminating,
     });
-    const gone = kind === "init" && anyRegular && status.containerID === undefined;
+    const gone = kind === "init" && !isSidecar(container) && anyRegular && status.containerID === undefined;
     if (!gone) return facts.finished ? finished(status, old, anyRegular || kind === "init") : status;
     const message =
       "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
@@ -114,28 +118,57 @@ function podIps({ pod, observed, previous, hostIps }: StatusFacts): readonly str
 function phaseOf(facts: StatusFacts, init: readonly ContainerStatus[], regular: readonly ContainerStatus[]): string {
   if (facts.failure !== undefined) return "Failed";
   const { pod } = facts;
-  const initialized = regular.some((status) => status.containerID !== undefined);
-  for (const status of init) {
-    const exit =
-      status.state?.terminated ?? (status.state?.waiting === undefined ? undefined : status.lastState?.terminated);
-    if (exit !== undefined && exit.exitCode !== 0 && !mayRestart(pod, exit)) return "Failed";
+  const isBegun = regular.some((status) => status.containerID !== undefined);
+  const plain = init.filter((status) => !isSidecarOf(pod, status.name));
+  const sidecars = init.filter((status) => isSidecarOf(pod, status.name));
+  for (const status of plain) {
+    const exit = lastExit(status);
+    if (exit !== undefined && exit.exitCode !== 0 && !mayRestart(pod, exit, specOf(pod, status.name))) return "Failed";
   }
-  const pendingInit = init.some((status) => status.state?.terminated === undefined && !initialized);
-  if (pendingInit && !facts.finished) return "Pending";
+  const isPending =
+    plain.some((status) => status.state?.terminated === undefined) ||
+    sidecars.some((status) => status.started !== true);
+  if (isPending && !isBegun && !facts.finished) return "Pending";
+  const stopped = regular.filter((status) => status.state?.running === undefined && lastExit(status) !== undefined);
   const running = regular.filter((status) => status.state?.running !== undefined).length;
-  const stopped = regular.filter(
-    (status) =>
-      status.state?.terminated !== undefined ||
-      (status.state?.waiting !== undefined && status.lastState?.terminated !== undefined),
-  );
-  const waiting = regular.length - running - stopped.length;
-  if (waiting > 0) return facts.finished ? "Failed" : "Pending";
-  if (running > 0) return "Running";
+  const isWaiting = running + stopped.length < regular.length || sidecars.some(isNew);
+  if (isWaiting) return facts.finished ? "Failed" : "Pending";
+  // A finished pod has no running sidecars any more; until then they keep it Running.
+  if (running > 0 || sidecars.some((status) => status.state?.running !== undefined)) return "Running";
   if (stopped.length === 0) return "Pending";
-  const exits = stopped.map((status) => status.state?.terminated ?? status.lastState?.terminated);
-  const succeeded = exits.every((exit) => exit?.exitCode === 0);
-  if (!facts.finished && exits.some((exit) => exit !== undefined && mayRestart(pod, exit))) return "Running";
-  return succeeded ? "Succeeded" : "Failed";
+  const goesOn = stopped.some((status) => {
+    const exit = lastExit(status);
+    return exit !== undefined && mayRestart(pod, exit, specOf(pod, status.name));
+  });
+  if (!facts.finished && goesOn) return "Running";
+  return stopped.every((status) => lastExit(status)?.exitCode === 0) ? "Succeeded" : "Failed";
+}
+
+/** How the container ended, now or (while it waits to be started again) the last time. */
+function lastExit(status: ContainerStatus): NonNullable<ContainerStatus["state"]>["terminated"] {
+  return status.state?.terminated ?? (status.state?.waiting === undefined ? undefined : status.lastState?.terminated);
+}
+
+/** Waits for its very first start. */
+function isNew(status: ContainerStatus): boolean {
+  return status.state?.waiting !== undefined && status.lastState?.terminated === undefined;
+}
+
+function specOf(pod: Pod, name: string): Container | undefined {
+  return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].find((container) => container.name === name);
+}
+
+function isSidecarOf(pod: Pod, name: string): boolean {
+  const spec = (pod.spec.initContainers ?? []).find((container) => container.name === name);
+  return spec !== undefined && isSidecar(spec);
+}
+
+/** The containers whose readiness counts: the regular ones and the sidecars. */
+export function countedForReady(
+  pod: Pod,
+  { init, regular }: Pick<ConditionFacts, "init" | "regular">,
+): readonly ContainerStatus[] {
+  return [...init.filter((status) => isSidecarOf(pod, status.name)), ...regular];
 }
 
 interface ConditionFacts {
@@ -146,7 +179,7 @@ interface ConditionFacts {
 }
 
 function conditionsOf(facts: StatusFacts, derived: ConditionFacts): PodCondition[] {
-  const ready = containersReady(derived);
+  const ready = containersReady({ phase: derived.phase, regular: countedForReady(facts.pod, derived) });
   const made: [string, Judgement][] = [
     ["PodReadyToStartContainers", { holds: derived.sandboxServes && !facts.finished }],
     ["Initialized", initializedCondition(facts, derived)],
@@ -154,19 +187,27 @@ function conditionsOf(facts: StatusFacts, derived: ConditionFacts): PodCondition
     ["ContainersReady", ready],
     ["PodScheduled", { holds: true }],
   ];
-  return made.map(([type, judgement]) => {
-    const status = judgement.holds ? "True" : "False";
-    const before = facts.previous?.conditions?.find((condition) => condition.type === type);
-    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : time(facts.now);
-    return {
-      ...{ type, status, lastTransitionTime },
-      ...(judgement.reason === undefined ? {} : { reason: judgement.reason }),
-      ...(judgement.message === undefined ? {} : { message: judgement.message }),
-    };
-  });
+  return made.map(([type, judgement]) => condition(type, judgement, facts));
 }
 
-interface Judgement {
+/** A condition; one that says what it said before keeps the time since which it does. */
+export function condition(
+  type: string,
+  judgement: Judgement,
+  facts: { readonly previous: PodStatus | undefined; readonly now: number },
+): PodCondition {
+  const status = judgement.holds ? "True" : "False";
+  const before = facts.previous?.conditions?.find((known) => known.type === type);
+  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : time(facts.now);
+  return {
+    ...{ type, status, lastTransitionTime },
+    ...(judgement.reason === undefined ? {} : { reason: judgement.reason }),
+    ...(judgement.message === undefined ? {} : { message: judgement.message }),
+  };
+}
+
+/** Whether a condition holds, and why not. */
+export interface Judgement {
   readonly holds: boolean;
   readonly reason?: string;
   readonly message?: string;
@@ -176,13 +217,16 @@ function initializedCondition(facts: StatusFacts, { phase, init, regular }: Cond
   if (phase === "Succeeded") return { holds: true, reason: "PodCompleted" };
   const before = facts.previous?.conditions?.find((condition) => condition.type === "Initialized");
   if (before?.status === "True" || regular.some((status) => status.containerID !== undefined)) return { holds: true };
-  const incomplete = init.filter((status) => !status.ready).map((status) => status.name);
+  const isDone = (status: ContainerStatus): boolean =>
+    isSidecarOf(facts.pod, status.name) ? status.started === true : status.ready;
+  const incomplete = init.filter((status) => !isDone(status)).map((status) => status.name);
   if (incomplete.length === 0) return { holds: true };
   const message = `containers with incomplete status: [${incomplete.join(" ")}]`;
   return { holds: false, reason: "ContainersNotInitialized", message };
 }
 
-function containersReady({ phase, regular }: ConditionFacts): Judgement {
+/** 11.2: what Ready and ContainersReady say about a pod without readiness gates. */
+export function containersReady({ phase, regular }: Pick<ConditionFacts, "phase" | "regular">): Judgement {
   if (phase === "Succeeded") return { holds: false, reason: "PodCompleted" };
   if (phase === "Failed") return { holds: false, reason: "PodFailed" };
   const unready = regular.filter((status) => !status.ready).map((status) => status.name);

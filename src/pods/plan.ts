@@ -2,7 +2,8 @@ import type { Instant } from "../lib/clock.ts";
 import { containerHash } from "../model/container-hash.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../model/observed.ts";
-import { describePod } from "../model/pod-facts.ts";
+import { describePod, isSidecar } from "../model/pod-facts.ts";
+import { NO_PROBE_RESULTS, type PodProbeResults } from "../model/probe.ts";
 import { type CrashState, crashWait } from "./crash-backoff.ts";
 
 /** One thing to do to the runtime. `execute/` has one file for each. */
@@ -14,6 +15,8 @@ export type PodAction =
       readonly container: ObservedContainer;
       readonly why: string;
       readonly replace?: boolean;
+      /** In place of the pod's own grace period. */
+      readonly graceSeconds?: number;
     }
   | { readonly do: "startContainer"; readonly start: ContainerStart }
   | { readonly do: "removeContainer"; readonly container: ObservedContainer }
@@ -60,8 +63,15 @@ export interface PlanMemory {
   readonly replacing: ReadonlySet<string>;
 }
 
+/** What a plan is made from, besides the pod. */
+export interface PlanFacts {
+  readonly observed: ObservedPod;
+  readonly memory: PlanMemory;
+  readonly probes?: PodProbeResults;
+}
+
 /** What the worker should do next for a pod that is wanted. Pure: same input, same plan. */
-export function planPod(pod: Pod, seen: { observed: ObservedPod; memory: PlanMemory }, now: Instant): PodPlan {
+export function planPod(pod: Pod, seen: PlanFacts, now: Instant): PodPlan {
   const planner = new Planner(pod, seen, now);
   return planner.plan();
 }
@@ -84,9 +94,13 @@ export function newestOf(observed: ObservedPod, name: string): ObservedContainer
   return observed.containers.find((container) => container.name === name);
 }
 
-/** Whether an ended container is started again under the pod's policy (7.6). */
-export function mayRestart(pod: Pod, ended: Pick<ObservedContainer, "exitCode">): boolean {
-  switch (pod.spec.restartPolicy) {
+/**
+ * Whether an ended container is started again (7.6): a sidecar always, by the container's own rules and policy where it
+ * has one, else by the pod's.
+ */
+export function mayRestart(pod: Pod, ended: Pick<ObservedContainer, "exitCode">, container?: Container): boolean {
+  if (container?.restartPolicy !== undefined && matchesRule(container, ended.exitCode)) return true;
+  switch (container?.restartPolicy ?? pod.spec.restartPolicy) {
     case "Never":
       return false;
     case "OnFailure":
@@ -96,18 +110,29 @@ export function mayRestart(pod: Pod, ended: Pick<ObservedContainer, "exitCode">)
   }
 }
 
+/** The first rule that names the exit code decides; `Restart` is the only action that is supported. */
+function matchesRule(container: Container, exitCode: number): boolean {
+  const rule = (container.restartPolicyRules ?? []).find(({ exitCodes }) => {
+    const isNamed = exitCodes?.values?.includes(exitCode) === true;
+    return exitCodes?.operator === "NotIn" ? !isNamed : isNamed;
+  });
+  return rule?.action === "Restart";
+}
+
 class Planner {
   private readonly waits: ContainerWait[] = [];
   private readonly observed: ObservedPod;
   private readonly memory: PlanMemory;
+  private readonly probes: PodProbeResults;
 
   constructor(
     private readonly pod: Pod,
-    seen: { observed: ObservedPod; memory: PlanMemory },
+    seen: PlanFacts,
     private readonly now: Instant,
   ) {
     this.observed = seen.observed;
     this.memory = seen.memory;
+    this.probes = seen.probes ?? NO_PROBE_RESULTS;
   }
 
   plan(): PodPlan {
@@ -145,7 +170,7 @@ class Planner {
   }
 
   private hasSucceededForGood(container: Container): boolean {
-    if (this.pod.spec.restartPolicy !== "OnFailure") return false;
+    if ((container.restartPolicy ?? this.pod.spec.restartPolicy) !== "OnFailure") return false;
     const newest = newestOf(this.observed, container.name);
     return newest?.state === "exited" && newest.exitCode === 0;
   }
@@ -161,54 +186,141 @@ class Planner {
     return this.converge(actions);
   }
 
-  /** 7.4: the last init container that has a status decides. */
+  /**
+   * 7.4: the last init container that has a status decides how far the pod is; sidecars before it are kept running.
+   * Once a regular container exists only the sidecars matter. Starts come out in ascending order.
+   */
   private planInit(actions: PodAction[]): "done" | "wait" | "failed" {
     if (this.init.length === 0) return "done";
     const begun = this.regular.some((container) => {
       const state = newestOf(this.observed, container.name)?.state;
       return state === "created" || state === "running";
     });
-    if (begun) return "done";
-    for (let i = this.init.length - 1; i >= 0; i--) {
-      const container = this.init[i];
-      const newest = container && newestOf(this.observed, container.name);
-      if (container === undefined || newest === undefined) continue;
-      if (newest.state === "running") return "wait";
-      if (newest.state === "exited" && newest.exitCode === 0 && newest.reason !== "OOMKilled") {
-        const following = this.init[i + 1];
-        if (following === undefined) return "done";
-        this.start(actions, following, "init");
-        return "wait";
-      }
-      if (newest.state !== "created" && !mayRestart(this.pod, { exitCode: newest.exitCode || 1 })) return "failed";
-      if (newest.state === "unknown")
-        actions.push({ do: "killContainer", container: newest, why: "its state is unknown" });
-      this.start(actions, container, "init");
-      return "wait";
+    let verdict: "done" | "wait" | "failed" | undefined = begun ? "done" : undefined;
+    const steps: PodAction[][] = [];
+    for (const [i, container] of [...this.init.entries()].reverse()) {
+      const step: PodAction[] = [];
+      const newest = newestOf(this.observed, container.name);
+      if (isSidecar(container)) {
+        if (newest !== undefined || verdict !== undefined) this.keepSidecar(step, container, newest);
+        if (newest !== undefined) verdict ??= this.afterSidecar(step, i, newest);
+      } else if (newest !== undefined) verdict ??= this.afterInit(step, i, newest);
+      steps.unshift(step);
     }
+    actions.push(...steps.flat());
+    if (verdict !== undefined) return verdict;
     const first = this.init[0];
     if (first !== undefined) this.start(actions, first, "init");
     return "wait";
   }
 
+  /** What follows from the newest init container that must run to its end. */
+  private afterInit(actions: PodAction[], i: number, newest: ObservedContainer): "done" | "wait" | "failed" {
+    const container = this.init[i];
+    if (container === undefined || newest.state === "running") return "wait";
+    const isOk = newest.state === "exited" && newest.exitCode === 0 && newest.reason !== "OOMKilled";
+    if (isOk) return this.startNextInit(actions, i);
+    const ended = { exitCode: newest.exitCode || 1 };
+    if (newest.state !== "created" && !mayRestart(this.pod, ended, container)) return "failed";
+    if (newest.state === "unknown") {
+      actions.push({ do: "killContainer", container: newest, why: "its state is unknown" });
+    }
+    this.start(actions, container, "init");
+    return "wait";
+  }
+
+  /** A sidecar that has started lets the next one begin; until then it holds everything up. */
+  private afterSidecar(actions: PodAction[], i: number, newest: ObservedContainer): "done" | "wait" {
+    const container = this.init[i];
+    if (container === undefined || newest.state !== "running") return "wait";
+    const results = this.probes.get(container.name);
+    const isOwn = results?.containerId === newest.id;
+    const started = container.startupProbe === undefined || (isOwn && results?.started === true);
+    return started ? this.startNextInit(actions, i) : "wait";
+  }
+
+  private startNextInit(actions: PodAction[], i: number): "done" | "wait" {
+    const following = this.init[i + 1];
+    if (following === undefined) return "done";
+    this.start(actions, following, "init");
+    return "wait";
+  }
+
+  /** Starts a sidecar that does not run, and replaces one that changed or whose probes failed. */
+  private keepSidecar(actions: PodAction[], container: Container, newest: ObservedContainer | undefined): void {
+    if (newest?.state === "running") this.planRunning(actions, { container, running: newest, kind: "init" });
+    else {
+      if (newest?.state === "unknown") {
+        actions.push({ do: "killContainer", container: newest, why: "its state is unknown" });
+      }
+      this.start(actions, container, "init");
+    }
+  }
+
   /** 7.5: true when the container runs, will run, or waits for its turn. */
   private planRegular(actions: PodAction[], container: Container): boolean {
     const newest = newestOf(this.observed, container.name);
-    if (newest?.state === "running") {
-      if (newest.hash === containerHash(container)) return true;
-      const why = `Container ${container.name} definition changed, will be restarted`;
-      actions.push({ do: "killContainer", container: newest, why, replace: true });
-      this.start(actions, container, "regular");
-      return true;
-    }
+    if (newest?.state === "running") return this.planRunning(actions, { container, running: newest, kind: "regular" });
     const replacing = this.memory.replacing.has(container.name);
-    if (newest?.state === "exited" && !replacing && !mayRestart(this.pod, newest)) return false;
+    if (newest?.state === "exited" && !replacing && !mayRestart(this.pod, newest, container)) return false;
     if (newest?.state === "unknown") {
       const why = `Container is in "unknown" state, try killing it before restart`;
       actions.push({ do: "killContainer", container: newest, why });
     }
     this.start(actions, container, "regular");
     return true;
+  }
+
+  /** 7.5: a running container is replaced when its definition changed, and killed when a probe has failed. */
+  private planRunning(actions: PodAction[], of: Running): boolean {
+    const { container, running, kind } = of;
+    if (running.hash === containerHash(container)) return this.planProbed(actions, of);
+    const word = kind === "init" ? "Init container" : "Container";
+    const why = `${word} ${container.name} definition changed, will be restarted`;
+    actions.push({ do: "killContainer", container: running, why, replace: true });
+    this.start(actions, container, kind);
+    return true;
+  }
+
+  /** A container whose startup or liveness probe has failed is killed, and restarted unless the policy is Never. */
+  private planProbed(actions: PodAction[], { container, running, kind }: Running): boolean {
+    const failed = this.failedProbe(container, running);
+    if (failed === undefined) return true;
+    const { why, graceSeconds } = failed;
+    if ((container.restartPolicy ?? this.pod.spec.restartPolicy) === "Never") {
+      actions.push({ do: "killContainer", container: running, why, graceSeconds });
+      return false;
+    }
+    // The crash history before this instance decides: the first kill restarts at once, a row of them waits.
+    const before = this.observed.containers.find(({ name, state }) => name === container.name && state === "exited");
+    const crash = this.memory.crashes.get(container.name);
+    const replace = before === undefined || crashWait(crash, before.finishedAt, this.now.wall) <= 0;
+    actions.push({
+      ...{ do: "killContainer", container: running, why: `${why}, will be restarted` },
+      ...{ replace, graceSeconds },
+    });
+    if (!replace) return true;
+    const start: ContainerStart = { name: container.name, kind, attempt: running.attempt + 1 };
+    actions.push({ do: "startContainer", start: before ? { ...start, previousEnd: before.finishedAt } : start });
+    return true;
+  }
+
+  private failedProbe(
+    container: Container,
+    running: ObservedContainer,
+  ): { why: string; graceSeconds: number | undefined } | undefined {
+    const results = this.probes.get(container.name);
+    if (results?.containerId !== running.id) return undefined;
+    for (const kind of ["liveness", "startup"] as const) {
+      if (results[kind] !== "failure") continue;
+      const probe = kind === "liveness" ? container.livenessProbe : container.startupProbe;
+      const why = `Container ${container.name} failed ${kind} probe`;
+      return {
+        why,
+        graceSeconds: this.pod.metadata.deletionGracePeriodSeconds ?? probe?.terminationGracePeriodSeconds,
+      };
+    }
+    return undefined;
   }
 
   /** Adds the start, or the wait that comes before it. */
@@ -236,7 +348,8 @@ class Planner {
     const start = { name: container.name, kind };
     if (newest === undefined) return { ...start, attempt: undefined };
     if (newest.state === "created") return { ...start, attempt: newest.attempt, replaces: newest.id };
-    return { ...start, attempt: newest.attempt + 1, previousEnd: newest.finishedAt };
+    const previousEnd = newest.state === "exited" ? { previousEnd: newest.finishedAt } : {};
+    return { ...start, attempt: newest.attempt + 1, ...previousEnd };
   }
 
   private converge(actions: PodAction[]): PodPlan {
@@ -261,6 +374,13 @@ class Planner {
     }
     return actions;
   }
+}
+
+/** A container that runs, and in which list of the pod it stands. */
+interface Running {
+  readonly container: Container;
+  readonly running: ObservedContainer;
+  readonly kind: "init" | "regular";
 }
 
 function nextAttempt(newest: ObservedSandbox | undefined): number {

@@ -6,12 +6,15 @@ import type { Logger } from "../lib/log.ts";
 import type { Pod, PodStatus } from "../model/generated/types.ts";
 import { CONFIG_SOURCE_ANNOTATION } from "../model/labels.ts";
 import { isNodeCriticalPod } from "../model/pod-facts.ts";
+import { unsupportedFields } from "../model/pod-support.ts";
+import type { ProbeKind } from "../model/probe.ts";
 import { admit } from "./admission.ts";
 import type { CrashLimits } from "./crash-backoff.ts";
 import type { DesiredChange, DesiredPod, DesiredPods } from "./desired.ts";
 import type { ExecuteDeps } from "./execute/context.ts";
 import type { Journal, OpenStep } from "./journal.ts";
 import type { ListedPod, Observer } from "./observe.ts";
+import type { PodProbes } from "./probes.ts";
 import { StartSlot } from "./start-slot.ts";
 import { PodWorker } from "./worker.ts";
 
@@ -27,6 +30,7 @@ export interface PoolDeps {
   readonly execute: ExecuteDeps;
   readonly observer: Pick<Observer, "read" | "forget">;
   readonly desired: DesiredPods;
+  readonly probes: PodProbes;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Logger;
@@ -71,6 +75,11 @@ export class WorkerPool {
   /** A wake-up: carries no facts. */
   wake(uid: string): void {
     this.workers.get(uid)?.wake();
+  }
+
+  /** A probe of this pod decided anew. */
+  probed(uid: string, kind: ProbeKind): void {
+    this.workers.get(uid)?.probed(kind);
   }
 
   /** The runtime was listed, after a (re)connection or by the audit: everybody looks again, unknown pods are stopped. */
@@ -154,18 +163,19 @@ export class WorkerPool {
       return;
     }
     journal.note("admitted", `from ${source}`);
+    for (const field of unsupportedFields(pod).warned) journal.event("Warning", "FieldNotSupported", field);
     // Of an earlier life under the same UID: a final phase of then is not one of now.
     this.statuses.delete(uid);
     this.launch(pod, {});
   }
 
   private launch(pod: Pod, options: { orphan?: boolean }): void {
-    const { execute, observer, clock, log, late } = this.deps;
+    const { execute, observer, probes, clock, log, late } = this.deps;
     const { uid = "", name = "", namespace = "" } = pod.metadata;
     const worker = new PodWorker(
       pod,
       {
-        ...{ execute, observer, clock, log, late },
+        ...{ execute, observer, probes, clock, log, late },
         journal: this.deps.journal.of({ uid, name, namespace }),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
         publish: (of, status) => this.publish(of, status),

@@ -22,6 +22,19 @@ describe("a pod's life on the ring", () => {
     assert.deepEqual(reasons, ["Pulled", "Created", "Started"]);
   });
 
+  test("a field that is not acted on is named, in an event and in what explain shows", async () => {
+    const ring = new FakeRing();
+    await ring.want(
+      pod("web")
+        .container("app")
+        .with({ readinessGates: [{ conditionType: "x" }] })
+        .build(),
+    );
+    assert.match(ring.journal.events(0)[0]?.message ?? "", /^spec\.readinessGates/);
+    assert.match(ring.view.explain("uid-of-web")?.warnings[0] ?? "", /^spec\.readinessGates/);
+    assert.equal(ring.status()?.phase, "Running");
+  });
+
   test("an idle pod costs no call at all", async () => {
     const ring = new FakeRing();
     await ring.want(web);

@@ -1,5 +1,6 @@
 import type { Abortable } from "../lib/abort.ts";
 import type { Container, ContainerStatus, Pod, PodStatus } from "../model/generated/types.ts";
+import { unsupportedFields } from "../model/pod-support.ts";
 import type { ContainerSummary, PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 import type { DesiredPod, DesiredPods } from "./desired.ts";
 import type { Journal } from "./journal.ts";
@@ -47,7 +48,7 @@ export class AgentView {
       steps: journal?.history ?? [],
       errors: journal?.distinctErrors ?? [],
       events: this.deps.journal.events(0).filter((event) => event.pod.uid === uid),
-      warnings: this.deps.desired.get(uid)?.warnings ?? [],
+      warnings: [...(this.deps.desired.get(uid)?.warnings ?? []), ...unsupportedFields(pod).warned],
     };
   }
 

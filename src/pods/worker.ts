@@ -6,11 +6,13 @@ import { containerHash } from "../model/container-hash.ts";
 import type { Pod, PodStatus } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import { podIdentity } from "../model/pod-facts.ts";
+import type { ProbeKind } from "../model/probe.ts";
 import { StartError } from "../model/start-error.ts";
 import type { PodIdentity } from "../model/step.ts";
 import { afterRestart, type CrashLimits, type CrashState } from "./crash-backoff.ts";
 import { derivePodStatus, isTerminalPhase } from "./derive.ts";
 import type { WaitingReason } from "./derive-container.ts";
+import { withProbeFlags } from "./derive-flags.ts";
 import type { ExecuteDeps, PodRun } from "./execute/context.ts";
 import { createSandbox } from "./execute/create-sandbox.ts";
 import { killContainer, stopPod } from "./execute/kill.ts";
@@ -18,7 +20,8 @@ import { removeContainer, removePod } from "./execute/remove.ts";
 import { startContainer } from "./execute/start-container.ts";
 import { mustInterrupt } from "./interrupt.ts";
 import type { PodJournal } from "./journal.ts";
-import { type ContainerStart, newestOf, type PodAction, type PodPlan, planPod, type StartHold } from "./plan.ts";
+import { type ContainerStart, type PodAction, type PodPlan, planPod, type StartHold } from "./plan.ts";
+import { needsSync, type PodProbes } from "./probes.ts";
 import type { StartSlot } from "./start-slot.ts";
 
 /** After an error that says nothing about when to try again (10 s in Kubernetes, which waits as long for a passing one). */
@@ -37,6 +40,7 @@ export type WorkerPhase = "syncing" | "stopping" | "stopped" | "gone";
 export interface WorkerDeps {
   readonly execute: ExecuteDeps;
   readonly observer: { read(pod: PodIdentity, options: { signal: AbortSignal }): Promise<ObservedPod> };
+  readonly probes: PodProbes;
   readonly journal: PodJournal;
   readonly slot: StartSlot;
   readonly clock: Clock;
@@ -79,6 +83,7 @@ export class PodWorker {
   private readonly crashes = new Map<string, CrashState>();
   private readonly holds = new Map<string, StartHold>();
   private readonly replacing = new Set<string>();
+  private readonly preStopped = new Set<string>();
   private readonly waiting = new Map<string, WaitingReason>();
   /** Containers whose failure no status has shown yet: `ErrImagePull` is said before `ImagePullBackOff`. */
   private readonly unsaid = new Set<string>();
@@ -143,6 +148,17 @@ export class PodWorker {
     this.wake({ retry: true });
   }
 
+  /** A probe decided anew. Ready and started go into the last status at once, also while the worker is busy. */
+  probed(kind: ProbeKind): void {
+    const before = this.status;
+    if (before !== undefined) {
+      const probes = this.deps.probes.results(this.identity.uid);
+      this.status = withProbeFlags(before, { pod: this.current, probes, now: this.deps.clock.now().wall });
+      if (this.status !== before) this.deps.publish(this.identity.uid, this.status);
+    }
+    if (needsSync(kind)) this.wake();
+  }
+
   /** Runs until the pod is gone or the agent stops. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (this.state !== "gone" && !signal.aborted) {
@@ -197,11 +213,15 @@ export class PodWorker {
     const newest = observed.sandboxes.find((sandbox) => sandbox.state === "ready");
     const sandbox = newest && { id: newest.id, attempt: newest.attempt, ips: newest.ips };
     const { journal, slot } = this.deps;
-    return { pod: this.current, journal, slot, interrupt, finish: this.deps.late, sandbox };
+    const podIp = newest?.ips[0] ?? this.status?.podIP ?? "";
+    const { preStopped } = this;
+    return { pod: this.current, journal, slot, interrupt, finish: this.deps.late, sandbox, podIp, preStopped };
   }
 
   private enter(phase: WorkerPhase): number {
     this.state = phase;
+    if (phase === "stopping") this.deps.probes.terminating(this.identity.uid);
+    if (phase === "stopped") this.deps.probes.forget(this.identity.uid);
     this.deps.onPhase(this);
     return 0;
   }
@@ -209,7 +229,9 @@ export class PodWorker {
   private async sync(run: PodRun, observed: ObservedPod): Promise<number | undefined> {
     const now = this.deps.clock.now();
     const { crashes, holds, replacing } = this;
-    const plan = planPod(run.pod, { observed, memory: { crashes, holds, replacing } }, now);
+    this.deps.probes.follow(run.pod, observed);
+    const probes = this.deps.probes.results(this.identity.uid);
+    const plan = planPod(run.pod, { observed, probes, memory: { crashes, holds, replacing } }, now);
     this.noteWaits(plan);
     if (replacing.size === 0) this.publish(observed, {});
     const deadlineMs = this.untilDeadline(now);
@@ -279,10 +301,10 @@ export class PodWorker {
         return true;
       case "killContainer":
         if (action.replace === true) this.replacing.add(action.container.name);
-        await killContainer(execute, run, { ...action, graceSeconds });
+        await killContainer(execute, run, { ...action, graceSeconds: action.graceSeconds ?? graceSeconds });
         return true;
       case "startContainer":
-        return (await this.start(run, action.start, observed)) || action.start.kind === "regular";
+        return (await this.start(run, action.start)) || action.start.kind === "regular";
       case "removeContainer":
         await removeContainer(execute, { pod: this.identity, container: action.container }, { signal: run.finish });
         return true;
@@ -309,7 +331,7 @@ export class PodWorker {
     }
   }
 
-  private async start(run: PodRun, start: ContainerStart, observed: ObservedPod): Promise<boolean> {
+  private async start(run: PodRun, start: ContainerStart): Promise<boolean> {
     const now = this.deps.clock.now();
     try {
       await startContainer(this.deps.execute, run, start);
@@ -319,7 +341,7 @@ export class PodWorker {
       return false;
     } finally {
       // Also a start that failed counts as a restart, so that a command that does not exist backs off.
-      if (newestOf(observed, start.name)?.state === "exited") this.countRestart(start, now);
+      this.countRestart(start, now);
     }
     this.holds.delete(start.name);
     this.replacing.delete(start.name);
@@ -398,6 +420,7 @@ export class PodWorker {
     const failure = this.stop?.failure;
     this.status = derivePodStatus({
       ...{ pod: this.current, observed, previous: this.status, waiting: this.waiting },
+      probes: this.deps.probes.results(this.identity.uid),
       ...{ runtimeName: node.runtimeName, hostIps: node.hostIps, now: this.deps.clock.now().wall },
       ...{ terminating: flags.terminating === true, finished: flags.finished === true },
       ...(failure === undefined ? {} : { failure }),

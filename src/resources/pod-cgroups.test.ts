@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
+import { silent } from "../lib/log.ts";
 import type { ResourceRequirements } from "../model/generated/types.ts";
 import { type CgroupDriver, PodCgroups } from "./index.ts";
 
@@ -13,10 +14,12 @@ const kinds: Readonly<Record<string, ResourceRequirements>> = {
   BestEffort: {},
 };
 
-function cgroups(driver: CgroupDriver, root = "/"): { cgroups: PodCgroups; removed: string[] } {
+function cgroups(driver: CgroupDriver, root = "/"): { cgroups: PodCgroups; removed: string[]; ended: string[] } {
   const removed: string[] = [];
   const host = { removeCgroup: (path: string) => Promise.resolve(void removed.push(path)) };
-  return { cgroups: new PodCgroups({ host }, { driver, root }), removed };
+  const ended: string[] = [];
+  const endProcesses = (path: string): number => ended.push(path);
+  return { cgroups: new PodCgroups({ host, endProcesses, log: silent }, { driver, root }), removed, ended };
 }
 
 describe("the cgroup of a pod", () => {
@@ -41,8 +44,9 @@ describe("the cgroup of a pod", () => {
   }
 
   test("is removed wherever it may be, because the class of a pod that is gone is not known", async () => {
-    const { cgroups: made, removed } = cgroups("cgroupfs", "/agents");
+    const { cgroups: made, removed, ended } = cgroups("cgroupfs", "/agents");
     await made.remove(UID);
+    assert.deepEqual(ended, removed, "what still runs in it is killed first");
     assert.deepEqual(removed.sort(), [
       "/agents/kubepods/besteffort/pod1b2c-3d",
       "/agents/kubepods/burstable/pod1b2c-3d",

@@ -90,7 +90,7 @@ test("several documents, lists of pods and empty documents", async () => {
 });
 
 test("an empty list is an empty list, not a problem", async () => {
-  assert.deepEqual(await decode("{apiVersion: v1, kind: PodList, items: []}"), { pods: [], problems: [] });
+  assert.deepEqual(await decode("{apiVersion: v1, kind: PodList, items: []}"), { pods: [], objects: [], problems: [] });
 });
 
 test("a good document beside a bad one is used, and the problem names its line", async () => {
@@ -127,7 +127,7 @@ const broken: [string, string, RegExp][] = [
   ["no YAML", "a: [", /./],
   ["a text", "hello", /^a manifest must be an object/],
   ["a list", "[1, 2]", /^a manifest must be an object/],
-  ["another kind", "{apiVersion: v1, kind: ConfigMap}", /^kind "ConfigMap" cannot be run/],
+  ["another kind", "{apiVersion: v1, kind: Service}", /^kind "Service" cannot be run; only Pod, ConfigMap, Secret/],
   ["another version", "{apiVersion: v2, kind: Pod}", /^apiVersion "v2", kind "Pod" is no pod/],
   ["no kind", "{a: 1}", /^apiVersion missing, kind missing is no pod/],
   [
@@ -171,7 +171,7 @@ test("two pods of one name: the first counts", async () => {
 
 test("a parser's error keeps its line", async () => {
   const failing: DocumentParser = () => Promise.reject(Object.assign(new Error("bad"), { line: 7 }));
-  assert.deepEqual(await decode("x", failing), { pods: [], problems: [{ line: 7, message: "bad" }] });
+  assert.deepEqual(await decode("x", failing), { pods: [], objects: [], problems: [{ line: 7, message: "bad" }] });
 });
 
 test("an abort is not a problem of the manifest", async () => {

@@ -7,8 +7,9 @@ import { checkObject } from "../model/schema-check.ts";
 import { normalizeObject, pruneObject } from "../model/schema-walk.ts";
 import { type StaticPodOrigin, staticPodUid, toStaticPod } from "../model/static-pod.ts";
 import { validatePod } from "../model/validate-pod.ts";
+import { decodeObject } from "./decode-object.ts";
 import { flattenDocuments } from "./documents.ts";
-import type { DocumentParser, SourcePod } from "./snapshot.ts";
+import type { DocumentParser, SourceObject, SourcePod } from "./snapshot.ts";
 
 /** Something wrong with a manifest; `line` (from 1) is where its document or its mistake begins. */
 export interface ManifestProblem {
@@ -16,47 +17,62 @@ export interface ManifestProblem {
   readonly message: string;
 }
 
-/** All pods of a manifest that may run, and all that is wrong with the rest. */
+/** All pods of a manifest that may run, the objects beside them, and all that is wrong with the rest. */
 export interface DecodedManifest {
   readonly pods: readonly SourcePod[];
+  readonly objects: readonly SourceObject[];
   readonly problems: readonly ManifestProblem[];
 }
 
+export interface DecodeOptions {
+  readonly parse: DocumentParser;
+  readonly signal: AbortSignal;
+  /** With an API server its objects count: manifests hold only pods then, and those may not refer to any object. */
+  readonly hasApiServer?: boolean;
+}
+
 /**
- * Reads a manifest: JSON or YAML, one or several documents, each a Pod, a PodList or a List of pods. Never throws for
- * what the text holds; rejects only when the signal aborts.
+ * Reads a manifest: JSON or YAML, one or several documents, each a Pod, a ConfigMap, a Secret or a list of them. Never
+ * throws for what the text holds; rejects only when the signal aborts.
  */
 export async function decodeManifest(
   text: string,
   origin: StaticPodOrigin,
-  { parse, signal }: { parse: DocumentParser; signal: AbortSignal },
+  { parse, signal, hasApiServer = false }: DecodeOptions,
 ): Promise<DecodedManifest> {
   let parsed: Awaited<ReturnType<DocumentParser>>;
   try {
     parsed = await parse(text, { signal });
   } catch (error) {
     if (signal.aborted) throw error;
-    return { pods: [], problems: [{ ...lineOf(error), message: messageOf(error) }] };
+    return { pods: [], objects: [], problems: [{ ...lineOf(error), message: messageOf(error) }] };
   }
-  const { objects, problems } = flattenDocuments(parsed.documents);
+  const documents = flattenDocuments(parsed.documents, hasApiServer ? ["Pod"] : ["Pod", "ConfigMap", "Secret"]);
   const pods: SourcePod[] = [];
+  const objects: SourceObject[] = [];
   const names = new Set<string>();
-  const found: ManifestProblem[] = [...problems];
-  for (const { value, line } of objects) {
-    const result = decodePod(value, origin);
+  const found: ManifestProblem[] = [...documents.problems];
+  for (const { value, line } of documents.objects) {
+    const result = decodeObject(value) ?? decodePod(value, origin, { hasApiServer });
     if ("problems" in result) {
       found.push(...result.problems.map((message) => ({ line, message })));
       continue;
     }
-    const name = podKey(result.pod);
+    const name = "pod" in result ? `pod ${podKey(result.pod)}` : sourceObjectKey(result);
     if (names.has(name)) {
-      found.push({ line, message: `pod ${name} is named twice in this manifest; rename or remove one of them` });
+      found.push({ line, message: `${name} is named twice in this manifest; rename or remove one of them` });
       continue;
     }
     names.add(name);
-    pods.push({ pod: result.pod, warnings: [...parsed.warnings, ...result.warnings] });
+    if ("pod" in result) pods.push({ pod: result.pod, warnings: [...parsed.warnings, ...result.warnings] });
+    else objects.push(result);
   }
-  return { pods, problems: found };
+  return { pods, objects, problems: found };
+}
+
+/** `ConfigMap NAMESPACE/NAME`, by which objects must differ. */
+export function sourceObjectKey({ kind, object }: SourceObject): string {
+  return `${kind} ${object.metadata.namespace ?? ""}/${object.metadata.name ?? ""}`;
 }
 
 /** `NAMESPACE/NAME`, by which static pods must differ. */
@@ -66,7 +82,7 @@ export function podKey(pod: Pod): string {
 
 type PodResult = SourcePod | { readonly problems: readonly string[] };
 
-function decodePod(value: unknown, origin: StaticPodOrigin): PodResult {
+function decodePod(value: unknown, origin: StaticPodOrigin, options: { hasApiServer: boolean }): PodResult {
   const { errors, warnings } = checkObject("Pod", value);
   if (errors.length > 0) return { problems: errors.map(formatProblem) };
   const content = withParts(normalizeObject("Pod", value));
@@ -74,7 +90,9 @@ function decodePod(value: unknown, origin: StaticPodOrigin): PodResult {
   // The UID also covers fields that only a later version knows, so that learning them restarts nothing.
   const uid = staticPodUid(defaultPod(content), origin);
   const pod = toStaticPod(defaultPod(withParts(pruneObject("Pod", content))), uid, origin);
-  const references = apiReferences(pod).map((kind) => `static pods may not reference ${kind}; remove the reference`);
+  const references = apiReferences(pod, options).map(
+    (kind) => `static pods may not reference ${kind}; remove the reference`,
+  );
   const problems = [...validatePod(pod).map(formatProblem), ...references];
   return problems.length > 0 ? { problems } : { pod, warnings: warnings.map(formatProblem) };
 }

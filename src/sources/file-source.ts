@@ -3,11 +3,11 @@ import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Live } from "../lib/live.ts";
-import { podKey } from "./decode.ts";
+import { podKey, sourceObjectKey } from "./decode.ts";
 import { loadManifest, type ManifestFiles, type ManifestState } from "./manifest-file.ts";
 import { PendingChanges, type WatchChange } from "./pending-changes.ts";
 import { Reports } from "./reports.ts";
-import type { DocumentParser, Snapshot, SourcePod, SourceProblem } from "./snapshot.ts";
+import type { DocumentParser, Snapshot, SourceObject, SourcePod, SourceProblem } from "./snapshot.ts";
 
 export interface FileSourceDeps {
   readonly files: ManifestFiles;
@@ -23,12 +23,14 @@ export interface FileSourceOptions {
   /** A manifest file or a directory of them; empty for none. */
   readonly path: string;
   readonly nodeName: string;
+  /** With an API server manifests hold only pods; see `DecodeOptions`. */
+  readonly hasApiServer?: boolean;
   /** How often everything is looked at again, whatever the watch says. */
   readonly checkFrequencyMs: number;
 }
 
 /**
- * Static pods of a file or directory. Publishes whole snapshots: one as soon as the path was read for the first time
+ * Static pods of a file or directory, and the ConfigMaps and Secrets beside them. Publishes whole snapshots: one as soon as the path was read for the first time
  * (empty when nothing is there), then one a change. A removed file is one snapshot without its pods, even if the file
  * is back at once.
  */
@@ -128,9 +130,10 @@ export class FileSource {
     signal: AbortSignal,
   ): Promise<void> {
     if (this.isDirectory && !isVisible(name)) return;
-    const { nodeName } = this.options.current;
+    const { nodeName, hasApiServer = false } = this.options.current;
     const before = this.files.get(name);
-    const state = await loadManifest(this.deps, { path: this.pathOf(path, name), nodeName, before, force, signal });
+    const request = { path: this.pathOf(path, name), nodeName, hasApiServer, before, force, signal };
+    const state = await loadManifest(this.deps, request);
     if (state === undefined) this.drop(path, name);
     else this.files.set(name, state);
   }
@@ -146,39 +149,43 @@ export class FileSource {
 
   /** Also tells the problems of the files, so each change of theirs ends here. */
   private publishIfChanged(): void {
-    const pods = this.gather();
+    const { pods, objects } = this.gather();
     const isIncomplete = [...this.files.values()].some(({ problems }) => problems.length > 0);
     const before = this.published;
-    const isSame = before?.pods.length === pods.length && pods.every((pod, at) => pod === before.pods[at]);
+    const isSame = before !== undefined && areSame(before.pods, pods) && areSame(before.objects, objects);
     if (isSame && before.isIncomplete === isIncomplete) return;
-    this.published = { source: "file", pods, isIncomplete };
+    this.published = { source: "file", pods, objects, isIncomplete };
     this.deps.publish(this.published);
   }
 
-  /** All pods in the order of their files; of two with one name the first counts. */
-  private gather(): readonly SourcePod[] {
+  /** All pods and objects in the order of their files; of two with one name the first counts. */
+  private gather(): { pods: readonly SourcePod[]; objects: readonly SourceObject[] } {
     const { path } = this.options.current;
     const owners = new Map<string, string>();
     const pods: SourcePod[] = [];
+    const objects: SourceObject[] = [];
     for (const name of [...this.files.keys()].sort()) {
       const state = this.files.get(name);
       const clashes: { message: string }[] = [];
-      for (const entry of state?.pods ?? []) {
-        const key = podKey(entry.pod);
+      const isFirst = (key: string): boolean => {
         const owner = owners.get(key);
-        if (owner === undefined) {
-          owners.set(key, name);
-          pods.push(entry);
-        } else {
-          clashes.push({
-            message: `pod ${key} is in ${owner} already and is ignored here; rename or remove one of them`,
-          });
+        if (owner === undefined) owners.set(key, name);
+        else {
+          const message = `${key} is in ${owner} already and is ignored here; rename or remove one of them`;
+          clashes.push({ message });
         }
-      }
+        return owner === undefined;
+      };
+      pods.push(...(state?.pods ?? []).filter(({ pod }) => isFirst(`pod ${podKey(pod)}`)));
+      objects.push(...(state?.objects ?? []).filter((object) => isFirst(sourceObjectKey(object))));
       this.reports.set(this.pathOf(path, name), [...(state?.problems ?? []), ...clashes]);
     }
-    return pods;
+    return { pods, objects };
   }
+}
+
+function areSame<T>(before: readonly T[], after: readonly T[]): boolean {
+  return before.length === after.length && after.every((entry, at) => entry === before[at]);
 }
 
 function isVisible(name: string): boolean {

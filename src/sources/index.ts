@@ -1,8 +1,9 @@
 export { type DecodedManifest, decodeManifest, type ManifestProblem } from "./decode.ts";
 export { FileSource, type FileSourceDeps, type FileSourceOptions } from "./file-source.ts";
 export type { FileFacts, ManifestFiles } from "./manifest-file.ts";
+export { ObjectStore } from "./object-store.ts";
 export type { WatchChange } from "./pending-changes.ts";
-export type { DocumentParser, Snapshot, SourcePod, SourceProblem } from "./snapshot.ts";
+export type { DocumentParser, Snapshot, SourceObject, SourcePod, SourceProblem } from "./snapshot.ts";
 export {
   type FetchManifest,
   type ManifestAnswer,

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import type { Abortable } from "../lib/abort.ts";
 import { errnoOf, messageOf } from "../lib/errors.ts";
 import { decodeManifest, type ManifestProblem } from "./decode.ts";
-import { withLastGood } from "./last-good.ts";
-import { type DocumentParser, MOST_MANIFEST_BYTES, type SourcePod } from "./snapshot.ts";
+import { type ManifestContent, withLastGood } from "./last-good.ts";
+import { type DocumentParser, MOST_MANIFEST_BYTES } from "./snapshot.ts";
 
 /** What a path leads to, links followed. */
 export interface FileFacts {
@@ -24,17 +24,17 @@ export interface ManifestFiles {
 }
 
 /** What is known of one manifest file. Replaced, never changed. */
-export interface ManifestState {
+export interface ManifestState extends ManifestContent {
   readonly stamp: string;
-  /** Hash of the text that `pods` come from; empty when it could not be read. */
+  /** Hash of the text that the content comes from; empty when it could not be read. */
   readonly digest: string;
-  readonly pods: readonly SourcePod[];
   readonly problems: readonly ManifestProblem[];
 }
 
 export interface LoadRequest extends Abortable {
   readonly path: string;
   readonly nodeName: string;
+  readonly hasApiServer?: boolean;
   readonly before: ManifestState | undefined;
   /** Read also when the stamp is the known one: times are coarser than changes. */
   readonly force: boolean;
@@ -75,15 +75,16 @@ export async function loadManifest(
 
 async function decode(
   parse: DocumentParser,
-  { path, nodeName, before, signal }: LoadRequest,
+  { path, nodeName, before, signal, hasApiServer = false }: LoadRequest,
   { text, stamp }: { text: string; stamp: string },
 ): Promise<ManifestState> {
   const digest = createHash("sha256").update(`${nodeName}\n${text}`).digest("hex");
   if (before !== undefined && before.digest === digest) return { ...before, stamp };
-  const decoded = await decodeManifest(text, { source: "file", location: path, nodeName }, { parse, signal });
-  return { stamp, digest, pods: withLastGood(decoded, before?.pods ?? []), problems: decoded.problems };
+  const origin = { source: "file", location: path, nodeName } as const;
+  const decoded = await decodeManifest(text, origin, { parse, signal, hasApiServer });
+  return { stamp, digest, ...withLastGood(decoded, before), problems: decoded.problems };
 }
 
 function broken(before: ManifestState | undefined, stamp: string, message: string): ManifestState {
-  return { stamp, digest: "", pods: before?.pods ?? [], problems: [{ message }] };
+  return { stamp, digest: "", pods: before?.pods ?? [], objects: before?.objects ?? [], problems: [{ message }] };
 }

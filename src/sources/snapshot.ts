@@ -1,5 +1,5 @@
 import type { Abortable } from "../lib/abort.ts";
-import type { Pod } from "../model/generated/types.ts";
+import type { ConfigMap, Pod, Secret } from "../model/generated/types.ts";
 
 /** A pod as a source wants it: complete, valid, with remarks about what was ignored. */
 export interface SourcePod {
@@ -7,10 +7,16 @@ export interface SourcePod {
   readonly warnings: readonly string[];
 }
 
-/** All pods of one source; a pod that is missing is no longer wanted. */
+/** A ConfigMap or Secret that stands beside the pods. */
+export type SourceObject =
+  | { readonly kind: "ConfigMap"; readonly object: ConfigMap }
+  | { readonly kind: "Secret"; readonly object: Secret };
+
+/** All pods and objects of one source; one that is missing is no longer there. */
 export interface Snapshot {
   readonly source: "file" | "http";
   readonly pods: readonly SourcePod[];
+  readonly objects: readonly SourceObject[];
   /** Something could not be read or used: the source may want more pods than it names. */
   readonly isIncomplete: boolean;
 }

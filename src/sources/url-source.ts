@@ -4,16 +4,10 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Live } from "../lib/live.ts";
 import { decodeManifest, type ManifestProblem } from "./decode.ts";
-import { withLastGood } from "./last-good.ts";
+import { type ManifestContent, withLastGood } from "./last-good.ts";
 import { PendingChanges } from "./pending-changes.ts";
 import { Reports } from "./reports.ts";
-import {
-  type DocumentParser,
-  MOST_MANIFEST_BYTES,
-  type Snapshot,
-  type SourcePod,
-  type SourceProblem,
-} from "./snapshot.ts";
+import { type DocumentParser, MOST_MANIFEST_BYTES, type Snapshot, type SourceProblem } from "./snapshot.ts";
 
 /** Header values by name; a header may be sent several times. */
 export type RequestHeaders = Readonly<Record<string, readonly string[]>>;
@@ -42,6 +36,8 @@ export interface UrlSourceOptions {
   readonly url: string;
   readonly headers: RequestHeaders;
   readonly nodeName: string;
+  /** With an API server manifests hold only pods; see `DecodeOptions`. */
+  readonly hasApiServer?: boolean;
   readonly checkFrequencyMs: number;
 }
 
@@ -52,6 +48,7 @@ interface KnownContent {
   readonly problems: readonly ManifestProblem[];
 }
 
+const NOTHING: ManifestContent = { pods: [], objects: [] };
 const UNKNOWN: KnownContent = { request: "", etag: "", digest: "", problems: [] };
 
 /** How long one request may take, in milliseconds, as in Kubernetes. */
@@ -64,9 +61,9 @@ const REQUEST_LIMIT_MS = 10_000;
 export class UrlSource {
   private readonly pending = new PendingChanges();
   private readonly reports: Reports;
-  private pods: readonly SourcePod[] = [];
+  private content: ManifestContent = NOTHING;
   private isPublished = false;
-  /** Of the last content, which is what `pods` come from. */
+  /** Of the last answer, which is what `content` comes from. */
   private known: KnownContent = UNKNOWN;
 
   constructor(
@@ -94,7 +91,7 @@ export class UrlSource {
     const options = this.options.current;
     const request = JSON.stringify([options.url, options.headers, options.nodeName]);
     if (request !== this.known.request) this.known = { ...UNKNOWN, request };
-    if (options.url === "") return this.take([]);
+    if (options.url === "") return this.take(NOTHING);
     const file = withoutPassword(options.url);
     try {
       const answer = await this.fetch(options, signal);
@@ -126,24 +123,27 @@ export class UrlSource {
     signal: AbortSignal,
   ): Promise<readonly ManifestProblem[]> {
     if (body.trim() === "") {
-      this.take([]);
+      this.take(NOTHING);
       return [];
     }
     const origin = { source: "http", location: options.url, nodeName: options.nodeName } as const;
-    const decoded = await decodeManifest(body, origin, { parse: this.deps.parse, signal });
+    const { hasApiServer = false } = options;
+    const decoded = await decodeManifest(body, origin, { parse: this.deps.parse, signal, hasApiServer });
     // Nothing good in the very first answer: to publish an empty list would stop pods that may still be wanted.
-    const isUseless = decoded.pods.length === 0 && decoded.problems.length > 0 && !this.isPublished;
-    if (!isUseless) this.take(withLastGood(decoded, this.pods));
+    const isUseless =
+      decoded.pods.length + decoded.objects.length === 0 && decoded.problems.length > 0 && !this.isPublished;
+    if (!isUseless) this.take(withLastGood(decoded, this.content));
     return decoded.problems;
   }
 
-  private take(pods: readonly SourcePod[]): void {
-    const before = this.pods;
-    const isSame = pods.length === before.length && pods.every((pod, at) => pod === before[at]);
+  private take(content: ManifestContent): void {
+    const all = ({ pods, objects }: ManifestContent): readonly unknown[] => [...pods, ...objects];
+    const [before, after] = [all(this.content), all(content)];
+    const isSame = after.length === before.length && after.every((entry, at) => entry === before[at]);
     if (this.isPublished && isSame) return;
-    this.pods = pods;
+    this.content = content;
     this.isPublished = true;
-    this.deps.publish({ source: "http", pods, isIncomplete: false });
+    this.deps.publish({ source: "http", ...content, isIncomplete: false });
   }
 }
 

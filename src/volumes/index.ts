@@ -1,2 +1,2 @@
-export type { PathKind, VolumeHost } from "./kind.ts";
-export { PodVolumes } from "./pod-volumes.ts";
+export type { PathKind, TokenSource, TrustBundleSource, VolumeHost, VolumeNode, VolumeSource } from "./kind.ts";
+export { type PrepareOptions, type ReconcilerDeps, VolumeReconciler } from "./reconciler.ts";

@@ -176,6 +176,7 @@ describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
     const lives: string[] = [];
     for (let kill = 0; kill < KILLS; kill++) lives.push(await oneLife());
     const last = await site.up();
+    const started = performance.now();
     let found: string[] = [];
     const look = async (): Promise<boolean> => {
       found = await deviations();
@@ -183,9 +184,12 @@ describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
     };
     const story = (): string => `${found.join("\n")}\n${lives.slice(-20).join("\n")}\n${logEnd()}`;
     await until("the pods are as wanted", look, { limitMs: CONVERGE_MS, seen: story });
+    const took = Math.round(performance.now() - started);
     assert.deepEqual(await facts(), began);
     await until("nothing is left over", async () => (found = await leftovers()).length === 0, { seen: story });
-    t.diagnostic(`seed ${seed}, ${version} changes of manifests, ${wanted.size} pods at the end`);
+    t.diagnostic(
+      `seed ${seed}: ${version} changes of manifests, ${wanted.size} pods at the end, as wanted in ${took} ms`,
+    );
     await last.end("SIGINT");
   });
 });

@@ -20,7 +20,7 @@ import { after, before, describe, it } from "node:test";
 import { stringify } from "yaml";
 import { DEMO_IMAGE } from "../../src/adapters/embedded/index.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
-import type { PodEvent } from "../../src/model/step.ts";
+import type { PodEvent, PodExplanation } from "../../src/model/step.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, isRunning, requireMachine, Site } from "./support/site.ts";
 import { pidsInCgroup } from "./support/traces.ts";
@@ -265,11 +265,12 @@ describe("containers", { concurrency: 3 }, () => {
 
   it("restart policy Always: a container that exits at once is restarted, then waits longer and longer", async () => {
     site.write(manifest("always", { restartPolicy: "Always", containers: [shell("main", "exit 0")] }));
-    const pod = await site.pod("always", "waits", ({ state }) => state === "CrashLoopBackOff");
+    const isWaiting = ({ state, next }: PodExplanation): boolean => state === "CrashLoopBackOff" && next !== undefined;
+    const pod = await site.pod("always", "waits", isWaiting);
     assert.equal(pod.phase, "Running");
     assert.equal(pod.restarts, 1, "the first restart is at once");
     assert.equal(pod.containers[0]?.exitCode, 0);
-    assert.ok((pod.next?.at ?? 0) > Date.now(), JSON.stringify(pod.next));
+    assert.ok((pod.next?.at ?? 0) > Date.now(), `${JSON.stringify(pod.next)} is to come`);
     assert.match((await site.run("explain", "always")).stdout, /^Next try +in \d+s, main: CrashLoopBackOff$/m);
     assert.match((await site.run("ps")).stdout, /always-\S+ +0\/1 +CrashLoopBackOff +1 /);
     await site.event("BackOff", "always", /Back-off restarting failed container main/);
@@ -286,11 +287,11 @@ describe("containers", { concurrency: 3 }, () => {
         ],
       }),
     );
-    const pod = await site.pod("no-image", "waits", ({ containers }) => {
-      const [pulled, local] = containers;
-      return pulled?.reason === "ImagePullBackOff" && local?.reason === "ErrImageNeverPull";
+    const pod = await site.pod("no-image", "waits", ({ next, containers: [pulled, local] }) => {
+      const isWaiting = pulled?.reason === "ImagePullBackOff" && local?.reason === "ErrImageNeverPull";
+      return isWaiting && next !== undefined;
     });
-    assert.ok((pod.next?.at ?? 0) > Date.now(), JSON.stringify(pod.next));
+    assert.ok((pod.next?.at ?? 0) > Date.now(), `${JSON.stringify(pod.next)} is to come`);
     const { stdout } = await site.run("explain", "no-image");
     assert.match(stdout, /^Next try +in \d+s, /m);
     assert.match(stdout, /127\.0\.0\.1:1\/nobody\/has:it/);

@@ -2,12 +2,16 @@ import { EventQueue } from "../../src/adapters/cri/event-queue.ts";
 import { FakeRuntime } from "../../src/adapters/cri/fake.ts";
 import { type FakeProgram } from "../../src/adapters/cri/fake-program.ts";
 import type { RuntimeEvent } from "../../src/adapters/cri/port.ts";
+import { ProbeNetError } from "../../src/adapters/net/probe-error.ts";
+import type { ProbeNet } from "../../src/adapters/net/probe-net.ts";
 import { ImagePuller } from "../../src/images/index.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import { FakeClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
+import { Metrics } from "../../src/lib/metrics.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
+import type { HttpRequest } from "../../src/model/http-action.ts";
 import {
   AgentView,
   DEFAULT_CRASH_LIMITS,
@@ -18,13 +22,26 @@ import {
   type PodFiles,
   WorkerPool,
 } from "../../src/pods/index.ts";
+import { ProbeScheduler, probeHooks } from "../../src/probes/index.ts";
 
 /** The whole ring on the fake runtime and the fake clock: what a pod's life looks like without a machine. */
 export class FakeRing {
   readonly clock = new FakeClock();
   readonly runtime: FakeRuntime;
   readonly files = new MemoryFiles();
+  /** What probes reach: nothing, unless a test says what answers. */
+  readonly net: ProbeNet = {
+    http: () => Promise.reject(new ProbeNetError("Dial", "connection refused")),
+    tcp: () => Promise.reject(new ProbeNetError("Dial", "connection refused")),
+    grpc: () => Promise.reject(new ProbeNetError("Dial", "connection refused")),
+  };
   readonly tornDown: string[] = [];
+  /** Requests of lifecycle hooks; a test may answer them otherwise. */
+  readonly requests: string[] = [];
+  httpGet = (request: HttpRequest): Promise<{ status: number }> => {
+    this.requests.push(`${request.scheme}://${request.host}:${request.port}${request.target}`);
+    return Promise.resolve({ status: 200 });
+  };
   journal!: Journal;
   pool!: WorkerPool;
   view!: AgentView;
@@ -107,9 +124,11 @@ export class FakeRing {
       images: new ImagePuller({ images: runtime, clock }, options, signal),
       volumes: {
         prepare: () => Promise.resolve(),
-        hostPath: (_pod, volume) => `/volumes/${volume}`,
+        source: (_pod, volume) => ({ kind: "path", path: `/volumes/${volume}`, readonly: false }),
+        subPath: (_pod, { volume, subPath }) => Promise.resolve(`/volumes/${volume}/${subPath}`),
         teardown: (uid) => Promise.resolve(void this.tornDown.push(uid)),
       },
+      objects: { get: () => Promise.resolve(undefined), onChange: () => undefined },
       cgroups: { parentOf: () => "/kubepods/pod", remove: () => Promise.resolve() },
       node: {
         paths: { rootDir: "/root", podLogsDir: "/logs", containerLogsDir: "/links" },
@@ -119,10 +138,27 @@ export class FakeRing {
         dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
         hostsFile: () => "",
       },
+      httpGet: (request) => this.httpGet(request),
       learn: (id, uid) => observer.learn(id, uid),
     };
+    const { journal } = this;
+    const probes = new ProbeScheduler(
+      {
+        ...{ runtime, net: this.net, clock, log: silent },
+        hooks: probeHooks({
+          ...{ journal, metrics: new Metrics() },
+          changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind),
+        }),
+        files: {
+          load: (uid) => files.entries.get(`/root/pods/${uid}/probes.json`) ?? "",
+          save: (uid, text) => files.writeFile(`/root/pods/${uid}/probes.json`, text),
+        },
+      },
+      { upstreamTiming: false, hostIp: "192.0.2.1", random: () => 0.5 },
+      signal,
+    );
     this.pool = new WorkerPool(
-      { execute, observer, desired: this.desired, journal: this.journal, clock, log: silent, late },
+      { execute, observer, desired: this.desired, probes, journal, clock, log: silent, late },
       {
         ...{ maxConcurrentStarts: fixed(8), maxPods: fixed(110), crashLimits: DEFAULT_CRASH_LIMITS },
         ownsUnknown: () => true,

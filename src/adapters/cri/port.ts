@@ -250,6 +250,8 @@ export interface ContainerMount {
   readonly recursiveReadOnly?: boolean;
   readonly selinuxRelabel?: boolean;
   readonly propagation: "private" | "hostToContainer" | "bidirectional";
+  /** The runtime mounts the content of this image, or a part of it, instead of `hostPath`. */
+  readonly image?: { readonly ref: string; readonly subPath: string };
 }
 
 export interface ContainerConfig {

@@ -170,6 +170,7 @@ function toMount(mount: ContainerMount): Wire<WireContainerConfig["mounts"][numb
     recursiveReadOnly: mount.recursiveReadOnly ?? false,
     selinuxRelabel: mount.selinuxRelabel ?? false,
     propagation: PROPAGATIONS[mount.propagation],
+    ...(mount.image && { image: { image: mount.image.ref }, imageSubPath: mount.image.subPath }),
   };
 }
 

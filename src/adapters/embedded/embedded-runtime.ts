@@ -3,6 +3,7 @@ import { type Abortable, AbortScope, isAborted, TimeLimitError, withScope } from
 import { readIfExists, writeAtomic } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { endAbandonedShims } from "./abandoned-shims.ts";
 import { parseContainerdVersion, renderContainerdConfig } from "./containerd-config.ts";
 import { CriProbe } from "./cri-probe.ts";
 import { bootId, type DaemonRecord, findDaemon, findInPath, lastLogWords, readRecord, startDaemon } from "./daemon.ts";
@@ -25,6 +26,11 @@ const ADOPT_LIMIT_MS = 15_000;
 const END_LIMIT_MS = 3000;
 /** Silence up to this long needs no word on the terminal. */
 const SILENCE_MS = 1000;
+/**
+ * When shims that containerd forgot are looked for, after the start of the agent whose predecessor was killed: a request
+ * of the dead one may still be on its way out at first.
+ */
+const ABANDONED_LOOKS_MS = [0, 5000, 10_000, 60_000];
 /** CAP_SYS_RESOURCE is bit 24 of the capability set. */
 const CAP_SYS_RESOURCE = 1n << 24n;
 
@@ -84,6 +90,7 @@ export class EmbeddedRuntime {
     const { clock, log } = this.deps;
     // The first restart is at once: pods cannot be started meanwhile. A minute of life forgives earlier deaths.
     const backoff = new Backoff({ initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000 });
+    void this.endAbandoned(signal);
     while (!signal.aborted) {
       try {
         const running = findDaemon(this.layout);
@@ -106,6 +113,16 @@ export class EmbeddedRuntime {
         log.error("containerd did not start", error);
         await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
       }
+    }
+  }
+
+  /** Never rejects; ends with the signal. */
+  private async endAbandoned(signal: AbortSignal): Promise<void> {
+    for (const ms of ABANDONED_LOOKS_MS) {
+      await this.deps.clock.sleep(ms, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const count = endAbandonedShims(this.layout);
+      if (count > 0) this.deps.log.warn("ended shims that containerd had forgotten", { count });
     }
   }
 

@@ -17,7 +17,15 @@ export type MountRequest =
       /** Also what is mounted below the source. */
       readonly recursive?: boolean;
     }
-  | { readonly kind: "tmpfs"; readonly target: string; readonly sizeBytes?: number; readonly mode: number };
+  | {
+      readonly kind: "tmpfs";
+      readonly target: string;
+      readonly sizeBytes?: number;
+      readonly mode: number;
+      /** Never written to swap, where the kernel can do that (6.4): for secrets. */
+      readonly noSwap?: boolean;
+    }
+  | { readonly kind: "hugetlbfs"; readonly target: string; readonly pageSizeBytes: number; readonly mode: number };
 
 const FLAGS: Readonly<Record<string, number>> = {
   ro: 0x1,
@@ -47,8 +55,9 @@ export class Mounts {
   async mount(request: MountRequest): Promise<void> {
     const what = `mount ${request.kind} at ${request.target}`;
     try {
-      if (request.kind === "tmpfs") await this.mountTmpfs(request);
-      else await this.mountBind(request);
+      if (request.kind === "bind") await this.mountBind(request);
+      else if (request.kind === "tmpfs") await this.mountTmpfs(request);
+      else await this.mountHugePages(request);
     } catch (error) {
       throw hostError(what, error);
     }
@@ -66,12 +75,34 @@ export class Mounts {
     }
   }
 
-  private async mountTmpfs({ target, sizeBytes, mode }: MountRequest & { kind: "tmpfs" }): Promise<void> {
+  private async mountTmpfs({ target, sizeBytes, mode, noSwap }: MountRequest & { kind: "tmpfs" }): Promise<void> {
     const size = sizeBytes === undefined || sizeBytes <= 0 ? [] : [`size=${Math.ceil(sizeBytes)}`];
-    const data = [`mode=${mode.toString(8)}`, ...size].join(",");
+    const data = [`mode=${mode.toString(8)}`, ...size];
+    if (noSwap === true && !Mounts.swapsAlways) {
+      try {
+        return await this.mountFilesystem("tmpfs", target, [...data, "noswap"]);
+      } catch {
+        // An older kernel: it may refuse the word, or the mount for another reason, which the next attempt tells.
+      }
+      await this.mountFilesystem("tmpfs", target, data);
+      Mounts.swapsAlways = true;
+      return;
+    }
+    await this.mountFilesystem("tmpfs", target, data);
+  }
+
+  /** The kernel does not know `noswap`; asked once. */
+  private static swapsAlways = false;
+
+  private mountHugePages({ target, pageSizeBytes, mode }: MountRequest & { kind: "hugetlbfs" }): Promise<void> {
+    return this.mountFilesystem("hugetlbfs", target, [`pagesize=${pageSizeBytes}`, `mode=${mode.toString(8)}`]);
+  }
+
+  private async mountFilesystem(type: string, target: string, words: readonly string[]): Promise<void> {
+    const data = words.join(",");
     const calls = await this.loadCalls();
-    if (calls === undefined) return this.command("mount", ["-t", "tmpfs", "-o", data, "tmpfs", target]);
-    await calls.mount({ source: "tmpfs", target, type: "tmpfs", flags: 0, data });
+    if (calls === undefined) return this.command("mount", ["-t", type, "-o", data, type, target]);
+    await calls.mount({ source: type, target, type, flags: 0, data });
   }
 
   private async mountBind(request: MountRequest & { kind: "bind" }): Promise<void> {

@@ -15,12 +15,14 @@ interface Attempt {
 }
 
 const RESOLVE_NO_XDEV = 0x01;
+const RESOLVE_NO_MAGICLINKS = 0x02;
 const RESOLVE_NO_SYMLINKS = 0x04;
 const RESOLVE_BENEATH = 0x08;
 /** The same number on every processor that Node runs on. */
 const SYS_OPENAT2 = 437;
 /** Not among Node's constants. */
 const O_CLOEXEC = 0o2000000;
+const O_PATH = 0o10000000;
 const AT_REMOVEDIR = 0x200;
 const LOCK_EX_NB = 2 | 4;
 
@@ -63,11 +65,30 @@ export class SystemCalls {
    * never outside. EXDEV: a mount is there; ELOOP or ENOTDIR: no directory; ENOSYS: a kernel before 5.6.
    */
   openBeneath(parent: number, name: Buffer): Promise<number> {
-    const how = Buffer.alloc(24);
-    how.writeBigUInt64LE(BigInt(constants.O_DIRECTORY | constants.O_NOFOLLOW | O_CLOEXEC), 0);
-    how.writeBigUInt64LE(BigInt(RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH), 16);
-    const args = [SYS_OPENAT2, parent, terminated(name), how, how.length];
-    return this.call(this.functions.syscall, args, { name: "openat2", path: name.toString() });
+    const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_CLOEXEC;
+    return this.open(parent, name, { flags, resolve: RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH });
+  }
+
+  /** Like `openBeneath` for an entry of any kind, which is only named by the descriptor: a link itself, not its target. */
+  openEntry(parent: number, name: Buffer): Promise<number> {
+    const flags = O_PATH | constants.O_NOFOLLOW | O_CLOEXEC;
+    return this.open(parent, name, { flags, resolve: RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH });
+  }
+
+  /**
+   * Names by a descriptor what is at a path below `root`, links on the way followed as long as they stay below it.
+   * EXDEV: the path leads outside; EAGAIN: something on the way moved meanwhile, try again.
+   */
+  openInside(root: number, path: Buffer): Promise<number> {
+    return this.open(root, path, { flags: O_PATH | O_CLOEXEC, resolve: RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS });
+  }
+
+  private open(parent: number, path: Buffer, how: { flags: number; resolve: number }): Promise<number> {
+    const encoded = Buffer.alloc(24);
+    encoded.writeBigUInt64LE(BigInt(how.flags), 0);
+    encoded.writeBigUInt64LE(BigInt(how.resolve), 16);
+    const args = [SYS_OPENAT2, parent, terminated(path), encoded, encoded.length];
+    return this.call(this.functions.syscall, args, { name: "openat2", path: path.toString() });
   }
 
   async unlink(parent: number, name: Buffer): Promise<void> {

@@ -21,6 +21,8 @@ export interface TreeDirectory {
 export interface TreeAccess {
   openParent(path: string): Promise<TreeDirectory>;
   openChild(parent: TreeDirectory, name: Buffer): Promise<TreeDirectory>;
+  /** Names an entry of any kind by a descriptor (O_PATH); fails with EXDEV on what is mounted there. */
+  openEntry(parent: TreeDirectory, name: Buffer): Promise<TreeDirectory>;
   /** The entries there are now; an empty answer means that the directory is empty. */
   list(directory: TreeDirectory): Promise<readonly TreeEntry[]>;
   unlink(parent: TreeDirectory, name: Buffer): Promise<void>;
@@ -38,6 +40,11 @@ export class NativeTreeAccess implements TreeAccess {
 
   async openChild(parent: TreeDirectory, name: Buffer): Promise<TreeDirectory> {
     const fd = await this.calls.openBeneath(parent.fd, name);
+    return { fd, close: async () => closeSync(fd) };
+  }
+
+  async openEntry(parent: TreeDirectory, name: Buffer): Promise<TreeDirectory> {
+    const fd = await this.calls.openEntry(parent.fd, name);
     return { fd, close: async () => closeSync(fd) };
   }
 
@@ -73,6 +80,8 @@ export class NativeTreeAccess implements TreeAccess {
 
 /** Entries listed in one go, so that a directory of millions does not fill the memory. */
 const MOST_AT_ONCE = 10_000;
+/** Not among Node's constants. */
+const O_PATH = 0o10000000;
 const DT_UNKNOWN = 0;
 const DT_DIR = 4;
 
@@ -102,7 +111,15 @@ export class ProcTreeAccess implements TreeAccess {
   }
 
   async openChild(parent: TreeDirectory, name: Buffer): Promise<TreeDirectory> {
-    const child = await openDirectory(within(parent, name));
+    return this.sameMount(parent, await openDirectory(within(parent, name)));
+  }
+
+  async openEntry(parent: TreeDirectory, name: Buffer): Promise<TreeDirectory> {
+    const handle = await open(within(parent, name), O_PATH | constants.O_NOFOLLOW);
+    return this.sameMount(parent, { fd: handle.fd, close: () => handle.close() });
+  }
+
+  private async sameMount(parent: TreeDirectory, child: TreeDirectory): Promise<TreeDirectory> {
     try {
       const [outer, inner] = await Promise.all([mountId(parent.fd), mountId(child.fd)]);
       if (outer === inner) return child;

@@ -24,6 +24,8 @@ function setup(problems: string[]) {
 test("a taken port is tried again every 5 s until it is free, and said once for each cause", async () => {
   const { clock, said, kept } = setup(["taken by a", "taken by a", "taken by b"]);
   const controller = new AbortController();
+  const told: (string | undefined)[] = [];
+  kept.onChange(() => told.push(kept.trouble ?? kept.address), controller);
   const running = kept.run(controller);
   await clock.advance(4999);
   assert.equal(kept.trouble, "taken by a");
@@ -33,6 +35,7 @@ test("a taken port is tried again every 5 s until it is free, and said once for 
   assert.equal(kept.trouble, undefined);
   const retrying = "cannot listen, retrying every 5 s";
   assert.deepEqual(said, [`${retrying}: taken by a`, `${retrying}: taken by b`, "listening: 127.0.0.1:1"]);
+  assert.deepEqual(told, ["taken by a", "taken by b", "127.0.0.1:1"]);
   controller.abort();
   await running;
 });

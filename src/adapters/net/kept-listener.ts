@@ -15,6 +15,7 @@ export class KeptListener {
   private listener: HttpListener | undefined;
   private problem: string | undefined;
   private opening: Promise<boolean> | undefined;
+  private readonly watchers = new Set<() => void>();
 
   constructor(
     private readonly deps: { log: Logger; clock: Clock; listen: () => Promise<HttpListener> },
@@ -29,6 +30,13 @@ export class KeptListener {
   /** Why it does not listen, or undefined when it does (or was not tried yet). */
   get trouble(): string | undefined {
     return this.problem;
+  }
+
+  /** Calls back when it opens, or is kept from it by something else, until the signal aborts. */
+  onChange(fn: () => void, { signal }: Abortable): void {
+    const watcher = (): void => fn();
+    this.watchers.add(watcher);
+    signal.addEventListener("abort", () => void this.watchers.delete(watcher), { once: true });
   }
 
   /** Tries once: true when it is open. Call before `run` when the start should report the ports. */
@@ -61,13 +69,20 @@ export class KeptListener {
       this.listener = await this.deps.listen();
       this.problem = undefined;
       log.info("listening", { server: name, address: this.listener.address });
+      this.changed();
       return true;
     } catch (error) {
       const problem = messageOf(error);
-      if (problem !== this.problem) log.warn("cannot listen, retrying every 5 s", { server: name, problem });
+      if (problem === this.problem) return false;
+      log.warn("cannot listen, retrying every 5 s", { server: name, problem });
       this.problem = problem;
+      this.changed();
       return false;
     }
+  }
+
+  private changed(): void {
+    for (const watcher of [...this.watchers]) watcher();
   }
 }
 

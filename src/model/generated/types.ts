@@ -46,11 +46,91 @@ export interface AzureDiskVolumeSource {
   readonly readOnly?: boolean;
 }
 
+/** io.k8s.api.core.v1.AzureFilePersistentVolumeSource */
+export interface AzureFilePersistentVolumeSource {
+  readonly readOnly?: boolean;
+  readonly secretName: string;
+  readonly secretNamespace?: string;
+  readonly shareName: string;
+}
+
 /** io.k8s.api.core.v1.AzureFileVolumeSource */
 export interface AzureFileVolumeSource {
   readonly readOnly?: boolean;
   readonly secretName: string;
   readonly shareName: string;
+}
+
+/** io.k8s.api.authentication.v1.BoundObjectReference */
+export interface BoundObjectReference {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly name?: string;
+  readonly uid?: string;
+}
+
+/** io.k8s.api.storage.v1.CSIDriver */
+export interface CSIDriver {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: CSIDriverSpec;
+}
+
+/** io.k8s.api.storage.v1.CSIDriverSpec */
+export interface CSIDriverSpec {
+  readonly attachRequired?: boolean;
+  readonly fsGroupPolicy?: string;
+  readonly nodeAllocatableUpdatePeriodSeconds?: number;
+  readonly podInfoOnMount?: boolean;
+  readonly preventPodSchedulingIfMissing?: boolean;
+  readonly requiresRepublish?: boolean;
+  readonly seLinuxMount?: boolean;
+  readonly serviceAccountTokenInSecrets?: boolean;
+  readonly storageCapacity?: boolean;
+  readonly tokenRequests?: readonly CSITokenRequest[];
+  readonly volumeLifecycleModes?: readonly string[];
+}
+
+/** io.k8s.api.storage.v1.CSINode */
+export interface CSINode {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: CSINodeSpec;
+}
+
+/** io.k8s.api.storage.v1.CSINodeDriver */
+export interface CSINodeDriver {
+  readonly allocatable?: VolumeNodeResources;
+  readonly name: string;
+  readonly nodeID: string;
+  readonly topologyKeys?: readonly string[];
+}
+
+/** io.k8s.api.storage.v1.CSINodeSpec */
+export interface CSINodeSpec {
+  readonly drivers: readonly CSINodeDriver[];
+}
+
+/** io.k8s.api.core.v1.CSIPersistentVolumeSource */
+export interface CSIPersistentVolumeSource {
+  readonly controllerExpandSecretRef?: SecretReference;
+  readonly controllerPublishSecretRef?: SecretReference;
+  readonly driver: string;
+  readonly fsType?: string;
+  readonly nodeExpandSecretRef?: SecretReference;
+  readonly nodePublishSecretRef?: SecretReference;
+  readonly nodeStageSecretRef?: SecretReference;
+  readonly readOnly?: boolean;
+  readonly volumeAttributes?: Readonly<Record<string, string>>;
+  readonly volumeHandle: string;
+}
+
+/** io.k8s.api.storage.v1.TokenRequest */
+export interface CSITokenRequest {
+  readonly audience: string;
+  readonly expirationSeconds?: number;
 }
 
 /** io.k8s.api.core.v1.CSIVolumeSource */
@@ -68,6 +148,16 @@ export interface Capabilities {
   readonly drop?: readonly string[];
 }
 
+/** io.k8s.api.core.v1.CephFSPersistentVolumeSource */
+export interface CephFSPersistentVolumeSource {
+  readonly monitors: readonly string[];
+  readonly path?: string;
+  readonly readOnly?: boolean;
+  readonly secretFile?: string;
+  readonly secretRef?: SecretReference;
+  readonly user?: string;
+}
+
 /** io.k8s.api.core.v1.CephFSVolumeSource */
 export interface CephFSVolumeSource {
   readonly monitors: readonly string[];
@@ -78,12 +168,62 @@ export interface CephFSVolumeSource {
   readonly user?: string;
 }
 
+/** io.k8s.api.certificates.v1.CertificateSigningRequest */
+export interface CertificateSigningRequest {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: CertificateSigningRequestSpec;
+  readonly status?: CertificateSigningRequestStatus;
+}
+
+/** io.k8s.api.certificates.v1.CertificateSigningRequestCondition */
+export interface CertificateSigningRequestCondition {
+  readonly lastTransitionTime?: Time;
+  readonly lastUpdateTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.certificates.v1.CertificateSigningRequestSpec */
+export interface CertificateSigningRequestSpec {
+  readonly expirationSeconds?: number;
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+  readonly groups?: readonly string[];
+  readonly request: string;
+  readonly signerName: string;
+  readonly uid?: string;
+  readonly usages?: readonly string[];
+  readonly username?: string;
+}
+
+/** io.k8s.api.certificates.v1.CertificateSigningRequestStatus */
+export interface CertificateSigningRequestStatus {
+  readonly certificate?: string;
+  readonly conditions?: readonly CertificateSigningRequestCondition[];
+}
+
+/** io.k8s.api.core.v1.CinderPersistentVolumeSource */
+export interface CinderPersistentVolumeSource {
+  readonly fsType?: string;
+  readonly readOnly?: boolean;
+  readonly secretRef?: SecretReference;
+  readonly volumeID: string;
+}
+
 /** io.k8s.api.core.v1.CinderVolumeSource */
 export interface CinderVolumeSource {
   readonly fsType?: string;
   readonly readOnly?: boolean;
   readonly secretRef?: LocalObjectReference;
   readonly volumeID: string;
+}
+
+/** io.k8s.api.core.v1.ClientIPConfig */
+export interface ClientIPConfig {
+  readonly timeoutSeconds?: number;
 }
 
 /** io.k8s.api.core.v1.ClusterTrustBundleProjection */
@@ -93,6 +233,16 @@ export interface ClusterTrustBundleProjection {
   readonly optional?: boolean;
   readonly path: string;
   readonly signerName?: string;
+}
+
+/** io.k8s.apimachinery.pkg.apis.meta.v1.Condition */
+export interface Condition {
+  readonly lastTransitionTime: Time;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  readonly reason: string;
+  readonly status: string;
+  readonly type: string;
 }
 
 /** io.k8s.api.core.v1.ConfigMap */
@@ -269,6 +419,18 @@ export interface DaemonEndpoint {
   readonly Port: number;
 }
 
+/** io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
+export interface DeleteOptions {
+  readonly apiVersion?: string;
+  readonly dryRun?: readonly string[];
+  readonly gracePeriodSeconds?: number;
+  readonly ignoreStoreReadErrorWithClusterBreakingPotential?: boolean;
+  readonly kind?: string;
+  readonly orphanDependents?: boolean;
+  readonly preconditions?: Preconditions;
+  readonly propagationPolicy?: string;
+}
+
 /** io.k8s.api.core.v1.DownwardAPIProjection */
 export interface DownwardAPIProjection {
   readonly items?: readonly DownwardAPIVolumeFile[];
@@ -399,12 +561,34 @@ export interface FCVolumeSource {
   readonly wwids?: readonly string[];
 }
 
+/** io.k8s.api.authorization.v1.FieldSelectorAttributes */
+export interface FieldSelectorAttributes {
+  readonly rawSelector?: string;
+  readonly requirements?: readonly FieldSelectorRequirement[];
+}
+
+/** io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement */
+export interface FieldSelectorRequirement {
+  readonly key: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
 /** io.k8s.api.core.v1.FileKeySelector */
 export interface FileKeySelector {
   readonly key: string;
   readonly optional?: boolean;
   readonly path: string;
   readonly volumeName: string;
+}
+
+/** io.k8s.api.core.v1.FlexPersistentVolumeSource */
+export interface FlexPersistentVolumeSource {
+  readonly driver: string;
+  readonly fsType?: string;
+  readonly options?: Readonly<Record<string, string>>;
+  readonly readOnly?: boolean;
+  readonly secretRef?: SecretReference;
 }
 
 /** io.k8s.api.core.v1.FlexVolumeSource */
@@ -441,6 +625,14 @@ export interface GitRepoVolumeSource {
   readonly directory?: string;
   readonly repository: string;
   readonly revision?: string;
+}
+
+/** io.k8s.api.core.v1.GlusterfsPersistentVolumeSource */
+export interface GlusterfsPersistentVolumeSource {
+  readonly endpoints: string;
+  readonly endpointsNamespace?: string;
+  readonly path: string;
+  readonly readOnly?: boolean;
 }
 
 /** io.k8s.api.core.v1.GlusterfsVolumeSource */
@@ -482,6 +674,21 @@ export interface HostPathVolumeSource {
   readonly type?: string;
 }
 
+/** io.k8s.api.core.v1.ISCSIPersistentVolumeSource */
+export interface ISCSIPersistentVolumeSource {
+  readonly chapAuthDiscovery?: boolean;
+  readonly chapAuthSession?: boolean;
+  readonly fsType?: string;
+  readonly initiatorName?: string;
+  readonly iqn: string;
+  readonly iscsiInterface?: string;
+  readonly lun: number;
+  readonly portals?: readonly string[];
+  readonly readOnly?: boolean;
+  readonly secretRef?: SecretReference;
+  readonly targetPortal: string;
+}
+
 /** io.k8s.api.core.v1.ISCSIVolumeSource */
 export interface ISCSIVolumeSource {
   readonly chapAuthDiscovery?: boolean;
@@ -519,6 +726,12 @@ export interface KeyToPath {
 export interface LabelSelector {
   readonly matchExpressions?: readonly LabelSelectorRequirement[];
   readonly matchLabels?: Readonly<Record<string, string>>;
+}
+
+/** io.k8s.api.authorization.v1.LabelSelectorAttributes */
+export interface LabelSelectorAttributes {
+  readonly rawSelector?: string;
+  readonly requirements?: readonly LabelSelectorRequirement[];
 }
 
 /** io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement */
@@ -578,9 +791,28 @@ export interface ListMeta {
   readonly shardInfo?: ShardInfo;
 }
 
+/** io.k8s.api.core.v1.LoadBalancerIngress */
+export interface LoadBalancerIngress {
+  readonly hostname?: string;
+  readonly ip?: string;
+  readonly ipMode?: string;
+  readonly ports?: readonly PortStatus[];
+}
+
+/** io.k8s.api.core.v1.LoadBalancerStatus */
+export interface LoadBalancerStatus {
+  readonly ingress?: readonly LoadBalancerIngress[];
+}
+
 /** io.k8s.api.core.v1.LocalObjectReference */
 export interface LocalObjectReference {
   readonly name?: string;
+}
+
+/** io.k8s.api.core.v1.LocalVolumeSource */
+export interface LocalVolumeSource {
+  readonly fsType?: string;
+  readonly path: string;
 }
 
 /** io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry */
@@ -592,6 +824,12 @@ export interface ManagedFieldsEntry {
   readonly operation?: string;
   readonly subresource?: string;
   readonly time?: Time;
+}
+
+/** io.k8s.api.core.v1.ModifyVolumeStatus */
+export interface ModifyVolumeStatus {
+  readonly status: string;
+  readonly targetVolumeAttributesClassName?: string;
 }
 
 /** io.k8s.api.core.v1.NFSVolumeSource */
@@ -741,6 +979,12 @@ export interface NodeSystemInfo {
   readonly systemUUID: string;
 }
 
+/** io.k8s.api.authorization.v1.NonResourceAttributes */
+export interface NonResourceAttributes {
+  readonly path?: string;
+  readonly verb?: string;
+}
+
 /** io.k8s.api.core.v1.ObjectFieldSelector */
 export interface ObjectFieldSelector {
   readonly apiVersion?: string;
@@ -777,6 +1021,11 @@ export interface ObjectReference {
   readonly uid?: string;
 }
 
+/** io.k8s.api.node.v1.Overhead */
+export interface Overhead {
+  readonly podFixed?: Readonly<Record<string, Quantity>>;
+}
+
 /** io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference */
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -785,6 +1034,34 @@ export interface OwnerReference {
   readonly kind: string;
   readonly name: string;
   readonly uid: string;
+}
+
+/** io.k8s.api.core.v1.PersistentVolume */
+export interface PersistentVolume {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: PersistentVolumeSpec;
+  readonly status?: PersistentVolumeStatus;
+}
+
+/** io.k8s.api.core.v1.PersistentVolumeClaim */
+export interface PersistentVolumeClaim {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: PersistentVolumeClaimSpec;
+  readonly status?: PersistentVolumeClaimStatus;
+}
+
+/** io.k8s.api.core.v1.PersistentVolumeClaimCondition */
+export interface PersistentVolumeClaimCondition {
+  readonly lastProbeTime?: Time;
+  readonly lastTransitionTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
 }
 
 /** io.k8s.api.core.v1.PersistentVolumeClaimSpec */
@@ -800,6 +1077,18 @@ export interface PersistentVolumeClaimSpec {
   readonly volumeName?: string;
 }
 
+/** io.k8s.api.core.v1.PersistentVolumeClaimStatus */
+export interface PersistentVolumeClaimStatus {
+  readonly accessModes?: readonly string[];
+  readonly allocatedResourceStatuses?: Readonly<Record<string, string>>;
+  readonly allocatedResources?: Readonly<Record<string, Quantity>>;
+  readonly capacity?: Readonly<Record<string, Quantity>>;
+  readonly conditions?: readonly PersistentVolumeClaimCondition[];
+  readonly currentVolumeAttributesClassName?: string;
+  readonly modifyVolumeStatus?: ModifyVolumeStatus;
+  readonly phase?: string;
+}
+
 /** io.k8s.api.core.v1.PersistentVolumeClaimTemplate */
 export interface PersistentVolumeClaimTemplate {
   readonly metadata?: ObjectMeta;
@@ -810,6 +1099,49 @@ export interface PersistentVolumeClaimTemplate {
 export interface PersistentVolumeClaimVolumeSource {
   readonly claimName: string;
   readonly readOnly?: boolean;
+}
+
+/** io.k8s.api.core.v1.PersistentVolumeSpec */
+export interface PersistentVolumeSpec {
+  readonly accessModes?: readonly string[];
+  readonly awsElasticBlockStore?: AWSElasticBlockStoreVolumeSource;
+  readonly azureDisk?: AzureDiskVolumeSource;
+  readonly azureFile?: AzureFilePersistentVolumeSource;
+  readonly capacity?: Readonly<Record<string, Quantity>>;
+  readonly cephfs?: CephFSPersistentVolumeSource;
+  readonly cinder?: CinderPersistentVolumeSource;
+  readonly claimRef?: ObjectReference;
+  readonly csi?: CSIPersistentVolumeSource;
+  readonly fc?: FCVolumeSource;
+  readonly flexVolume?: FlexPersistentVolumeSource;
+  readonly flocker?: FlockerVolumeSource;
+  readonly gcePersistentDisk?: GCEPersistentDiskVolumeSource;
+  readonly glusterfs?: GlusterfsPersistentVolumeSource;
+  readonly hostPath?: HostPathVolumeSource;
+  readonly iscsi?: ISCSIPersistentVolumeSource;
+  readonly local?: LocalVolumeSource;
+  readonly mountOptions?: readonly string[];
+  readonly nfs?: NFSVolumeSource;
+  readonly nodeAffinity?: VolumeNodeAffinity;
+  readonly persistentVolumeReclaimPolicy?: string;
+  readonly photonPersistentDisk?: PhotonPersistentDiskVolumeSource;
+  readonly portworxVolume?: PortworxVolumeSource;
+  readonly quobyte?: QuobyteVolumeSource;
+  readonly rbd?: RBDPersistentVolumeSource;
+  readonly scaleIO?: ScaleIOPersistentVolumeSource;
+  readonly storageClassName?: string;
+  readonly storageos?: StorageOSPersistentVolumeSource;
+  readonly volumeAttributesClassName?: string;
+  readonly volumeMode?: string;
+  readonly vsphereVolume?: VsphereVirtualDiskVolumeSource;
+}
+
+/** io.k8s.api.core.v1.PersistentVolumeStatus */
+export interface PersistentVolumeStatus {
+  readonly lastPhaseTransitionTime?: Time;
+  readonly message?: string;
+  readonly phase?: string;
+  readonly reason?: string;
 }
 
 /** io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource */
@@ -1024,11 +1356,24 @@ export interface PodStatus {
   readonly startTime?: Time;
 }
 
+/** io.k8s.api.core.v1.PortStatus */
+export interface PortStatus {
+  readonly error?: string;
+  readonly port: number;
+  readonly protocol: string;
+}
+
 /** io.k8s.api.core.v1.PortworxVolumeSource */
 export interface PortworxVolumeSource {
   readonly fsType?: string;
   readonly readOnly?: boolean;
   readonly volumeID: string;
+}
+
+/** io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions */
+export interface Preconditions {
+  readonly resourceVersion?: string;
+  readonly uid?: string;
 }
 
 /** io.k8s.api.core.v1.PreferredSchedulingTerm */
@@ -1067,6 +1412,18 @@ export interface QuobyteVolumeSource {
   readonly volume: string;
 }
 
+/** io.k8s.api.core.v1.RBDPersistentVolumeSource */
+export interface RBDPersistentVolumeSource {
+  readonly fsType?: string;
+  readonly image: string;
+  readonly keyring?: string;
+  readonly monitors: readonly string[];
+  readonly pool?: string;
+  readonly readOnly?: boolean;
+  readonly secretRef?: SecretReference;
+  readonly user?: string;
+}
+
 /** io.k8s.api.core.v1.RBDVolumeSource */
 export interface RBDVolumeSource {
   readonly fsType?: string;
@@ -1077,6 +1434,19 @@ export interface RBDVolumeSource {
   readonly readOnly?: boolean;
   readonly secretRef?: LocalObjectReference;
   readonly user?: string;
+}
+
+/** io.k8s.api.authorization.v1.ResourceAttributes */
+export interface ResourceAttributes {
+  readonly fieldSelector?: FieldSelectorAttributes;
+  readonly group?: string;
+  readonly labelSelector?: LabelSelectorAttributes;
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly resource?: string;
+  readonly subresource?: string;
+  readonly verb?: string;
+  readonly version?: string;
 }
 
 /** io.k8s.api.core.v1.ResourceClaim */
@@ -1112,12 +1482,36 @@ export interface ResourceStatus {
   readonly resources?: readonly ResourceHealth[];
 }
 
+/** io.k8s.api.node.v1.RuntimeClass */
+export interface RuntimeClass {
+  readonly apiVersion?: string;
+  readonly handler: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly overhead?: Overhead;
+  readonly scheduling?: Scheduling;
+}
+
 /** io.k8s.api.core.v1.SELinuxOptions */
 export interface SELinuxOptions {
   readonly level?: string;
   readonly role?: string;
   readonly type?: string;
   readonly user?: string;
+}
+
+/** io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
+export interface ScaleIOPersistentVolumeSource {
+  readonly fsType?: string;
+  readonly gateway: string;
+  readonly protectionDomain?: string;
+  readonly readOnly?: boolean;
+  readonly secretRef: SecretReference;
+  readonly sslEnabled?: boolean;
+  readonly storageMode?: string;
+  readonly storagePool?: string;
+  readonly system: string;
+  readonly volumeName?: string;
 }
 
 /** io.k8s.api.core.v1.ScaleIOVolumeSource */
@@ -1132,6 +1526,12 @@ export interface ScaleIOVolumeSource {
   readonly storagePool?: string;
   readonly system: string;
   readonly volumeName?: string;
+}
+
+/** io.k8s.api.node.v1.Scheduling */
+export interface Scheduling {
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly tolerations?: readonly Toleration[];
 }
 
 /** io.k8s.api.core.v1.SeccompProfile */
@@ -1171,6 +1571,12 @@ export interface SecretProjection {
   readonly optional?: boolean;
 }
 
+/** io.k8s.api.core.v1.SecretReference */
+export interface SecretReference {
+  readonly name?: string;
+  readonly namespace?: string;
+}
+
 /** io.k8s.api.core.v1.SecretVolumeSource */
 export interface SecretVolumeSource {
   readonly defaultMode?: number;
@@ -1195,11 +1601,75 @@ export interface SecurityContext {
   readonly windowsOptions?: WindowsSecurityContextOptions;
 }
 
+/** io.k8s.api.core.v1.Service */
+export interface Service {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: ServiceSpec;
+  readonly status?: ServiceStatus;
+}
+
+/** io.k8s.api.core.v1.ServiceAccount */
+export interface ServiceAccount {
+  readonly apiVersion?: string;
+  readonly automountServiceAccountToken?: boolean;
+  readonly imagePullSecrets?: readonly LocalObjectReference[];
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly secrets?: readonly ObjectReference[];
+}
+
 /** io.k8s.api.core.v1.ServiceAccountTokenProjection */
 export interface ServiceAccountTokenProjection {
   readonly audience?: string;
   readonly expirationSeconds?: number;
   readonly path: string;
+}
+
+/** io.k8s.api.core.v1.ServicePort */
+export interface ServicePort {
+  readonly appProtocol?: string;
+  readonly name?: string;
+  readonly nodePort?: number;
+  readonly port: number;
+  readonly protocol?: string;
+  readonly targetPort?: IntOrString;
+}
+
+/** io.k8s.api.core.v1.ServiceSpec */
+export interface ServiceSpec {
+  readonly allocateLoadBalancerNodePorts?: boolean;
+  readonly clusterIP?: string;
+  readonly clusterIPs?: readonly string[];
+  readonly externalIPs?: readonly string[];
+  readonly externalName?: string;
+  readonly externalTrafficPolicy?: string;
+  readonly healthCheckNodePort?: number;
+  readonly internalTrafficPolicy?: string;
+  readonly ipFamilies?: readonly string[];
+  readonly ipFamilyPolicy?: string;
+  readonly loadBalancerClass?: string;
+  readonly loadBalancerIP?: string;
+  readonly loadBalancerSourceRanges?: readonly string[];
+  readonly ports?: readonly ServicePort[];
+  readonly publishNotReadyAddresses?: boolean;
+  readonly selector?: Readonly<Record<string, string>>;
+  readonly sessionAffinity?: string;
+  readonly sessionAffinityConfig?: SessionAffinityConfig;
+  readonly trafficDistribution?: string;
+  readonly type?: string;
+}
+
+/** io.k8s.api.core.v1.ServiceStatus */
+export interface ServiceStatus {
+  readonly conditions?: readonly Condition[];
+  readonly loadBalancer?: LoadBalancerStatus;
+}
+
+/** io.k8s.api.core.v1.SessionAffinityConfig */
+export interface SessionAffinityConfig {
+  readonly clientIP?: ClientIPConfig;
 }
 
 /** io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo */
@@ -1212,6 +1682,44 @@ export interface SleepAction {
   readonly seconds: number;
 }
 
+/** io.k8s.apimachinery.pkg.apis.meta.v1.Status */
+export interface Status {
+  readonly apiVersion?: string;
+  readonly code?: number;
+  readonly details?: StatusDetails;
+  readonly kind?: string;
+  readonly message?: string;
+  readonly metadata?: ListMeta;
+  readonly reason?: string;
+  readonly status?: string;
+}
+
+/** io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause */
+export interface StatusCause {
+  readonly field?: string;
+  readonly message?: string;
+  readonly reason?: string;
+}
+
+/** io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails */
+export interface StatusDetails {
+  readonly causes?: readonly StatusCause[];
+  readonly group?: string;
+  readonly kind?: string;
+  readonly name?: string;
+  readonly retryAfterSeconds?: number;
+  readonly uid?: string;
+}
+
+/** io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
+export interface StorageOSPersistentVolumeSource {
+  readonly fsType?: string;
+  readonly readOnly?: boolean;
+  readonly secretRef?: ObjectReference;
+  readonly volumeName?: string;
+  readonly volumeNamespace?: string;
+}
+
 /** io.k8s.api.core.v1.StorageOSVolumeSource */
 export interface StorageOSVolumeSource {
   readonly fsType?: string;
@@ -1219,6 +1727,33 @@ export interface StorageOSVolumeSource {
   readonly secretRef?: LocalObjectReference;
   readonly volumeName?: string;
   readonly volumeNamespace?: string;
+}
+
+/** io.k8s.api.authorization.v1.SubjectAccessReview */
+export interface SubjectAccessReview {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: SubjectAccessReviewSpec;
+  readonly status?: SubjectAccessReviewStatus;
+}
+
+/** io.k8s.api.authorization.v1.SubjectAccessReviewSpec */
+export interface SubjectAccessReviewSpec {
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+  readonly groups?: readonly string[];
+  readonly nonResourceAttributes?: NonResourceAttributes;
+  readonly resourceAttributes?: ResourceAttributes;
+  readonly uid?: string;
+  readonly user?: string;
+}
+
+/** io.k8s.api.authorization.v1.SubjectAccessReviewStatus */
+export interface SubjectAccessReviewStatus {
+  readonly allowed: boolean;
+  readonly denied?: boolean;
+  readonly evaluationError?: string;
+  readonly reason?: string;
 }
 
 /** io.k8s.api.core.v1.Sysctl */
@@ -1239,6 +1774,51 @@ export interface Taint {
   readonly key: string;
   readonly timeAdded?: Time;
   readonly value?: string;
+}
+
+/** io.k8s.api.authentication.v1.TokenRequest */
+export interface TokenRequest {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: TokenRequestSpec;
+  readonly status?: TokenRequestStatus;
+}
+
+/** io.k8s.api.authentication.v1.TokenRequestSpec */
+export interface TokenRequestSpec {
+  readonly audiences?: readonly string[];
+  readonly boundObjectRef?: BoundObjectReference;
+  readonly expirationSeconds?: number;
+}
+
+/** io.k8s.api.authentication.v1.TokenRequestStatus */
+export interface TokenRequestStatus {
+  readonly expirationTimestamp?: Time;
+  readonly token?: string;
+}
+
+/** io.k8s.api.authentication.v1.TokenReview */
+export interface TokenReview {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: TokenReviewSpec;
+  readonly status?: TokenReviewStatus;
+}
+
+/** io.k8s.api.authentication.v1.TokenReviewSpec */
+export interface TokenReviewSpec {
+  readonly audiences?: readonly string[];
+  readonly token: string;
+}
+
+/** io.k8s.api.authentication.v1.TokenReviewStatus */
+export interface TokenReviewStatus {
+  readonly audiences?: readonly string[];
+  readonly authenticated?: boolean;
+  readonly error?: string;
+  readonly user?: UserInfo;
 }
 
 /** io.k8s.api.core.v1.Toleration */
@@ -1277,6 +1857,14 @@ export interface TypedObjectReference {
   readonly namespace?: string;
 }
 
+/** io.k8s.api.authentication.v1.UserInfo */
+export interface UserInfo {
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+  readonly groups?: readonly string[];
+  readonly uid?: string;
+  readonly username?: string;
+}
+
 /** io.k8s.api.core.v1.Volume */
 export interface Volume {
   readonly awsElasticBlockStore?: AWSElasticBlockStoreVolumeSource;
@@ -1312,10 +1900,47 @@ export interface Volume {
   readonly vsphereVolume?: VsphereVirtualDiskVolumeSource;
 }
 
+/** io.k8s.api.storage.v1.VolumeAttachment */
+export interface VolumeAttachment {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: VolumeAttachmentSpec;
+  readonly status?: VolumeAttachmentStatus;
+}
+
+/** io.k8s.api.storage.v1.VolumeAttachmentSource */
+export interface VolumeAttachmentSource {
+  readonly inlineVolumeSpec?: PersistentVolumeSpec;
+  readonly persistentVolumeName?: string;
+}
+
+/** io.k8s.api.storage.v1.VolumeAttachmentSpec */
+export interface VolumeAttachmentSpec {
+  readonly attacher: string;
+  readonly nodeName: string;
+  readonly source: VolumeAttachmentSource;
+}
+
+/** io.k8s.api.storage.v1.VolumeAttachmentStatus */
+export interface VolumeAttachmentStatus {
+  readonly attachError?: VolumeError;
+  readonly attached: boolean;
+  readonly attachmentMetadata?: Readonly<Record<string, string>>;
+  readonly detachError?: VolumeError;
+}
+
 /** io.k8s.api.core.v1.VolumeDevice */
 export interface VolumeDevice {
   readonly devicePath: string;
   readonly name: string;
+}
+
+/** io.k8s.api.storage.v1.VolumeError */
+export interface VolumeError {
+  readonly errorCode?: number;
+  readonly message?: string;
+  readonly time?: Time;
 }
 
 /** io.k8s.api.core.v1.VolumeMount */
@@ -1336,6 +1961,16 @@ export interface VolumeMountStatus {
   readonly readOnly?: boolean;
   readonly recursiveReadOnly?: string;
   readonly volumeStatus?: VolumeStatus;
+}
+
+/** io.k8s.api.core.v1.VolumeNodeAffinity */
+export interface VolumeNodeAffinity {
+  readonly required?: NodeSelector;
+}
+
+/** io.k8s.api.storage.v1.VolumeNodeResources */
+export interface VolumeNodeResources {
+  readonly count?: number;
 }
 
 /** io.k8s.api.core.v1.VolumeProjection */

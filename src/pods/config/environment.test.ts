@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
-import type { EnvVar, Pod } from "../../model/generated/types.ts";
+import type { Container, EnvVar } from "../../model/generated/types.ts";
 import { ConfigError } from "./config-error.ts";
-import { type EnvironmentFacts, environment, fieldValue } from "./environment.ts";
+import { type EnvironmentFacts, environment } from "./environment.ts";
 
 const facts: EnvironmentFacts = {
   podIps: ["10.0.0.5", "fd00::5"],
@@ -77,49 +77,89 @@ describe("variables", () => {
   });
 
   test("of a source that is not known are a configuration error that names the variable", () => {
-    const secret: EnvVar = { name: "TOKEN", valueFrom: { secretKeyRef: { name: "s", key: "k" } } };
+    const file: EnvVar = { name: "TOKEN", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } };
     assert.throws(
-      () => env(secret),
+      () => env(file),
       (error: Error) => error instanceof ConfigError && /TOKEN/.test(error.message),
     );
   });
 });
 
-describe("fields", () => {
-  const plain = pod("web", "uid-1").container("app").with({ nodeName: "n1", serviceAccountName: "sa" }).build();
-  const of: Pod = {
-    ...plain,
-    metadata: {
-      ...plain.metadata,
-      labels: { b: "2", "example.org/a": "1" },
-      annotations: { note: 'say "hi"\nbye', "k'q": "quoted" },
-    },
+describe("variables of ConfigMaps and Secrets", () => {
+  const bytes = (values: Record<string, string>): Map<string, Uint8Array> =>
+    new Map(Object.entries(values).map(([key, value]) => [key, Buffer.from(value)]));
+  const objects = new Map([
+    ["ConfigMap/default/settings", bytes({ colour: "green", size: "7", "odd.key": "1" })],
+    ["Secret/default/login", bytes({ user: "me", password: "näive" })],
+  ]);
+  const of = (container: Partial<Container>): Record<string, string> => {
+    const web = pod("web").container("app", container).build();
+    const list = environment(web, web.spec.containers[0] ?? { name: "" }, { ...facts, objects });
+    return Object.fromEntries(list.map(({ name, value }) => [name, value]));
   };
-  const cases: [string, string][] = [
-    ["metadata.name", "web"],
-    ["metadata.namespace", "default"],
-    ["metadata.uid", "uid-1"],
-    ["metadata.labels", 'b="2"\nexample.org/a="1"'],
-    ["metadata.annotations", 'k\'q="quoted"\nnote="say \\"hi\\"\\nbye"'],
-    ["metadata.labels['example.org/a']", "1"],
-    ["metadata.annotations['note']", 'say "hi"\nbye'],
-    ["metadata.labels['missing']", ""],
-    ["spec.nodeName", "n1"],
-    ["spec.serviceAccountName", "sa"],
-    ["status.hostIP", "192.0.2.1"],
-    ["status.hostIPs", "192.0.2.1,2001:db8::1"],
-    ["status.podIP", "10.0.0.5"],
-    ["status.podIPs", "10.0.0.5,fd00::5"],
+  const settings = { name: "settings" };
+  const missing = { name: "missing" };
+  const cases: { name: string; given: Partial<Container>; want: Record<string, string> }[] = [
+    {
+      name: "one key of each",
+      given: {
+        env: [
+          { name: "A", valueFrom: { configMapKeyRef: { ...settings, key: "colour" } } },
+          { name: "B", valueFrom: { secretKeyRef: { name: "login", key: "password" } } },
+          { name: "C", value: "$(A) $(B)" },
+        ],
+      },
+      want: { A: "green", B: "näive", C: "green näive" },
+    },
+    {
+      name: "whole objects, with a prefix, also under names that no shell would take",
+      given: { envFrom: [{ prefix: "S_", configMapRef: settings }] },
+      want: { S_colour: "green", S_size: "7", "S_odd.key": "1" },
+    },
+    {
+      name: "a later object wins over an earlier one, and env over both",
+      given: {
+        envFrom: [
+          { prefix: "user", configMapRef: { name: "missing", optional: true } },
+          { secretRef: { name: "login" } },
+        ],
+        env: [{ name: "user", value: "not $(user)" }],
+      },
+      want: { user: "not me", password: "näive" },
+    },
+    {
+      name: "an optional key or object that is missing leaves the variable out",
+      given: {
+        env: [
+          { name: "A", valueFrom: { configMapKeyRef: { ...settings, key: "gone", optional: true } } },
+          { name: "B", valueFrom: { secretKeyRef: { ...missing, key: "k", optional: true } } },
+        ],
+        envFrom: [{ secretRef: { ...missing, optional: true } }],
+      },
+      want: {},
+    },
   ];
-  for (const [path, want] of cases) test(path, () => assert.equal(fieldValue(path, of, facts), want));
+  for (const { name, given, want } of cases) test(name, () => assert.deepEqual(of(given), want));
 
-  test("that containers may not read are a configuration error", () => {
-    for (const path of ["status.phase", "metadata.labels['a", "spec.restartPolicy", ""]) {
-      assert.throws(() => fieldValue(path, of, facts), ConfigError, path);
-    }
-  });
-
-  test("an address that is not known is empty", () => {
-    assert.equal(fieldValue("status.podIP", of, { ...facts, podIps: [] }), "");
-  });
+  const refused: [string, Partial<Container>, RegExp][] = [
+    [
+      "a missing key",
+      { env: [{ name: "A", valueFrom: { configMapKeyRef: { ...settings, key: "gone" } } }] },
+      /couldn't find key gone in ConfigMap default\/settings/,
+    ],
+    [
+      "a missing secret",
+      { env: [{ name: "A", valueFrom: { secretKeyRef: { ...missing, key: "k" } } }] },
+      /secret "missing" not found/,
+    ],
+    ["a missing object as a whole", { envFrom: [{ configMapRef: missing }] }, /configmap "missing" not found/],
+  ];
+  for (const [name, given, words] of refused) {
+    test(`${name} is a configuration error`, () => {
+      assert.throws(
+        () => of(given),
+        (error: Error) => error instanceof ConfigError && words.test(error.message),
+      );
+    });
+  }
 });

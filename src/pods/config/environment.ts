@@ -1,18 +1,23 @@
+import { ConfigError } from "../../model/config-error.ts";
+import { type FieldFacts, fieldValue } from "../../model/downward-api.ts";
 import { expandEnv } from "../../model/env-expand.ts";
-import type { Container, EnvVar, Pod } from "../../model/generated/types.ts";
-import { ConfigError } from "./config-error.ts";
-import { resourceFieldValue } from "./resource-field.ts";
+import type { EnvObjects } from "../../model/env-objects.ts";
+import type { Container, EnvFromSource, EnvVar, Pod } from "../../model/generated/types.ts";
+import type { ObjectEntries } from "../../model/object-data.ts";
+import { objectKey } from "../../model/object-source.ts";
+import { resourceFieldValue } from "../../model/resource-field.ts";
 
 /** What a container's environment is made from. */
-export interface EnvironmentFacts {
-  readonly podIps: readonly string[];
-  readonly hostIps: readonly string[];
+export interface EnvironmentFacts extends FieldFacts {
   /** What a missing limit stands for: the node's allocatable resources. */
   readonly allocatable: Readonly<Record<string, string>>;
+  /** The ConfigMaps and Secrets that `envReferences` names, as far as they exist. */
+  readonly objects?: EnvObjects;
 }
 
 /**
- * The variables of a container in their order: a later one of the same name wins, `$(VAR)` sees those before it (8.6).
+ * The variables of a container in their order: `envFrom` first, a later one of the same name wins, `$(VAR)` sees those
+ * before it (8.6).
  */
 export function environment(
   pod: Pod,
@@ -20,6 +25,9 @@ export function environment(
   facts: EnvironmentFacts,
 ): readonly { name: string; value: string }[] {
   const resolved = new Map<string, string>();
+  for (const source of container.envFrom ?? []) {
+    for (const [key, value] of wholeObject(source, pod, facts)) resolved.set(`${source.prefix ?? ""}${key}`, value);
+  }
   for (const variable of container.env ?? []) {
     const value = valueOf(variable, { pod, container, facts, resolved });
     if (value !== undefined) resolved.set(variable.name, value);
@@ -35,51 +43,53 @@ interface Resolving {
 }
 
 function valueOf(variable: EnvVar, context: Resolving): string | undefined {
+  const { pod, container, facts } = context;
   const from = variable.valueFrom;
   if (from === undefined) return expandEnv(variable.value ?? "", (name) => context.resolved.get(name));
-  if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, context.pod, context.facts);
+  if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, pod, facts);
   if (from.resourceFieldRef !== undefined) {
-    return resourceFieldValue(context.pod, from.resourceFieldRef, {
-      container: context.container,
-      allocatable: context.facts.allocatable,
-    });
+    return resourceFieldValue(pod, from.resourceFieldRef, { container, allocatable: facts.allocatable });
   }
+  if (from.configMapKeyRef !== undefined) return keyValue("ConfigMap", from.configMapKeyRef, context);
+  if (from.secretKeyRef !== undefined) return keyValue("Secret", from.secretKeyRef, context);
   throw new ConfigError(`env ${variable.name}: this kind of valueFrom is not supported yet`);
 }
 
-/** The value of a downward API field; unknown ones are a configuration error. */
-export function fieldValue(path: string, pod: Pod, facts: EnvironmentFacts): string {
-  const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path);
-  if (keyed !== null) return pod.metadata[keyed[1] === "labels" ? "labels" : "annotations"]?.[keyed[2] ?? ""] ?? "";
-  switch (path) {
-    case "metadata.name":
-      return pod.metadata.name ?? "";
-    case "metadata.namespace":
-      return pod.metadata.namespace ?? "";
-    case "metadata.uid":
-      return pod.metadata.uid ?? "";
-    case "metadata.labels":
-      return mapLines(pod.metadata.labels);
-    case "metadata.annotations":
-      return mapLines(pod.metadata.annotations);
-    case "spec.nodeName":
-      return pod.spec.nodeName ?? "";
-    case "spec.serviceAccountName":
-      return pod.spec.serviceAccountName ?? "";
-    case "status.hostIP":
-      return facts.hostIps[0] ?? "";
-    case "status.hostIPs":
-      return facts.hostIps.join(",");
-    case "status.podIP":
-      return facts.podIps[0] ?? "";
-    case "status.podIPs":
-      return facts.podIps.join(",");
-    default:
-      throw new ConfigError(`fieldRef "${path}" is not one of the fields that a container may read`);
-  }
+type Source = "ConfigMap" | "Secret";
+
+/** All of an object; nothing where it is missing and may be. */
+function wholeObject(source: EnvFromSource, pod: Pod, facts: EnvironmentFacts): [string, string][] {
+  const kind: Source = source.configMapRef !== undefined ? "ConfigMap" : "Secret";
+  const ref = source.configMapRef ?? source.secretRef;
+  const entries = ref === undefined ? new Map<string, Uint8Array>() : lookUp(kind, ref, { pod, facts });
+  return [...(entries ?? [])].map(([key, bytes]) => [key, text(bytes)]);
 }
 
-function mapLines(map: Readonly<Record<string, string>> | undefined): string {
-  const entries = Object.entries(map ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join("\n");
+function keyValue(
+  kind: Source,
+  ref: { name?: string; key: string; optional?: boolean },
+  context: Resolving,
+): string | undefined {
+  const entries = lookUp(kind, ref, context);
+  const bytes = entries?.get(ref.key);
+  if (bytes !== undefined) return text(bytes);
+  if (ref.optional === true) return undefined;
+  throw new ConfigError(`couldn't find key ${ref.key} in ${kind} ${context.pod.metadata.namespace}/${ref.name}`);
+}
+
+function lookUp(
+  kind: Source,
+  ref: { name?: string; optional?: boolean },
+  { pod, facts }: Pick<Resolving, "pod" | "facts">,
+): ObjectEntries | undefined {
+  const key = objectKey({ kind, namespace: pod.metadata.namespace ?? "", name: ref.name ?? "" });
+  const entries = facts.objects?.get(key);
+  if (entries === undefined && ref.optional !== true) {
+    throw new ConfigError(`${kind.toLowerCase()} "${ref.name}" not found`);
+  }
+  return entries;
+}
+
+function text(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("utf8");
 }

@@ -3,6 +3,8 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
+import type { HttpRequest } from "../../model/http-action.ts";
+import type { ObjectSource } from "../../model/object-source.ts";
 import type { DnsFacts } from "../config/dns.ts";
 import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
@@ -33,12 +35,26 @@ export interface ImageProvider {
   ): Promise<{ ref: string; image: RuntimeImage }>;
 }
 
+/** A directory of the host, or an image that the runtime mounts. */
+export type VolumeSource =
+  | { readonly kind: "path"; readonly path: string; readonly readonly: boolean }
+  | { readonly kind: "image"; readonly reference: string; readonly pullPolicy: string };
+
 /** Volumes as the ring needs them. */
 export interface VolumeProvider {
-  /** Makes every volume of the pod ready; safe to repeat. */
-  prepare(pod: Pod, options: Abortable): Promise<void>;
-  /** Where a volume of the pod lies on the host. */
-  hostPath(pod: Pod, volume: string): string;
+  /**
+   * Makes every volume of the pod ready; safe to repeat. Goes on trying until they are, the signal aborts or a limit is
+   * over; `onWait` hears what is waited for, since when and why.
+   */
+  prepare(pod: Pod, options: Abortable & { onWait?: (detail: string) => void }): Promise<void>;
+  /** What a container gets of a volume that is ready. */
+  source(pod: Pod, volume: string): VolumeSource;
+  /** Mounts a part of a volume, never anything outside it, and answers where. */
+  subPath(
+    pod: Pod,
+    mount: { volume: string; container: string; index: number; subPath: string },
+    options: Abortable,
+  ): Promise<string>;
   /** Takes down what `prepare` made; never touches what belongs to the user. Safe to repeat. */
   teardown(uid: string, options: Abortable): Promise<void>;
 }
@@ -71,11 +87,15 @@ export interface ExecuteDeps {
   readonly runtime: RuntimePort;
   readonly images: ImageProvider;
   readonly volumes: VolumeProvider;
+  /** ConfigMaps and Secrets that variables come from. */
+  readonly objects: ObjectSource;
   readonly files: PodFiles;
   readonly cgroups: PodCgroups;
   readonly node: NodeFacts;
   readonly clock: Clock;
   readonly log: Logger;
+  /** For lifecycle hooks, see `hooks.ts`. */
+  httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
   /** Told of every container and sandbox made, before an event about it can come. */
   learn(id: string, uid: string): void;
 }
@@ -90,5 +110,9 @@ export interface PodRun {
   /** Aborts only when the agent has waited long enough while stopping: create and start are finished, then undone. */
   readonly finish: AbortSignal;
   /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
+  /** The address that hooks of the pod are asked at. */
+  readonly podIp: string;
+  /** Containers whose preStop hook has begun; it runs once, however often the kill is begun anew. */
+  readonly preStopped: Set<string>;
   sandbox: { id: string; attempt: number; ips: readonly string[] } | undefined;
 }

@@ -1,21 +1,28 @@
+import { AbortScope } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
+import type { Container, LifecycleHandler, Pod } from "../../model/generated/types.ts";
+import { PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import { isSidecar } from "../../model/pod-facts.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
+import { type HookTarget, runHook } from "./hooks.ts";
 
 /** The runtime never gets less, as in Kubernetes: whoever handles its signal quickly still ends by itself. */
 const LEAST_GRACE_SECONDS = 2;
 
-/** Stops one container. An interrupt leaves it to be stopped again, with another grace. */
+/** Stops one container: preStop hook, signal, kill. An interrupt leaves it to be stopped again, with another grace. */
 export async function killContainer(
   deps: ExecuteDeps,
   run: PodRun,
-  kill: { container: ObservedContainer; why: string; graceSeconds: number },
+  kill: { container: ObservedContainer; why: string; graceSeconds: number; after?: Promise<unknown> },
 ): Promise<void> {
   const { container } = kill;
   const step = run.journal.begin("kill", { container: container.name, detail: kill.why });
   run.journal.event("Normal", "Killing", { message: kill.why, container: container.name });
   try {
-    const grace = Math.max(LEAST_GRACE_SECONDS, Math.ceil(kill.graceSeconds));
+    let left = kill.graceSeconds - (await preStop(deps, run, kill));
+    if (kill.after !== undefined) left -= await waitFor(deps, run, { others: kill.after, seconds: left });
+    const grace = Math.max(LEAST_GRACE_SECONDS, Math.ceil(left));
     await deps.runtime.stopContainer(container.id, grace, { signal: run.interrupt });
     step.done();
   } catch (error) {
@@ -25,7 +32,78 @@ export async function killContainer(
   }
 }
 
-/** Stops all that runs, in parallel, then every sandbox. Safe to repeat. */
+/** Runs the preStop hook once, at most as long as the grace; answers how many whole seconds it took (9 item 3). */
+async function preStop(
+  deps: ExecuteDeps,
+  run: PodRun,
+  kill: { container: ObservedContainer; graceSeconds: number },
+): Promise<number> {
+  const { container, graceSeconds } = kill;
+  const all = [...run.pod.spec.containers, ...(run.pod.spec.initContainers ?? [])];
+  const spec = all.find(({ name }) => name === container.name) ?? { name: container.name };
+  const handler = spec.lifecycle?.preStop ?? handlerOf(container);
+  if (handler === undefined || container.state !== "running" || graceSeconds <= 0) return 0;
+  if (run.preStopped.has(container.id)) return 0;
+  run.preStopped.add(container.id);
+  const began = deps.clock.now().mono;
+  const step = run.journal.begin("hook", { container: container.name, detail: "preStop" });
+  const scope = new AbortScope([run.interrupt], { clock: deps.clock, ms: graceSeconds * 1000 });
+  try {
+    const target = hookTarget(run, spec, container.id);
+    await runHook(deps, { handler, target }, scope);
+    step.done("preStop");
+  } catch (error) {
+    if (run.interrupt.aborted) {
+      step.abort();
+      throw error;
+    }
+    step.fail(error);
+    run.journal.event("Warning", "FailedPreStopHook", { message: "PreStopHook failed", container: container.name });
+  } finally {
+    scope.dispose();
+  }
+  return Math.floor((deps.clock.now().mono - began) / 1000);
+}
+
+/** Waits for the containers that must stop before this one, inside its grace; answers the whole seconds it took. */
+async function waitFor(
+  deps: ExecuteDeps,
+  run: PodRun,
+  { others, seconds }: { others: Promise<unknown>; seconds: number },
+): Promise<number> {
+  const began = deps.clock.now().mono;
+  const scope = new AbortScope([run.interrupt]);
+  const limit = deps.clock.sleep(Math.max(0, seconds) * 1000, scope).catch(() => undefined);
+  await Promise.race([others, limit]);
+  scope.abort();
+  scope.dispose();
+  run.interrupt.throwIfAborted();
+  return Math.floor((deps.clock.now().mono - began) / 1000);
+}
+
+/** The hook of a container whose spec is gone, as it was written down when the container was made. */
+function handlerOf({ annotations }: ObservedContainer): LifecycleHandler | undefined {
+  const text = annotations[PRE_STOP_HANDLER_ANNOTATION];
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as LifecycleHandler; // reason: the agent wrote it from the spec
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whose hook it is, as `runHook` wants it. */
+export function hookTarget(run: PodRun, container: Container, containerId: string): HookTarget {
+  const { pod, journal } = run;
+  const onPlainHttp = (message: string): void =>
+    journal.event("Warning", "LifecycleHTTPFallback", { message, container: container.name });
+  return { pod, container, containerId, podIp: run.podIp, onPlainHttp };
+}
+
+/**
+ * Stops all that runs, then every sandbox. Safe to repeat. All preStop hooks begin at once; the signals of sidecars
+ * come after those of the regular containers and of later sidecars have done their work (9 item 4).
+ */
 export async function stopPod(
   deps: ExecuteDeps,
   run: PodRun,
@@ -34,12 +112,26 @@ export async function stopPod(
   const alive = stop.observed.containers.filter(
     (container) => container.state === "running" || container.state === "unknown" || container.state === "created",
   );
-  const kills = alive.map((container) => {
-    const why = stop.why ?? `Stopping container ${container.name}`;
-    return killContainer(deps, run, { container, why, graceSeconds: stop.graceSeconds });
-  });
+  const order = stopOrder(run.pod, alive);
+  const kills: Promise<void>[] = [];
+  for (const stage of order) {
+    // Whatever came of the stage before: its containers are gone, or their grace is over.
+    const after = kills.length === 0 ? {} : { after: Promise.allSettled([...kills]) };
+    for (const container of stage) {
+      const why = stop.why ?? `Stopping container ${container.name}`;
+      kills.push(killContainer(deps, run, { container, why, graceSeconds: stop.graceSeconds, ...after }));
+    }
+  }
   const failures = (await Promise.allSettled(kills)).filter((result) => result.status === "rejected");
   run.interrupt.throwIfAborted();
   if (failures.length > 0) throw new Error(failures.map((failure) => messageOf(failure.reason)).join("; "));
   await Promise.all(stop.observed.sandboxes.map(({ id }) => deps.runtime.stopSandbox(id, { signal: run.interrupt })));
+}
+
+/** Groups of containers, each stopped after the one before: all but the sidecars, then those from last to first. */
+function stopOrder(pod: Pod, alive: readonly ObservedContainer[]): ObservedContainer[][] {
+  const sidecars = (pod.spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name);
+  const others = alive.filter(({ name }) => !sidecars.includes(name));
+  const stages = sidecars.toReversed().map((name) => alive.filter((container) => container.name === name));
+  return [others, ...stages].filter((stage) => stage.length > 0);
 }

@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../adapters/cri/port.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { type EnvObjects, envReferences, readEnvObjects } from "../../model/env-objects.ts";
 import type { Container } from "../../model/generated/types.ts";
 import { logLinkName } from "../../model/names.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
@@ -10,7 +11,9 @@ import { podLogDir } from "../config/paths.ts";
 import type { ContainerStart } from "../plan.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { describeSandbox } from "./create-sandbox.ts";
-import { containerMounts } from "./mounts.ts";
+import { runHook } from "./hooks.ts";
+import { hookTarget } from "./kill.ts";
+import { containerMounts, type ImageVolumes, pullImageVolumes } from "./mounts.ts";
 
 /** How long a failed create or start waits before it is tried again. */
 const RETRY_MS = 10_000;
@@ -26,9 +29,10 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   if (start.replaces !== undefined) await deps.runtime.removeContainer(start.replaces, { signal: run.finish });
   const request = { pod: run.pod, container, journal, slot: run.slot };
   const { ref, image } = await deps.images.ensure(request, { signal: run.interrupt });
+  const imageVolumes = await pullImageVolumes(deps, run, container);
   await run.slot.hold(run.interrupt);
   const attempt = start.attempt ?? (await attemptFromLogs(deps, run, container));
-  const id = await create(deps, run, { container, attempt, ref, image });
+  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes });
   journal.event("Normal", "Created", { message: `Container created`, container: container.name });
   const step = journal.begin("start", { container: container.name });
   try {
@@ -40,7 +44,38 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   step.done(attempt === 0 ? "" : `restart ${attempt}`);
   journal.event("Normal", "Started", { message: `Container started`, container: container.name });
   await linkLog(deps, run, { container, attempt, id });
+  await postStart(deps, run, { container, id });
   return id;
+}
+
+/** Runs the postStart hook; its failure is the end of the container (9). Others may start meanwhile. */
+async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Container; id: string }): Promise<void> {
+  const { container, id } = of;
+  const handler = container.lifecycle?.postStart;
+  if (handler === undefined) return;
+  run.slot.release();
+  const step = run.journal.begin("hook", { container: container.name, detail: "postStart" });
+  try {
+    const podIp = podIps(deps, run)[0] ?? "";
+    await runHook(deps, { handler, target: hookTarget({ ...run, podIp }, container, id) }, { signal: run.interrupt });
+    step.done("postStart");
+  } catch (error) {
+    if (run.interrupt.aborted) {
+      step.abort();
+      throw error;
+    }
+    step.fail(error);
+    const name = container.name;
+    run.journal.event("Warning", "FailedPostStartHook", { message: "PostStartHook failed", container: name });
+    run.journal.event("Normal", "Killing", { message: "FailedPostStartHook", container: name });
+    const grace = run.pod.spec.terminationGracePeriodSeconds ?? 30;
+    await deps.runtime.stopContainer(id, Math.max(2, grace), { signal: run.interrupt });
+    throw new StartError(
+      "PostStartHookError",
+      { afterMs: SHORT_RETRY_MS },
+      { message: messageOf(error), cause: error },
+    );
+  }
 }
 
 function containerOf(run: PodRun, start: ContainerStart): Container {
@@ -55,6 +90,7 @@ type Making = {
   attempt: number;
   ref: string;
   image: Parameters<typeof containerConfig>[2]["image"];
+  imageVolumes: ImageVolumes;
 };
 
 async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<string> {
@@ -63,14 +99,17 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
   if (sandbox === undefined) throw new Error("a container was to be started without a sandbox");
   const step = journal.begin("create", { container: container.name });
   try {
+    const environment = {
+      ...{ podIps: podIps(deps, run), hostIps: deps.node.hostIps, allocatable: deps.node.allocatable },
+      objects: await envObjects(deps, run, container),
+    };
     const config = containerConfig(pod, container, {
-      ...{ attempt, image: making.image, imageRef: making.ref, podIps: podIps(deps, run) },
-      hostIps: deps.node.hostIps,
-      allocatable: deps.node.allocatable,
+      ...environment,
+      ...{ attempt, image: making.image, imageRef: making.ref },
       memoryCapacity: deps.node.memoryCapacity,
       extraMaskedPaths: deps.node.extraMaskedPaths,
       seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
-      mounts: await containerMounts(deps, run, container),
+      mounts: await containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes }),
     });
     await deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);
     const request = { sandboxId: sandbox.id, config, sandbox: describeSandbox(deps, run, sandbox.attempt) };
@@ -82,6 +121,16 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
     step.fail(error);
     const reason = error instanceof ConfigError ? "CreateContainerConfigError" : "CreateContainerError";
     throw failed(run, container, { reason, error });
+  }
+}
+
+/** The objects that variables come from; not being able to read them is a problem of the configuration, as in Kubernetes. */
+async function envObjects(deps: ExecuteDeps, run: PodRun, container: Container): Promise<EnvObjects> {
+  const refs = envReferences(container, podIdentity(run.pod).namespace);
+  try {
+    return await readEnvObjects(deps.objects, refs, { signal: run.finish });
+  } catch (error) {
+    throw new ConfigError(messageOf(error), { cause: error });
   }
 }
 

@@ -1,32 +1,55 @@
 import type { Pod, Volume } from "../../model/generated/types.ts";
-import { parseQuantity, wholeValue } from "../../model/quantity.ts";
-import { bytesOf, isLimited, podLimits } from "../../model/resources.ts";
-import type { VolumeKind } from "../kind.ts";
+import { parseQuantity, tryParseQuantity, wholeValue } from "../../model/quantity.ts";
+import { bytesOf, isLimited, podLimits, podRequests } from "../../model/resources.ts";
+import { unmountAll, type VolumeKind, type VolumeNode } from "../kind.ts";
 
-/** A directory that lives as long as the pod, on disk or in memory. */
+/** A directory that lives as long as the pod, on disk, in memory or in huge pages. */
 export const emptyDir: VolumeKind = {
   plugin: "kubernetes.io~empty-dir",
   handles: (volume) => volume.emptyDir !== undefined,
-  hostPath: ({ directory }) => directory,
+  takesGroup: true,
 
-  async setUp({ pod, volume, directory }, host) {
+  async setUp({ pod, volume, directory }, { host, node }) {
+    const medium = volume.emptyDir?.medium ?? "";
+    const ready = { source: { kind: "path", path: directory, readonly: false } } as const;
+    const pageSizeBytes = medium.startsWith("HugePages") ? hugePageSize(pod, medium) : 0;
     await host.makeDir(directory, 0o777);
-    if (volume.emptyDir?.medium !== "Memory" || (await host.isMountPoint(directory))) return;
-    const sizeBytes = tmpfsSize(pod, volume);
-    await host.mountTmpfs(directory, { mode: 0o777, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
+    if (medium === "" || (await host.isMountPoint(directory))) return ready;
+    if (medium === "Memory") {
+      const sizeBytes = tmpfsSize(pod, volume, node);
+      await host.mountTmpfs(directory, { mode: 0o777, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
+    } else await host.mountHugePages(directory, { mode: 0o777, pageSizeBytes });
+    return ready;
   },
 
   async tearDown(directory, host) {
-    if (await host.isMountPoint(directory)) await host.unmount(directory);
+    await unmountAll(directory, host);
     await host.removeTree(directory);
   },
 };
 
-/** The smallest of the volume's limit and the pod's memory limit, if all its containers have one; else undefined. */
-function tmpfsSize(pod: Pod, volume: Volume): number | undefined {
+/** The smallest of the volume's limit, the pod's memory limit if all its containers have one, and the node's memory. */
+function tmpfsSize(pod: Pod, volume: Volume, node: VolumeNode): number | undefined {
   const limit = volume.emptyDir?.sizeLimit;
   const own = limit === undefined ? undefined : wholeValue(parseQuantity(limit));
   const ofPod = isLimited(pod, "memory") ? bytesOf(podLimits(pod), "memory") : undefined;
-  const sizes = [own, ofPod].filter((size) => size !== undefined).filter((size) => size > 0);
+  const { memory } = node.allocatable;
+  const ofNode = memory === undefined ? undefined : wholeValue(parseQuantity(memory));
+  const sizes = [own, ofPod, ofNode].filter((size) => size !== undefined).filter((size) => size > 0);
   return sizes.length === 0 ? undefined : Math.min(...sizes);
+}
+
+/** The page size in the medium's name, else the one that the pod's containers ask for. */
+function hugePageSize(pod: Pod, medium: string): number {
+  const named = medium.startsWith("HugePages-") ? tryParseQuantity(medium.slice("HugePages-".length)) : undefined;
+  if (medium !== "HugePages") {
+    if (named === undefined) throw new Error(`emptyDir.medium "${medium}" names no size of huge pages`);
+    return wholeValue(named);
+  }
+  const asked = Object.keys({ ...podRequests(pod), ...podLimits(pod) }).filter((name) => name.startsWith("hugepages-"));
+  if (asked.length !== 1) {
+    const found = asked.length === 0 ? "no huge pages" : `several sizes of huge pages (${asked.join(", ")})`;
+    throw new Error(`the medium HugePages needs one size of huge pages, and the containers ask for ${found}`);
+  }
+  return wholeValue(parseQuantity((asked[0] ?? "").slice("hugepages-".length)));
 }

@@ -1,4 +1,6 @@
-import type { PathKind, VolumeKind } from "../kind.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import type { HostPathVolumeSource } from "../../model/generated/types.ts";
+import type { PathKind, VolumeHost, VolumeKind } from "../kind.ts";
 
 /** What must be at the path for each type; the two that create are handled apart. */
 const EXPECTED: Readonly<Record<string, PathKind>> = {
@@ -22,22 +24,30 @@ const WORDS: Readonly<Record<PathKind, string>> = {
 export const hostPath: VolumeKind = {
   plugin: "",
   handles: (volume) => volume.hostPath !== undefined,
-  hostPath: ({ volume }) => volume.hostPath?.path ?? "",
 
-  async setUp({ volume }, host, options) {
-    const path = volume.hostPath?.path ?? "";
-    const type = volume.hostPath?.type ?? "";
-    if (type === "") return;
-    const found = await host.kindOf(path, options);
-    if (type === "DirectoryOrCreate" && found === undefined) return host.makeDir(path, 0o755);
-    if (type === "FileOrCreate" && found === undefined) return host.makeFile(path, 0o644);
-    const expected = type === "DirectoryOrCreate" ? "directory" : type === "FileOrCreate" ? "file" : EXPECTED[type];
-    const failed = `MountVolume.SetUp failed for volume "${volume.name}" : hostPath type check failed:`;
-    if (expected === undefined) throw new Error(`${failed} hostPath.type "${type}" is not known`);
-    if (expected === found) return;
-    const shown = found === undefined ? "nothing" : `a ${WORDS[found]}`;
-    throw new Error(`${failed} ${path} is not a ${WORDS[expected]}, there is ${shown} (hostPath.type is ${type})`);
+  async setUp({ volume }, { host }, options) {
+    const wanted = volume.hostPath ?? { path: "" };
+    await checkHostPath(wanted, host, options);
+    return { source: { kind: "path", path: wanted.path, readonly: false, isUsers: true } };
   },
 
   tearDown: () => Promise.resolve(),
 };
+
+/** Makes or checks what must be at the path. */
+export async function checkHostPath(
+  { path, type = "" }: HostPathVolumeSource,
+  host: VolumeHost,
+  options: Abortable,
+): Promise<void> {
+  if (type === "") return;
+  const found = await host.kindOf(path, options);
+  if (type === "DirectoryOrCreate" && found === undefined) return host.makeDir(path, 0o755);
+  if (type === "FileOrCreate" && found === undefined) return host.makeFile(path, 0o644);
+  const expected = type === "DirectoryOrCreate" ? "directory" : type === "FileOrCreate" ? "file" : EXPECTED[type];
+  const failed = "hostPath type check failed:";
+  if (expected === undefined) throw new Error(`${failed} hostPath.type "${type}" is not known`);
+  if (expected === found) return;
+  const shown = found === undefined ? "nothing" : `a ${WORDS[found]}`;
+  throw new Error(`${failed} ${path} is not a ${WORDS[expected]}, there is ${shown} (hostPath.type is ${type})`);
+}

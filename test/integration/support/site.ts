@@ -198,15 +198,18 @@ export function ids(pod: PodExplanation): Record<string, string> {
   return Object.fromEntries(pod.containers.map(({ name, id }) => [name, id]));
 }
 
-/** A TCP port that nobody has at this moment. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+/** A TCP port that nobody has, below those that the kernel gives to outgoing connections meanwhile. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
     });
-  });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 /** Ends the process with the code for "cannot run here" unless the machine has all that is needed. */

@@ -1,6 +1,6 @@
-import type { Container, Pod, ResourceFieldSelector } from "../../model/generated/types.ts";
-import { type Amount, isZero, parseQuantity, ZERO } from "../../model/quantity.ts";
 import { ConfigError } from "./config-error.ts";
+import type { Container, Pod, ResourceFieldSelector } from "./generated/types.ts";
+import { type Amount, isZero, parseQuantity, ZERO } from "./quantity.ts";
 
 const ONE = parseQuantity("1");
 
@@ -8,9 +8,10 @@ const ONE = parseQuantity("1");
 export function resourceFieldValue(
   pod: Pod,
   ref: ResourceFieldSelector,
-  facts: { container: Container; allocatable: Readonly<Record<string, string>> },
+  facts: { container?: Container; allocatable: Readonly<Record<string, string>> },
 ): string {
   const container = ref.containerName ? containerNamed(pod, ref.containerName) : facts.container;
+  if (container === undefined) throw new ConfigError("resourceFieldRef.containerName is missing");
   const match = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.exec(ref.resource);
   const side = match?.[1];
   const resource = match?.[2];

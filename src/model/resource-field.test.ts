@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { pod } from "../../../test/support/pods.ts";
-import type { ResourceFieldSelector } from "../../model/generated/types.ts";
+import { pod } from "../../test/support/pods.ts";
 import { ConfigError } from "./config-error.ts";
+import type { ResourceFieldSelector } from "./generated/types.ts";
 import { resourceFieldValue } from "./resource-field.ts";
 
 const of = pod("web")

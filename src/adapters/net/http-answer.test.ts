@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { HttpAnswerReader } from "./http-answer.ts";
+
+/** Feeds the pieces one after the other; tells after which it was complete, or what was wrong. */
+function read(...pieces: string[]): {
+  status?: number;
+  body?: string;
+  location?: string;
+  after?: number;
+  error?: string;
+} {
+  const reader = new HttpAnswerReader(20);
+  try {
+    for (const [index, piece] of pieces.entries()) {
+      if (reader.take(piece)) return { ...pick(reader), after: index + 1 };
+    }
+    reader.end();
+    return pick(reader);
+  } catch (error) {
+    return { error: (error as Error).message };
+  }
+}
+
+function pick(reader: HttpAnswerReader): { status?: number; body?: string; location?: string } {
+  const { answer } = reader;
+  assert.ok(answer !== undefined);
+  const { status, body, location } = answer;
+  return { status, body, ...(location === undefined ? {} : { location }) };
+}
+
+const cases: { name: string; pieces: string[]; want: ReturnType<typeof read> }[] = [
+  {
+    name: "a plain answer is complete with its length",
+    pieces: ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "more"],
+    want: { status: 200, body: "ok", after: 1 },
+  },
+  {
+    name: "it may come byte by byte",
+    pieces: "HTTP/1.0 503 no\r\nContent-Length: 1\r\n\r\nx".split(""),
+    want: { status: 503, body: "x", after: 39 },
+  },
+  {
+    name: "without a length it ends with the connection",
+    pieces: ["HTTP/1.1 200 OK\r\n\r\nok", "ok"],
+    want: { status: 200, body: "okok" },
+  },
+  {
+    name: "no words behind the code",
+    pieces: ["HTTP/1.1 204\r\n\r\n"],
+    want: { status: 204, body: "", after: 1 },
+  },
+  {
+    name: "bare line feeds",
+    pieces: ["HTTP/1.1 200 OK\nContent-Length: 0\n\n"],
+    want: { status: 200, body: "", after: 1 },
+  },
+  {
+    name: "headers that are none, twice the length, a length that is none",
+    pieces: [
+      "HTTP/1.1 200 OK\r\nrubbish\r\n: x\r\nContent-Length: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    ],
+    want: { status: 200, body: "a", after: 1 },
+  },
+  {
+    name: "chunks, complete with the last",
+    pieces: ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", "3;x=y\r\nabc\r\n0\r\n\r\n"],
+    want: { status: 200, body: "okabc", after: 2 },
+  },
+  {
+    name: "chunks and a length together, which strict parsers refuse",
+    pieces: ["HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"],
+    want: { status: 200, body: "a", after: 1 },
+  },
+  {
+    name: "a body over the limit is cut off",
+    pieces: [`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${"x".repeat(30)}`],
+    want: { status: 200, body: "x".repeat(20), after: 1 },
+  },
+  {
+    name: "a body that breaks off is no failure",
+    pieces: ["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab"],
+    want: { status: 200, body: "ab" },
+  },
+  {
+    name: "informational answers come first",
+    pieces: [
+      "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ],
+    want: { status: 200, body: "", after: 1 },
+  },
+  {
+    name: "a redirect says where to",
+    pieces: ["HTTP/1.1 302 Found\r\nLOCATION:  /x \r\nContent-Length: 0\r\n\r\n"],
+    want: { status: 302, body: "", location: "/x", after: 1 },
+  },
+  { name: "nothing at all", pieces: [], want: { error: "EOF" } },
+  { name: "a head that breaks off", pieces: ["HTTP/1.1 200 OK\r\nContent-Le"], want: { error: "unexpected EOF" } },
+  { name: "another protocol", pieces: ["SSH-2.0-x\r\n"], want: { error: 'malformed HTTP response "SSH-2.0-x"' } },
+  { name: "a code that is none", pieces: ["HTTP/1.1 20 OK\r\n"], want: { error: 'malformed HTTP status code "20"' } },
+  { name: "a version that is none", pieces: ["HTTQ 200 OK\r\n"], want: { error: 'malformed HTTP version "HTTQ"' } },
+];
+
+describe("an HTTP answer", () => {
+  for (const { name, pieces, want } of cases) test(name, () => assert.deepEqual(read(...pieces), want));
+});

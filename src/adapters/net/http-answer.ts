@@ -1,0 +1,151 @@
+/** What was read of an HTTP answer. */
+export interface HttpAnswer {
+  readonly status: number;
+  /** The Location header, if there is one. */
+  readonly location: string | undefined;
+  /** At most the limit; not decoded from chunks. */
+  readonly body: string;
+}
+
+interface Head {
+  readonly status: number;
+  readonly location: string | undefined;
+  /** Bytes of the body; undefined: up to the end of the connection. */
+  readonly length: number | undefined;
+  readonly isChunked: boolean;
+}
+
+/** A head over this is no answer to a probe. */
+const LARGEST_HEAD = 1024 * 1024;
+const LAST_CHUNK = "0\r\n\r\n";
+/** Informational answers that may come before the real one. */
+const MOST_INFORMATIONAL = 5;
+
+/**
+ * Reads an answer as bytes come. It judges by the status line and takes what strict parsers refuse: odd headers,
+ * bare line feeds, a body of the wrong length.
+ */
+export class HttpAnswerReader {
+  /** Bytes as latin1, so that one character is one byte. */
+  private text = "";
+  private head: Head | undefined;
+  private informational = 0;
+
+  constructor(private readonly bodyLimit: number) {}
+
+  /** Takes more bytes; true when the answer is complete, or more of it would be cut off. Throws when it is none. */
+  take(bytes: string): boolean {
+    this.text += bytes;
+    while (this.head === undefined) {
+      if (!this.readHead()) return false;
+    }
+    return this.isComplete(this.head);
+  }
+
+  /** The answer so far, or undefined when not even its head is there. */
+  get answer(): HttpAnswer | undefined {
+    const { head } = this;
+    if (head === undefined) return undefined;
+    const length = Math.min(this.bodyLimit, head.length ?? this.bodyLimit);
+    const raw = this.text.slice(0, length);
+    const body = Buffer.from(head.isChunked ? unchunk(raw) : raw, "latin1").toString("utf8");
+    return { status: head.status, location: head.location, body };
+  }
+
+  /** The other side has closed: throws unless there is an answer. */
+  end(): HttpAnswer {
+    if (this.answer !== undefined) return this.answer;
+    if (this.text === "") throw new Error("EOF");
+    // A head that breaks off may still have its status line.
+    parseStatusLine(this.text);
+    throw new Error("unexpected EOF");
+  }
+
+  private readHead(): boolean {
+    const end = headEnd(this.text);
+    if (end === undefined) {
+      if (this.text.length > LARGEST_HEAD) throw new Error("the head of the answer is too large");
+      if (/\n/.test(this.text)) parseStatusLine(this.text);
+      return false;
+    }
+    const head = parseHead(this.text.slice(0, end.at));
+    this.text = this.text.slice(end.next);
+    if (head.status >= 100 && head.status < 200 && head.status !== 101) {
+      if (++this.informational > MOST_INFORMATIONAL) throw new Error("too many 1xx informational responses");
+      return true;
+    }
+    this.head = head;
+    return true;
+  }
+
+  private isComplete({ status, length, isChunked }: Head): boolean {
+    if (this.text.length >= this.bodyLimit) return true;
+    if (status === 204 || status === 304 || status === 101) return true;
+    if (isChunked) return this.text.endsWith(LAST_CHUNK);
+    return length !== undefined && this.text.length >= length;
+  }
+}
+
+/** Where the empty line is: the first of those that are strict and those of bare line feeds. */
+function headEnd(text: string): { at: number; next: number } | undefined {
+  const strict = text.indexOf("\r\n\r\n");
+  const loose = /\n\r?\n/.exec(strict === -1 ? text : text.slice(0, strict));
+  if (loose === null) return strict === -1 ? undefined : { at: strict, next: strict + 4 };
+  const at = text[loose.index - 1] === "\r" ? loose.index - 1 : loose.index;
+  return { at, next: loose.index + loose[0].length };
+}
+
+function parseHead(text: string): Head {
+  const status = parseStatusLine(text);
+  let location: string | undefined;
+  let length: number | undefined;
+  let isChunked = false;
+  for (const line of text.split(/\r?\n/).slice(1)) {
+    const colon = line.indexOf(":");
+    if (colon === -1) continue;
+    const value = line.slice(colon + 1).trim();
+    switch (line.slice(0, colon).trim().toLowerCase()) {
+      case "location":
+        location ??= Buffer.from(value, "latin1").toString("utf8");
+        break;
+      case "content-length":
+        if (/^\d+$/.test(value)) length ??= Number(value);
+        break;
+      case "transfer-encoding":
+        isChunked ||= value.toLowerCase().includes("chunked");
+        break;
+      default:
+    }
+  }
+  return { status, location, length: isChunked ? undefined : length, isChunked };
+}
+
+/** The code of the first line, by the rules of Go's client: `HTTP/x.y`, a space, three digits. */
+function parseStatusLine(text: string): number {
+  const line = /^[^\r\n]*/.exec(text)?.[0] ?? "";
+  const space = line.indexOf(" ");
+  const version = space === -1 ? "" : line.slice(0, space);
+  const code =
+    line
+      .slice(space + 1)
+      .trimStart()
+      .split(" ", 1)[0] ?? "";
+  if (space === -1) throw new Error(`malformed HTTP response ${JSON.stringify(line)}`);
+  if (!/^\d{3}$/.test(code)) throw new Error(`malformed HTTP status code ${JSON.stringify(code)}`);
+  if (!/^HTTP\/\d\.\d$/.test(version)) throw new Error(`malformed HTTP version ${JSON.stringify(version)}`);
+  return Number(code);
+}
+
+/** The data of chunks, as far as they came. */
+function unchunk(raw: string): string {
+  let data = "";
+  let at = 0;
+  for (;;) {
+    const line = /^([0-9A-Fa-f]+)[^\n]*\n/.exec(raw.slice(at, at + 1024));
+    const size = Number.parseInt(line?.[1] ?? "0", 16);
+    if (line === null || size === 0) return data;
+    at += line[0].length;
+    data += raw.slice(at, at + size);
+    at += size + 2;
+  }
+}

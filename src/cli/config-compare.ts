@@ -1,0 +1,43 @@
+import {
+  type AgentOptions,
+  API_VERSION,
+  KIND,
+  loadConfiguration,
+  type OptionName,
+  optionNames,
+  optionOf,
+} from "../config/index.ts";
+
+/** The settings of a file that says nothing. */
+export function defaultValues(): AgentOptions {
+  const value = { apiVersion: API_VERSION, kind: KIND };
+  const file = { file: "", directory: "/", value, line: 1, warnings: [] };
+  return loadConfiguration({ flags: { values: {}, given: new Set(), problems: [] }, file }).values;
+}
+
+/** Options that differ, in the table's order. */
+export function differences(a: AgentOptions, b: AgentOptions): OptionName[] {
+  const written = (values: AgentOptions, name: OptionName): string =>
+    JSON.stringify(optionOf(name).kind.encode(values[name])) ?? "";
+  return optionNames.filter((name) => written(a, name) !== written(b, name));
+}
+
+/** How an option is called: by its field, else by its flag. */
+export function nameOf(option: OptionName): string {
+  const { field, flag } = optionOf(option);
+  return field ?? `--${flag}`;
+}
+
+/** A value as text for people; secrets are not shown. */
+export function shownValueOf(option: OptionName, values: AgentOptions): string {
+  const { kind, secret } = optionOf(option);
+  const shown = kind.show(values[option]);
+  return secret === true && shown !== "" ? "<masked>" : shown;
+}
+
+/** A value for JSON and YAML; secrets are not shown. */
+export function encodedValueOf(option: OptionName, values: AgentOptions): unknown {
+  const { kind, secret } = optionOf(option);
+  const written = kind.encode(values[option]);
+  return secret === true && written !== undefined ? "<masked>" : (written ?? null);
+}

@@ -1,0 +1,21 @@
+/** What a probe decides about: whether a container has started, is alive, is ready. */
+export type ProbeKind = "startup" | "liveness" | "readiness";
+
+/** What a probe last decided; `unknown` before it has decided anything. */
+export type ProbeResult = "success" | "failure" | "unknown";
+
+/** The results of one container's probes; a field is undefined when the container has no such probe. */
+export interface ContainerProbes {
+  /** The instance that they are about: results of an earlier one say nothing about its successor. */
+  readonly containerId: string;
+  readonly started: boolean | undefined;
+  readonly ready: boolean | undefined;
+  readonly liveness: ProbeResult | undefined;
+  readonly startup: ProbeResult | undefined;
+}
+
+/** Results of a pod's probes by container name. Containers without probes are not in it. */
+export type PodProbeResults = ReadonlyMap<string, ContainerProbes>;
+
+/** Of a pod that has no probes. */
+export const NO_PROBE_RESULTS: PodProbeResults = new Map();

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+import { CodedError } from "../../lib/errors.ts";
+import type { Lifecycle } from "../../model/generated/types.ts";
+
+function web(lifecycle: Lifecycle, grace = 30) {
+  return pod("web").container("app", { lifecycle }).with({ terminationGracePeriodSeconds: grace }).build();
+}
+
+function reasons(ring: FakeRing): string[] {
+  return ring.journal.events(0).map(({ reason }) => reason);
+}
+
+describe("postStart", () => {
+  test("runs after the start and delays the containers after it", async () => {
+    const ring = new FakeRing({ app: { exec: () => ({ takesMs: 500 }) } });
+    const lifecycle = { postStart: { exec: { command: ["prepare"] } } };
+    await ring.want(pod("web").container("app", { lifecycle }).container("side").build());
+    assert.deepEqual(
+      (await ring.containers()).map(({ name }) => name),
+      ["app"],
+    );
+    await ring.clock.advance(500);
+    assert.deepEqual(
+      (await ring.containers()).map(({ name, state }) => `${name} ${state}`),
+      ["app running", "side running"],
+    );
+  });
+
+  test("its failure ends the container, and says why", async () => {
+    const ring = new FakeRing({ app: { exec: () => ({ exitCode: 3, stdout: "no database" }) } });
+    await ring.want(web({ postStart: { exec: { command: ["prepare"] } } }));
+    const waiting = ring.status()?.containerStatuses?.[0]?.state?.waiting;
+    assert.equal(waiting?.reason, "PostStartHookError");
+    assert.match(waiting?.message ?? "", /\(\[prepare\]\) for Container "app" in Pod "web" failed.*no database/);
+    assert.ok(reasons(ring).includes("FailedPostStartHook"));
+    assert.equal((await ring.containers())[0]?.state, "exited");
+  });
+
+  test("is given up when the pod is no longer wanted", async () => {
+    const ring = new FakeRing();
+    await ring.want(web({ postStart: { sleep: { seconds: 3600 } } }));
+    await ring.want();
+    assert.deepEqual(await ring.containers(), []);
+  });
+
+  test("does not hold the start lane", async () => {
+    const ring = new FakeRing();
+    const lifecycle = { postStart: { sleep: { seconds: 3600 } } };
+    const slow = Array.from({ length: 12 }, (_, i) => pod(`p${i}`).container("app", { lifecycle }).build());
+    await ring.want(...slow, pod("web").container("app").build());
+    assert.equal(ring.status()?.phase, "Running");
+  });
+});
+
+describe("preStop", () => {
+  test("comes before the signal, and its time is taken off the grace", async () => {
+    const ring = new FakeRing({ app: { ignoresTerm: true, exec: () => ({ takesMs: 4000 }) } });
+    await ring.want(web({ preStop: { exec: { command: ["drain"] } } }, 10));
+    ring.publish();
+    await ring.clock.advance(3999);
+    assert.equal(ring.runtime.control.count("stopContainer"), 0);
+    await ring.clock.advance(1);
+    assert.equal(ring.runtime.control.count("stopContainer"), 1);
+    await ring.clock.advance(5999);
+    assert.equal((await ring.containers()).length, 1);
+    await ring.clock.advance(1);
+    assert.deepEqual(await ring.containers(), []);
+  });
+
+  test("that hangs is cut off at the grace; the signal still leaves two seconds", async () => {
+    const ring = new FakeRing({ app: { ignoresTerm: true } });
+    await ring.want(web({ preStop: { sleep: { seconds: 3600 } } }, 5));
+    ring.publish();
+    await ring.clock.advance(5000);
+    assert.ok(reasons(ring).includes("FailedPreStopHook"));
+    await ring.clock.advance(1999);
+    assert.equal((await ring.containers()).length, 1);
+    await ring.clock.advance(1);
+    assert.deepEqual(await ring.containers(), []);
+  });
+
+  test("asks by HTTP at the pod's address; a server without TLS is asked again in plain", async () => {
+    const ring = new FakeRing();
+    const asked: string[] = [];
+    ring.httpGet = (request) => {
+      asked.push(`${request.scheme} ${request.host}:${request.port}${request.target}`);
+      const plain = new CodedError("PlainAnswer", "server gave HTTP response to HTTPS client");
+      return request.scheme === "https" ? Promise.reject(plain) : Promise.resolve({ status: 500 });
+    };
+    await ring.want(web({ preStop: { httpGet: { port: 8080, path: "/bye?now=1", scheme: "HTTPS" } } }));
+    const ip = ring.status()?.podIP;
+    await ring.want();
+    assert.deepEqual(asked, [`https ${ip}:8080/bye?now=1`, `http ${ip}:8080/bye?now=1`]);
+    assert.ok(reasons(ring).includes("LifecycleHTTPFallback"));
+    // Any answer is a success, also a 500.
+    assert.equal(reasons(ring).includes("FailedPreStopHook"), false);
+  });
+
+  test("runs once, also when the kill begins anew with a shorter grace", async () => {
+    let runs = 0;
+    const ring = new FakeRing({
+      app: {
+        exec: () => {
+          runs++;
+          return { takesMs: 60_000 };
+        },
+      },
+    });
+    await ring.want(web({ preStop: { exec: { command: ["drain"] } } }, 300));
+    ring.publish();
+    await ring.clock.advance(1000);
+    ring.pool.worker("uid-of-web")?.remove({ graceSeconds: 5 });
+    await ring.clock.advance(5000);
+    assert.equal(runs, 1);
+    assert.deepEqual(await ring.containers(), []);
+  });
+
+  test("of a pod that only the runtime knows is taken from what was written down", async () => {
+    const ring = new FakeRing();
+    await ring.want(web({ preStop: { sleep: { seconds: 1 } } }));
+    await ring.restartAgent();
+    await ring.want();
+    assert.equal((await ring.containers()).length, 1);
+    await ring.clock.advance(1000);
+    assert.deepEqual(await ring.containers(), []);
+  });
+});

@@ -1,0 +1,77 @@
+import type { RuntimePort } from "../../adapters/cri/port.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { CodedError, messageOf } from "../../lib/errors.ts";
+import type { Container, HTTPGetAction, LifecycleHandler, Pod } from "../../model/generated/types.ts";
+import { type HttpRequest, httpActionRequest, urlOf } from "../../model/http-action.ts";
+
+/** The user agent of lifecycle requests: `kube-lifecycle/MAJOR.MINOR`. */
+const USER_AGENT = "kube-lifecycle/1.36";
+
+/** What hooks act through. */
+export interface HookDeps {
+  readonly runtime: Pick<RuntimePort, "execSync">;
+  readonly clock: Clock;
+  /** One GET; any answer is a success. Rejects with the code `PlainAnswer` where the other side speaks no TLS. */
+  httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
+}
+
+/** Whose hook it is. */
+export interface HookTarget {
+  readonly pod: Pod;
+  readonly container: Container;
+  readonly containerId: string;
+  readonly podIp: string;
+  /** Told when an HTTPS hook was answered by plain HTTP and is tried again so. */
+  onPlainHttp(message: string): void;
+}
+
+/** Runs a postStart or preStop handler to its end. Rejects when it failed; the signal is its only time limit (section 9). */
+export async function runHook(
+  deps: HookDeps,
+  hook: { handler: LifecycleHandler; target: HookTarget },
+  options: Abortable,
+): Promise<void> {
+  const { handler, target } = hook;
+  if (handler.exec !== undefined) return runExec(deps, { command: handler.exec.command ?? [], target }, options);
+  if (handler.httpGet !== undefined) return runHttp(deps, { action: handler.httpGet, target }, options);
+  if (handler.sleep !== undefined) return deps.clock.sleep(handler.sleep.seconds * 1000, options);
+  if (handler.tcpSocket !== undefined)
+    throw new Error("tcpSocket is not supported in lifecycle hooks; use exec or httpGet");
+  throw new Error("the lifecycle hook names no handler; give it exec, httpGet or sleep");
+}
+
+async function runHttp(
+  deps: HookDeps,
+  { action, target }: { action: HTTPGetAction; target: HookTarget },
+  options: Abortable,
+): Promise<void> {
+  const facts = { podIp: target.podIp, container: target.container, userAgent: USER_AGENT };
+  const request = httpActionRequest(action, facts);
+  try {
+    await deps.httpGet(request, options);
+  } catch (error) {
+    // Servers that were asked by HTTPS for years without speaking it still get their hook, as in Kubernetes.
+    if (!(error instanceof CodedError) || error.code !== "PlainAnswer") throw error;
+    target.onPlainHttp(`request to HTTPS lifecycle hook got HTTP response, retrying with HTTP for ${urlOf(request)}`);
+    await deps.httpGet({ ...request, scheme: "http" }, options);
+  }
+}
+
+async function runExec(
+  { runtime }: HookDeps,
+  { command, target }: { command: readonly string[]; target: HookTarget },
+  options: Abortable,
+): Promise<void> {
+  const words = `Exec lifecycle hook ([${command.join(" ")}]) for Container "${target.container.name}" in Pod "${target.pod.metadata.name}"`;
+  const result = await runtime
+    .execSync(target.containerId, { command, timeoutSeconds: 0 }, options)
+    .catch((error: unknown) => {
+      if (options.signal.aborted) throw error;
+      throw new Error(`${words} failed - error: ${messageOf(error)}, message: ""`, { cause: error });
+    });
+  if (result.exitCode === 0) return;
+  const output = Buffer.concat([result.stdout, result.stderr]).toString("utf8");
+  const text = `command '${command.join(" ")}' exited with ${result.exitCode}: ${output}`;
+  throw new Error(`${words} failed - error: ${text}, message: ${JSON.stringify(output)}`);
+}

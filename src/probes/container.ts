@@ -1,0 +1,150 @@
+import type { Instant } from "../lib/clock.ts";
+import type { Container } from "../model/generated/types.ts";
+import type { ObservedContainer } from "../model/observed.ts";
+import type { ContainerProbes, ProbeKind, ProbeResult } from "../model/probe.ts";
+import { handlerOf } from "./handlers/index.ts";
+import type { ContainerRecord, PodRecord } from "./records.ts";
+import type { Ran } from "./run-probe.ts";
+import { PROBE_KINDS, probeOf, rulesOf } from "./spec.ts";
+import { ProbeWorker, type WorkerDeps, type WorkerHooks } from "./worker.ts";
+
+export interface ContainerOptions {
+  readonly upstreamTiming: boolean;
+  /** When the agent started. */
+  readonly agentStart: Instant;
+  /** From 0 to below 1. */
+  random(): number;
+}
+
+/** Whom a container's probes tell. */
+export interface ContainerHooks extends Pick<WorkerHooks, "onBegin" | "onEnd"> {
+  ran(container: string, kind: ProbeKind, ran: Ran & { readonly tookMs: number }): void;
+  changed(container: string, kind: ProbeKind, result: ProbeResult): void;
+}
+
+/** The probes of one container of one pod. They are made once: a later change of the spec does not change them. */
+export class ContainerProbing {
+  private readonly workers: readonly ProbeWorker[];
+  private seen: { observed: ObservedContainer; podIp: string; isOld: boolean } | undefined;
+
+  constructor(
+    private readonly container: Container,
+    private readonly parts: { deps: WorkerDeps; hooks: ContainerHooks; record: PodRecord },
+    private readonly options: ContainerOptions,
+  ) {
+    const { hooks, deps } = parts;
+    const { name } = container;
+    this.workers = PROBE_KINDS.flatMap((kind) => {
+      const probe = probeOf(container, kind);
+      const handler = probe && handlerOf(probe);
+      if (probe === undefined || handler === undefined) return [];
+      const rules = rulesOf(kind, probe, options.upstreamTiming);
+      const own: WorkerHooks = {
+        ran: (of, ran, tookMs) => hooks.ran(name, of, { ...ran, tookMs }),
+        changed: (of, result) => this.changed(of, result),
+        onBegin: (used) => hooks.onBegin(used),
+        onEnd: (used) => hooks.onEnd(used),
+      };
+      return [new ProbeWorker({ probe, handler, rules }, deps, own)];
+    });
+  }
+
+  get name(): string {
+    return this.container.name;
+  }
+
+  get results(): ContainerProbes | undefined {
+    if (this.seen === undefined) return undefined;
+    const result = (kind: ProbeKind): ProbeResult | undefined => this.worker(kind)?.result;
+    const flag = (kind: ProbeKind): boolean | undefined => {
+      const of = result(kind);
+      return of === undefined ? undefined : of === "success";
+    };
+    return {
+      containerId: this.seen.observed.id,
+      started: flag("startup"),
+      ready: flag("readiness"),
+      liveness: result("liveness"),
+      startup: result("startup"),
+    };
+  }
+
+  /** What a later run of the agent has to know; undefined when that is nothing. */
+  get record(): readonly [string, ContainerRecord] | undefined {
+    const { results } = this;
+    if (results === undefined || (results.started !== true && results.ready !== true)) return undefined;
+    const started = results.started === true ? { started: true } : {};
+    return [results.containerId, { ...started, ...(results.ready === true ? { ready: true } : {}) }];
+  }
+
+  /** The newest instance as it was just read. */
+  follow(observed: ObservedContainer, podIp: string): void {
+    if (this.seen?.observed.id !== observed.id) {
+      const carried = this.parts.record.get(observed.id);
+      for (const worker of this.workers) worker.adopt(observed.id, isCarried(worker.kind, carried));
+    }
+    const isOld = observed.startedAt > 0 && observed.startedAt < this.options.agentStart.wall;
+    this.seen = { observed, podIp, isOld };
+    this.look();
+    if (observed.state === "running" && this.isStarted) this.worker("readiness")?.hurry();
+  }
+
+  /** The pod ends: nothing is restarted any more, but readiness is still told. */
+  terminating(): void {
+    for (const kind of ["liveness", "startup"] as const) this.worker(kind)?.stop("success");
+  }
+
+  stop(): void {
+    for (const worker of this.workers) worker.stop();
+  }
+
+  private get isStarted(): boolean {
+    const startup = this.worker("startup");
+    return startup === undefined || startup.result === "success";
+  }
+
+  private worker(kind: ProbeKind): ProbeWorker | undefined {
+    return this.workers.find((worker) => worker.kind === kind);
+  }
+
+  private look(): void {
+    const { seen, container } = this;
+    if (seen === undefined) return;
+    const now = this.parts.deps.clock.now();
+    const { id, state, startedAt } = seen.observed;
+    for (const worker of this.workers) {
+      const target = { container, containerId: id, podIp: seen.podIp };
+      const sighting = { state, startedAt, started: this.isStarted, now, jitterMs: this.jitter(worker, seen.isOld) };
+      worker.look(target, sighting);
+    }
+  }
+
+  /**
+   * So that all probes do not run at once when the agent comes up. Kubernetes delays those of new containers too,
+   * which would only make them ready later.
+   */
+  private jitter(worker: ProbeWorker, isOld: boolean): number {
+    const { agentStart, upstreamTiming } = this.options;
+    const isYoung = worker.tickBase - agentStart.mono < worker.periodMs;
+    if (!isYoung || (!upstreamTiming && !isOld)) return 0;
+    // Never 0: that would be no jitter at all, and a container that was ready would count as new.
+    return Math.max(1, Math.floor(this.options.random() * worker.periodMs));
+  }
+
+  private changed(kind: ProbeKind, result: ProbeResult): void {
+    // The startup probe opens the way for the others.
+    if (kind === "startup") this.look();
+    this.parts.hooks.changed(this.name, kind, result);
+  }
+}
+
+function isCarried(kind: ProbeKind, record: ContainerRecord | undefined): boolean {
+  switch (kind) {
+    case "startup":
+      return record?.started === true;
+    case "readiness":
+      return record?.ready === true;
+    case "liveness":
+      return false;
+  }
+}

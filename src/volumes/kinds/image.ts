@@ -1,0 +1,15 @@
+import type { VolumeKind } from "../kind.ts";
+
+/** The content of an image. The runtime mounts it, for each container by itself: nothing is made here. */
+export const image: VolumeKind = {
+  plugin: "",
+  handles: (volume) => volume.image !== undefined,
+
+  setUp({ volume }) {
+    const { reference = "", pullPolicy = "IfNotPresent" } = volume.image ?? {};
+    if (reference === "") return Promise.reject(new Error("image.reference is empty"));
+    return Promise.resolve({ source: { kind: "image", reference, pullPolicy } });
+  },
+
+  tearDown: () => Promise.resolve(),
+};

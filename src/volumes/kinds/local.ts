@@ -1,0 +1,26 @@
+import type { Abortable } from "../../lib/abort.ts";
+import { type ReadyVolume, unmountAll, type VolumeDeps, type VolumeHost } from "../kind.ts";
+
+/** The directory name of local persistent volumes. */
+export const LOCAL_PLUGIN = "kubernetes.io~local-volume";
+
+/** A directory of the node that a PersistentVolume stands for, mounted into the pod's own. */
+export async function setUpLocal(
+  volume: { path: string; directory: string; readonly: boolean },
+  { host }: VolumeDeps,
+  options: Abortable,
+): Promise<ReadyVolume> {
+  const { path, directory, readonly } = volume;
+  const found = await host.kindOf(path, options);
+  if (found === undefined) throw new Error(`the local volume ${path} does not exist`);
+  if (found !== "directory") throw new Error(`the local volume ${path} is no directory; others are not supported yet`);
+  await host.makeDir(directory, 0o750);
+  if (!(await host.isMountPoint(directory))) await host.bindMount(path, directory);
+  return { source: { kind: "path", path: directory, readonly } };
+}
+
+/** Never removes a tree: what is below may be the user's if the mount could not be ended. */
+export async function tearDownLocal(directory: string, host: VolumeHost): Promise<void> {
+  await unmountAll(directory, host);
+  await host.removeDir(directory);
+}

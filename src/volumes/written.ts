@@ -1,0 +1,42 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { VolumeFile } from "./kind.ts";
+import { type ReadyVolume, unmountAll, type VolumeDeps, type VolumeHost, type VolumeOfPod } from "./kind.ts";
+import { checkedPayload } from "./payload.ts";
+
+/** What a volume's content is made of now. */
+export interface Written {
+  readonly files: Iterable<readonly [string, VolumeFile]>;
+  readonly refreshAt?: number;
+}
+
+export interface WriteOptions extends Abortable {
+  readonly inMemory: boolean;
+}
+
+/** Sets up a volume whose files the agent writes: gathers them first, so that nothing is made for one that fails. */
+export async function setUpWritten(
+  { pod, directory }: VolumeOfPod,
+  deps: VolumeDeps,
+  { content, inMemory }: { content: Promise<Written>; inMemory: boolean },
+): Promise<ReadyVolume> {
+  const { host, clock } = deps;
+  const { files, refreshAt } = await content;
+  const payload = checkedPayload(files);
+  await host.makeDir(directory, 0o777);
+  if (inMemory && !(await host.isMountPoint(directory))) await host.mountTmpfs(directory, { mode: 0o777 });
+  const gid = pod.spec.securityContext?.fsGroup;
+  await host.writeFiles(directory, { files: payload, stamp: stampOf(clock), ...(gid === undefined ? {} : { gid }) });
+  const source = { kind: "path", path: directory, readonly: true } as const;
+  return { source, ...(refreshAt === undefined ? {} : { refreshAt }) };
+}
+
+export async function tearDownWritten(directory: string, host: VolumeHost): Promise<void> {
+  await unmountAll(directory, host);
+  await host.removeTree(directory);
+}
+
+/** `2026_01_02_03_04_05`, in UTC. */
+function stampOf(clock: Clock): string {
+  return new Date(clock.now().wall).toISOString().slice(0, 19).replace(/[-T:]/g, "_");
+}

@@ -1,0 +1,319 @@
+/** Volumes of every kind on a running agent: real mounts, real updates, and nothing left behind. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { stringify } from "yaml";
+import type { Pod, Volume, VolumeMount } from "../../src/model/generated/types.ts";
+import { FOREVER, manifest, shell } from "./support/manifests.ts";
+import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
+import { pause, until } from "./support/until.ts";
+
+requireMachine();
+
+const site = new Site();
+const podsDir = join(site.state, "kubelet/pods");
+const { signal } = new AbortController();
+let agent: Agent;
+
+before(async () => {
+  agent = await site.up();
+});
+after(() => site.close());
+
+/** Writes an object beside the pods, by a rename as an editor does. */
+function object(kind: "ConfigMap" | "Secret", name: string, data: Record<string, string>): void {
+  const fields = kind === "ConfigMap" ? { data } : { stringData: data };
+  const text = stringify({ apiVersion: "v1", kind, metadata: { name }, ...fields });
+  writeFileSync(site.file(`.${name}.tmp`), text);
+  renameSync(site.file(`.${name}.tmp`), site.file(`${kind.toLowerCase()}-${name}.yaml`));
+}
+
+function drop(kind: "ConfigMap" | "Secret", name: string): void {
+  rmSync(site.file(`${kind.toLowerCase()}-${name}.yaml`));
+}
+
+/** What a shell in the pod's first container says; the error is part of it. */
+async function inside(pod: string, script: string): Promise<string> {
+  const found = await site.running(pod);
+  const id = found.containers[0]?.id.replace(/^.*:\/\//, "") ?? "";
+  const { stdout, stderr } = await site.cri.execSync(
+    id,
+    { command: ["/bin/sh", "-c", script], timeoutSeconds: 10 },
+    { signal },
+  );
+  return `${Buffer.from(stdout)}${Buffer.from(stderr)}`.trim();
+}
+
+function mountsBelow(path: string): string[] {
+  const targets = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "");
+  return targets.filter((target) => target.startsWith(path));
+}
+
+/** Asks every few milliseconds; the answer is how long it took. */
+async function timeUntil(what: string, ask: () => Promise<boolean>): Promise<number> {
+  const began = performance.now();
+  await until(what, ask);
+  return performance.now() - began;
+}
+
+const UID = "00000000-0000-4000-8000-00000000a11a";
+
+function everyKind(host: string, annotations: Record<string, string> = { note: "one" }): Pod {
+  const volumes: Volume[] = [
+    { name: "disk", emptyDir: {} },
+    { name: "memory", emptyDir: { medium: "Memory", sizeLimit: "8Mi" } },
+    { name: "host", hostPath: { path: host, type: "Directory" } },
+    {
+      name: "config",
+      configMap: {
+        name: "settings",
+        items: [
+          { key: "colour", path: "deep/colour", mode: 0o600 },
+          { key: "size", path: "size" },
+        ],
+      },
+    },
+    { name: "whole", configMap: { name: "settings" } },
+    { name: "login", secret: { secretName: "login", defaultMode: 0o400 } },
+    { name: "maybe", secret: { secretName: "not-there", optional: true } },
+    {
+      name: "self",
+      downwardAPI: {
+        items: [
+          { path: "note", fieldRef: { fieldPath: "metadata.annotations['note']" } },
+          { path: "cpu", resourceFieldRef: { containerName: "main", resource: "requests.cpu", divisor: "1m" } },
+        ],
+      },
+    },
+    {
+      name: "mixed",
+      projected: {
+        sources: [
+          { configMap: { name: "settings", items: [{ key: "size", path: "from/config" }] } },
+          { secret: { name: "login", items: [{ key: "password", path: "from/secret" }] } },
+          { downwardAPI: { items: [{ path: "from/self", fieldRef: { fieldPath: "metadata.name" } }] } },
+        ],
+      },
+    },
+  ];
+  const volumeMounts: VolumeMount[] = [
+    ...volumes.map(({ name }) => ({ name, mountPath: `/v/${name}` })),
+    { name: "disk", mountPath: "/sub/dir", subPath: "a/b" },
+    { name: "disk", mountPath: "/sub/expr", subPathExpr: "of-$(WHO)" },
+    { name: "whole", mountPath: "/sub/file", subPath: "colour" },
+    { name: "host", mountPath: "/sub/host", subPath: "inner", readOnly: true },
+  ];
+  const env = [
+    { name: "WHO", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+    { name: "COLOUR", valueFrom: { configMapKeyRef: { name: "settings", key: "colour" } } },
+    { name: "PASSWORD", valueFrom: { secretKeyRef: { name: "login", key: "password" } } },
+  ];
+  const main = shell("main", FOREVER, {
+    ...{ volumeMounts, env, envFrom: [{ prefix: "S_", configMapRef: { name: "settings" } }] },
+    resources: { requests: { cpu: "10m" } },
+  });
+  return manifest(
+    "every-kind",
+    { containers: [main], volumes, securityContext: { fsGroup: 4242 } },
+    { uid: UID, annotations },
+  );
+}
+
+describe("a pod with a volume of every kind", () => {
+  const host = mkdtempSync(join(site.dir, "h-"));
+  let first: Record<string, string> = {};
+
+  it("starts and sees what it should", async () => {
+    mkdirSync(join(host, "inner"));
+    writeFileSync(join(host, "inner/precious"), "keep");
+    object("ConfigMap", "settings", { colour: "green", size: "7" });
+    object("Secret", "login", { password: "secret-1" });
+    site.write(everyKind(host));
+    first = ids(await site.running("every-kind"));
+    const show = [
+      "cat /v/config/deep/colour /v/config/size; echo",
+      "stat -L -c '%a %g' /v/config/deep/colour /v/login/password",
+      "cat /v/login/password /v/self/note /v/self/cpu; echo",
+      "cat /v/mixed/from/config /v/mixed/from/secret /v/mixed/from/self; echo",
+      "ls /v/maybe | wc -l; cat /sub/file; echo; cat /sub/host/precious; echo",
+      "echo $COLOUR $PASSWORD $S_size",
+      "awk '$2 ~ /^.v/ {print $2, $3, substr($4, 1, 2)}' /proc/mounts | sort",
+    ];
+    const lines = (await inside("every-kind", show.join("\n"))).split("\n");
+    const disk = lines.find((line) => line.startsWith("/v/disk "))?.split(" ")[1];
+    assert.deepEqual(lines, [
+      "green7",
+      ...["640 4242", "440 4242"],
+      "secret-1one10",
+      `7secret-1every-kind-${(await site.find("every-kind"))?.name.slice("every-kind-".length)}`,
+      ...["0", "green", "keep", "green secret-1 7"],
+      ...[`/v/config ${disk} ro`, `/v/disk ${disk} rw`, `/v/host ${disk} rw`, "/v/login tmpfs ro", "/v/maybe tmpfs ro"],
+      ...["/v/memory tmpfs rw", "/v/mixed tmpfs ro", "/v/self tmpfs ro", `/v/whole ${disk} ro`],
+    ]);
+  });
+
+  it("may write where it may, with its group, and nowhere else", async () => {
+    const script =
+      "echo x > /sub/dir/f && cat /v/disk/a/b/f; ls -d /v/disk/of-every-kind-*; stat -c '%a %g' /v/disk /v/disk/a/b/f";
+    const lines = (await inside("every-kind", script)).split("\n");
+    assert.deepEqual([lines[0], ...lines.slice(2)], ["x", "2777 4242", "644 4242"]);
+    for (const path of ["/v/login/x", "/v/config/x", "/v/self/x", "/v/mixed/x", "/sub/host/x", "/sub/file"]) {
+      assert.match(await inside("every-kind", `echo x > ${path}`), /Read-only file system/, path);
+    }
+    assert.match(await inside("every-kind", "head -c 9000000 /dev/zero > /v/memory/big"), /No space left|I\/O error/);
+  });
+
+  it("sees updates within 2 s, all files of one at once", async () => {
+    const torn = inside(
+      "every-kind",
+      "for i in $(seq 300); do d=$(readlink /v/whole/..data); echo $(cat /v/whole/$d/colour /v/whole/$d/size 2>/dev/null); sleep 0.01; done | sort -u",
+    );
+    await pause(300);
+    object("ConfigMap", "settings", { colour: "blue", size: "8", extra: "new" });
+    const tookMs = await timeUntil(
+      "the new colour",
+      async () =>
+        (await inside("every-kind", "cat /v/config/deep/colour /v/whole/extra /v/mixed/from/config")) === "bluenew8",
+    );
+    assert.ok(tookMs < 2000, `${tookMs} ms`);
+    for (const line of (await torn).split("\n")) assert.ok(["green7", "blue8", ""].includes(line), line);
+    object("Secret", "login", { password: "secret-2", more: "m" });
+    assert.ok(
+      (await timeUntil(
+        "the new secret",
+        async () =>
+          (await inside("every-kind", "cat /v/login/password /v/login/more /v/mixed/from/secret")) ===
+          "secret-2msecret-2",
+      )) < 2000,
+    );
+    object("Secret", "not-there", { now: "here" });
+    await until("the optional secret", async () => (await inside("every-kind", "cat /v/maybe/now")) === "here");
+    drop("Secret", "not-there");
+    await until("its end", async () => (await inside("every-kind", "ls /v/maybe")) === "");
+    site.write(everyKind(host, { note: "two" }));
+    await until("the annotation", async () => (await inside("every-kind", "cat /v/self/note")) === "two");
+    // A file that was mounted by itself stays what it was, as in Kubernetes.
+    assert.equal(await inside("every-kind", "cat /sub/file"), "green");
+    assert.deepEqual(ids(await site.running("every-kind")), first, "nothing was restarted");
+  });
+
+  it("keeps its volumes over kill -9 of the agent, and the next agent follows them", async () => {
+    const mounts = mountsBelow(join(podsDir, UID)).sort();
+    for (const waitMs of [0, 150, 400]) {
+      await agent.end("SIGKILL");
+      object("ConfigMap", "settings", { colour: `while-away-${waitMs}`, size: "9" });
+      agent = await site.launch();
+      await pause(waitMs);
+    }
+    await agent.end("SIGKILL");
+    agent = await site.up();
+    await until(
+      "the change made meanwhile",
+      async () => (await inside("every-kind", "cat /v/config/deep/colour")) === "while-away-400",
+    );
+    object("ConfigMap", "settings", { colour: "after", size: "9" });
+    await until("a later change", async () => (await inside("every-kind", "cat /v/config/deep/colour")) === "after");
+    assert.deepEqual(ids(await site.running("every-kind")), first);
+    assert.deepEqual(mountsBelow(join(podsDir, UID)).sort(), mounts, "nothing is mounted twice");
+  });
+
+  it("takes everything along when it goes, and nothing of the user's", async () => {
+    site.remove("every-kind");
+    await site.gone("every-kind");
+    assert.deepEqual(mountsBelow(podsDir), []);
+    assert.equal(existsSync(join(podsDir, UID)), false);
+    assert.equal(readFileSync(join(host, "inner/precious"), "utf8"), "keep");
+  });
+});
+
+describe("a pod that waits for an object", { concurrency: 3 }, () => {
+  it("says for which and why, and starts when it appears", async () => {
+    const volumes = [{ name: "config", configMap: { name: "late" } }];
+    const main = shell("main", FOREVER, { volumeMounts: [{ name: "config", mountPath: "/config" }] });
+    site.write(manifest("waits", { containers: [main], volumes }));
+    await site.event(
+      "FailedMount",
+      "waits",
+      /MountVolume.SetUp failed for volume "config" : configmap "late" not found/,
+    );
+    await until("explain says it", async () =>
+      /configmap "late" not found/.test((await site.run("explain", "waits")).stdout),
+    );
+    object("ConfigMap", "late", { a: "1" });
+    await site.running("waits");
+    assert.equal(await inside("waits", "cat /config/a"), "1");
+    site.remove("waits");
+    drop("ConfigMap", "late");
+    await site.gone("waits");
+  });
+
+  it("may be removed while it waits", async () => {
+    site.write(manifest("impatient", { volumes: [{ name: "s", secret: { secretName: "never" } }] }));
+    await site.event("FailedMount", "impatient");
+    site.remove("impatient");
+    await site.gone("impatient");
+  });
+
+  it("a bad object is reported, and its last good version stays", async () => {
+    object("ConfigMap", "robust", { a: "1" });
+    const volumes = [{ name: "config", configMap: { name: "robust" } }];
+    const main = shell("main", FOREVER, { volumeMounts: [{ name: "config", mountPath: "/config" }] });
+    site.write(manifest("robust-object", { containers: [main], volumes }));
+    await site.running("robust-object");
+    for (const key of ["../escape", "..data", "a/b"]) {
+      object("ConfigMap", "robust", { [key]: "x" });
+      await until(`a report about ${key}`, async () =>
+        (await site.events()).some(
+          ({ reason, message }) => reason === "InvalidManifest" && message.includes(JSON.stringify(key)),
+        ),
+      );
+    }
+    assert.equal(await inside("robust-object", "cat /config/a"), "1");
+    site.remove("robust-object");
+    drop("ConfigMap", "robust");
+    await site.gone("robust-object");
+  });
+});
+
+describe("directories that nobody knows", () => {
+  it("are removed by the next agent with what an agent mounted there, but never through a foreign mount", async () => {
+    const data = mkdtempSync(join(site.dir, "data-"));
+    writeFileSync(join(data, "precious"), "keep");
+    await agent.end("SIGKILL");
+    const old = join(podsDir, "11111111-old");
+    const secret = join(old, "volumes/kubernetes.io~secret/s");
+    const foreign = join(podsDir, "22222222-foreign");
+    const bound = join(foreign, "volumes/kubernetes.io~empty-dir/e/bound");
+    for (const path of [secret, bound]) mkdirSync(path, { recursive: true });
+    assert.equal(spawnSync("mount", ["-t", "tmpfs", "tmpfs", secret]).status, 0);
+    assert.equal(spawnSync("mount", ["--bind", data, bound]).status, 0);
+    try {
+      agent = await site.up();
+      await until("the old one is gone", () => !existsSync(old));
+      assert.deepEqual(readdirSync(data), ["precious"]);
+      assert.ok(existsSync(join(bound, "precious")), "the other is still there");
+    } finally {
+      assert.equal(spawnSync("umount", [bound]).status, 0);
+    }
+    site.write(manifest("wakes-the-sweep"));
+    await until("the other is gone too", () => !existsSync(foreign));
+    assert.equal(readFileSync(join(data, "precious"), "utf8"), "keep");
+    assert.ok(statSync(data).isDirectory());
+    site.remove("wakes-the-sweep");
+    await site.gone("wakes-the-sweep");
+  });
+});

@@ -1,0 +1,65 @@
+import { FakeClock } from "../../src/lib/clock.ts";
+import { silent } from "../../src/lib/log.ts";
+import type { Pod, Volume } from "../../src/model/generated/types.ts";
+import type { NextTry } from "../../src/model/step.ts";
+import { type ReconcilerDeps, VolumeReconciler } from "../../src/volumes/index.ts";
+import { FakeObjects } from "./objects.ts";
+import { pod } from "./pods.ts";
+import { VolumeMachine } from "./volume-machine.ts";
+
+export const POD_DIR = "/root/pods/uid-of-web";
+
+/** The reconciler on a machine in memory. */
+export class VolumeScene {
+  readonly machine = new VolumeMachine();
+  readonly objects = new FakeObjects();
+  readonly clock = new FakeClock();
+  readonly events: string[] = [];
+  next: NextTry | undefined;
+  readonly never = { signal: new AbortController().signal };
+  readonly web: Pod;
+  volumes: VolumeReconciler;
+
+  constructor(
+    volumes: readonly Volume[] = [],
+    private readonly more: Partial<ReconcilerDeps> = {},
+  ) {
+    this.web = pod().container("app").with({ volumes }).build();
+    this.volumes = this.newAgent();
+  }
+
+  /** Another agent on the same machine. */
+  newAgent(): VolumeReconciler {
+    return new VolumeReconciler(
+      {
+        ...{ host: this.machine, objects: this.objects, clock: this.clock, log: silent },
+        node: { allocatable: { memory: "8Gi", cpu: "4" }, labels: { "kubernetes.io/hostname": "here" } },
+        event: (_pod, { reason, message }) => void this.events.push(`${reason}: ${message}`),
+        waiting: (_pod, next) => void (this.next = next),
+        ...this.more,
+      },
+      { rootDir: "/root" },
+    );
+  }
+
+  prepare(of: Pod = this.web): Promise<void> {
+    return this.volumes.prepare(of, this.never);
+  }
+
+  /** The one message with which a pod waits, after its first attempt. */
+  async refusal(of: Pod = this.web): Promise<string> {
+    const abort = new AbortController();
+    let detail = "";
+    const prepared = this.volumes.prepare(of, { signal: abort.signal, onWait: (text) => void (detail = text) });
+    prepared.catch(() => undefined);
+    await this.clock.advance(0);
+    abort.abort(new Error("given up"));
+    await prepared.catch(() => undefined);
+    return detail;
+  }
+
+  /** Where a volume of a kind lies. */
+  directory(plugin: string, name: string): string {
+    return `${POD_DIR}/volumes/kubernetes.io~${plugin}/${name}`;
+  }
+}

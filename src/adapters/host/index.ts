@@ -6,12 +6,12 @@ import { type ExecOptions, type ExecResult, exec } from "./exec.ts";
 import { files } from "./files.ts";
 import { type Lock, type LockHolder, lockHolder, takeLock } from "./lock.ts";
 import { type HostAddress, hostAddresses, type MachineInfo, machineInfo } from "./machine.ts";
-import { type MountEntry, readMountTable } from "./mount-table.ts";
+import { type MountEntry, readMountsNear, readMountTable } from "./mount-table.ts";
 import { type MountRequest, Mounts, mountAt } from "./mounts.ts";
 import { kindOf, type PathKind } from "./path-kind.ts";
 import type { Host } from "./port.ts";
 import { isAlive, killProcess, type ProcessIdentity, processStartTime } from "./processes.ts";
-import { removeTree } from "./remove-tree.ts";
+import { type RemoveOptions, removeTree } from "./remove-tree.ts";
 import { SystemCalls } from "./system-calls.ts";
 import { chooseTreeAccess, type TreeAccess } from "./tree-access.ts";
 
@@ -48,9 +48,9 @@ export class LinuxHost implements Host {
     this.mounts = new Mounts(clock);
   }
 
-  async removeTree(path: string, options: Partial<Abortable> = {}): Promise<void> {
+  async removeTree(path: string, options: RemoveOptions = {}): Promise<void> {
     this.access ??= chooseTreeAccess();
-    await removeTree({ access: await this.access, mountTable: readMountTable }, path, options);
+    await removeTree({ access: await this.access, mountTable: readMountsNear }, path, options);
   }
 
   mount(request: MountRequest): Promise<void> {
@@ -67,6 +67,10 @@ export class LinuxHost implements Host {
 
   mountTable(): readonly MountEntry[] {
     return readMountTable();
+  }
+
+  mountsNear(path: string): readonly MountEntry[] {
+    return readMountsNear(path);
   }
 
   isMountPoint(path: string): boolean {

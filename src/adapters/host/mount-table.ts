@@ -19,6 +19,26 @@ export function readMountTable(): MountEntry[] {
   return parseMountTable(readFileSync("/proc/self/mountinfo", "utf8"));
 }
 
+/**
+ * Only the mounts that may be at or below a path. A node has hundreds of mounts, and most questions are about one path:
+ * lines that cannot be about it are not taken apart.
+ */
+export function readMountsNear(path: string): MountEntry[] {
+  return mountsNear(readFileSync("/proc/self/mountinfo", "utf8"), path);
+}
+
+/** Pure: by the part of the path that the kernel writes as it is, so that none is missed. */
+export function mountsNear(text: string, path: string): MountEntry[] {
+  const words = /^[^\s\\#]*/.exec(path)?.[0] ?? "";
+  if (!text.includes(words)) return [];
+  return parseMountTable(
+    text
+      .split("\n")
+      .filter((line) => line.includes(words))
+      .join("\n"),
+  );
+}
+
 /** Pure: lines that are not understood are left out. */
 export function parseMountTable(text: string): MountEntry[] {
   return text.split("\n").flatMap((line) => {

@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
 import { exec } from "./exec.ts";
 import { HostError, hostError } from "./host-error.ts";
-import { type MountEntry, readMountTable } from "./mount-table.ts";
+import { type MountEntry, readMountsNear } from "./mount-table.ts";
 import { SystemCalls } from "./system-calls.ts";
 
 /** What is mounted by the agent itself; anything that can hang (NFS, FUSE) is mounted by a child process instead. */
@@ -139,7 +139,7 @@ export class Mounts {
 /** The topmost mount at exactly this path (links above its last part are followed), if one is there. Own paths only. */
 export function mountAt(path: string): MountEntry | undefined {
   const real = join(realDirectory(dirname(path)), basename(path));
-  return readMountTable().findLast(({ target }) => target === real);
+  return readMountsNear(real).findLast(({ target }) => target === real);
 }
 
 function realDirectory(path: string): string {

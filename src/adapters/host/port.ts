@@ -8,16 +8,19 @@ import type { MountEntry } from "./mount-table.ts";
 import type { MountRequest } from "./mounts.ts";
 import type { PathKind } from "./path-kind.ts";
 import type { ProcessIdentity } from "./processes.ts";
+import type { RemoveOptions } from "./remove-tree.ts";
 
 /** The machine as the agent sees it. Features name the few methods they need; `LinuxHost` has them all. */
 export interface Host {
   /** The one way to remove recursively: see `remove-tree.ts`. Rejects with `Mounted` rather than touch a mount. */
-  removeTree(path: string, options?: Partial<Abortable>): Promise<void>;
+  removeTree(path: string, options?: RemoveOptions): Promise<void>;
 
   mount(request: MountRequest): Promise<void>;
   mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void>;
   unmount(path: string, options?: { lazy?: boolean }): Promise<void>;
   mountTable(): readonly MountEntry[];
+  /** At least the mounts at or below a path. */
+  mountsNear(path: string): readonly MountEntry[];
   /** True when something is mounted at exactly this path of the agent's own. */
   isMountPoint(path: string): boolean;
 

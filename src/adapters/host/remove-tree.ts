@@ -8,9 +8,18 @@ import type { TreeAccess, TreeDirectory, TreeEntry } from "./tree-access.ts";
 
 export interface RemoveTreeDeps {
   readonly access: TreeAccess;
-  readonly mountTable: () => readonly MountEntry[];
+  /** At least the mounts at or below the path. */
+  readonly mountTable: (path: string) => readonly MountEntry[];
   /** Called before each directory is opened; a test changes the machine here. */
   readonly onOpen?: (path: string) => Promise<void>;
+}
+
+export interface RemoveOptions extends Partial<Abortable> {
+  /**
+   * Only the agent writes there: the mount table, which takes milliseconds on a full node, is not asked first. A mount
+   * is not entered in this case either; what was removed before it was met is gone then.
+   */
+  readonly isOwn?: boolean;
 }
 
 /** Deeper directories are moved up to the top of the tree, so that neither descriptors nor the stack run out. */
@@ -25,12 +34,12 @@ const ROUNDS = 4;
  * it is refused before anything is touched, and a mount that appears meanwhile ends the removal with `Mounted`.
  * Links are removed, never followed. What is gone already is success; may be repeated after a failure.
  */
-export async function removeTree(deps: RemoveTreeDeps, path: string, options: Partial<Abortable> = {}): Promise<void> {
+export async function removeTree(deps: RemoveTreeDeps, path: string, options: RemoveOptions = {}): Promise<void> {
   const parent = await realParent(path);
   if (parent === undefined) return;
   const name = basename(normalize(path));
   const real = join(parent, name);
-  const mounted = mountsWithin(deps.mountTable(), real);
+  const mounted = options.isOwn === true ? [] : mountsWithin(deps.mountTable(real), real);
   if (mounted.length > 0) {
     const few = mounted.slice(0, 5).map(({ target }) => target);
     const more = mounted.length > few.length ? ` and ${mounted.length - few.length} more` : "";

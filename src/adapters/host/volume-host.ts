@@ -1,4 +1,6 @@
-import { realpath, rmdir, statfs } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { lstat, realpath, rmdir, statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
 import { type TreeUsage, UsageWalk } from "./disk-usage.ts";
@@ -15,12 +17,15 @@ import { type WriteRequest, writeVolume } from "./written-volume.ts";
 /** What volumes need of the machine beyond what pods' files do; `LinuxHost` has it. */
 export interface VolumeHostDeps extends PodHostDeps {
   mount(request: MountRequest): Promise<void>;
-  mountTable(): readonly MountEntry[];
+  removeTree(path: string, options?: { isOwn?: boolean }): Promise<void>;
+  mountsNear(path: string): readonly MountEntry[];
 }
 
 /** Volumes on this machine: `VolumeHost` of src/volumes. */
 export class LinuxVolumeHost extends PodHost {
   private access: Promise<TreeAccess> | undefined;
+  /** What was written to which directory last, as a hash, so that a change is seen without reading it back. */
+  private readonly written = new Map<string, string>();
 
   constructor(
     private readonly machine: VolumeHostDeps,
@@ -30,7 +35,18 @@ export class LinuxVolumeHost extends PodHost {
   }
 
   override mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void> {
+    this.written.delete(path);
     return this.machine.mount({ kind: "tmpfs", target: path, noSwap: true, ...options });
+  }
+
+  override unmount(path: string): Promise<void> {
+    this.written.delete(path);
+    return super.unmount(path);
+  }
+
+  override removeTree(path: string): Promise<void> {
+    this.written.delete(path);
+    return super.removeTree(path);
   }
 
   mountHugePages(path: string, options: { pageSizeBytes: number; mode: number }): Promise<void> {
@@ -41,14 +57,32 @@ export class LinuxVolumeHost extends PodHost {
     return this.machine.mount({ kind: "bind", source, target });
   }
 
+  /** Another filesystem than above it is a mount, which two cheap questions tell; else the mount table must. */
+  override async isMountPoint(path: string): Promise<boolean> {
+    const [here, above] = await Promise.all(
+      [lstat(path), lstat(dirname(path))].map((stat) => stat.catch(() => undefined)),
+    );
+    if (here === undefined || above === undefined) return false;
+    return here.dev !== above.dev || this.machine.isMountPoint(path);
+  }
+
   /** Everything mounted at or below a path of the agent's own, outermost first. */
   async mountsBelow(path: string): Promise<readonly string[]> {
     const real = await realpath(path).catch(() => path);
-    return mountsWithin(this.machine.mountTable(), real).map(({ target }) => target);
+    return mountsWithin(this.machine.mountsNear(real), real).map(({ target }) => target);
   }
 
-  writeFiles(directory: string, request: WriteRequest): Promise<boolean> {
-    return writeVolume({ removeTree: (path) => this.machine.removeTree(path) }, directory, request);
+  /** See `writeVolume`. What this agent has not written itself is compared with what is there. */
+  async writeFiles(directory: string, request: WriteRequest): Promise<boolean> {
+    const known = this.written.get(directory);
+    const digest = digestOf(request);
+    if (known === digest) return false;
+    const removeTree = (path: string): Promise<void> => this.machine.removeTree(path, { isOwn: true });
+    // Unknown until it is done: after a failure it is compared again.
+    this.written.delete(directory);
+    const changed = await writeVolume({ removeTree }, directory, { ...request, isOther: known !== undefined });
+    this.written.set(directory, digest);
+    return changed;
   }
 
   async bindSubPath(request: SubPathRequest): Promise<void> {
@@ -85,4 +119,13 @@ export class LinuxVolumeHost extends PodHost {
     this.access ??= chooseTreeAccess();
     return this.access;
   }
+}
+
+function digestOf({ files, gid }: WriteRequest): string {
+  const hash = createHash("sha256").update(`${gid ?? ""}`);
+  // Each part with its length, so that no two different volumes make one text.
+  for (const [path, { bytes, mode, uid }] of files) {
+    hash.update(`\n${path.length} ${path} ${mode} ${uid ?? ""} ${bytes.length}\n`).update(bytes);
+  }
+  return hash.digest("base64");
 }

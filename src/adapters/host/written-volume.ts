@@ -31,6 +31,8 @@ export interface WriteRequest {
   readonly stamp: string;
   /** Gives all of it to this group, readable. */
   readonly gid?: number;
+  /** It is known to hold something else: nothing has to be compared. */
+  readonly isOther?: boolean;
 }
 
 export interface WriteDeps {
@@ -56,7 +58,7 @@ const SIDE_BY_SIDE = 8;
  */
 export async function writeVolume(deps: WriteDeps, directory: string, request: WriteRequest): Promise<boolean> {
   try {
-    const current = await linkTarget(join(directory, DATA));
+    const current = request.isOther === true ? undefined : await linkTarget(join(directory, DATA));
     if (current !== undefined && (await isSame(join(directory, current), request))) {
       await arrange(deps, directory, { current, files: request.files });
       return false;

@@ -1,0 +1,344 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { SystemClock } from "../../lib/clock.ts";
+import { changeGroup } from "./group.ts";
+import { HostError, LinuxHost } from "./index.ts";
+import { readMountTable } from "./mount-table.ts";
+import { chooseTreeAccess, ProcTreeAccess } from "./tree-access.ts";
+import { LinuxVolumeHost } from "./volume-host.ts";
+
+// Everything is mounted in a namespace of its own, which goes with the process, whatever happens.
+const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
+/** A container that swaps links as fast as it can has this many chances. */
+const RACES = Number(process.env["KUBELET_TEST_RACES"] ?? 10_000);
+
+if (process.env[INSIDE] === undefined) {
+  test("volumes in a mount namespace of their own", { skip: process.getuid?.() !== 0 && "needs root" }, () => {
+    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
+    // Of the surrounding test runner: the inner one would speak its binary protocol.
+    delete env.NODE_TEST_CONTEXT;
+    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
+    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
+    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
+    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+  });
+} else {
+  defineTests();
+}
+
+/** How tsx loads itself; the flags of a test runner must not go along. */
+function isLoader(flag: string, place: number, all: readonly string[]): boolean {
+  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
+  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
+}
+
+interface Scene {
+  readonly base: string;
+  readonly volume: string;
+  /** A user's data, which no pod may reach. */
+  readonly outside: string;
+  readonly target: string;
+}
+
+async function within(work: (scene: Scene) => Promise<void> | void): Promise<void> {
+  const base = mkdtempSync(join(tmpdir(), "volume-"));
+  execFileSync("mount", ["-t", "tmpfs", "tmpfs", base]);
+  const scene = {
+    base,
+    volume: join(base, "volume"),
+    outside: join(base, "outside"),
+    target: join(base, "subpaths/v/c/0"),
+  };
+  mkdirSync(scene.volume);
+  mkdirSync(join(scene.outside, "deep"), { recursive: true });
+  writeFileSync(join(scene.outside, "precious"), "keep");
+  writeFileSync(join(scene.outside, "deep/precious"), "keep");
+  try {
+    await work(scene);
+    assert.equal(readFileSync(join(scene.outside, "precious"), "utf8"), "keep");
+    assert.deepEqual(readdirSync(scene.outside), ["deep", "precious"]);
+  } finally {
+    const targets = readMountTable().map(({ target }) => target);
+    for (const target of targets.reverse()) if (target.startsWith(base)) execFileSync("umount", ["--lazy", target]);
+    rmSync(base, { recursive: true });
+  }
+}
+
+/** A process that swaps two names in the volume for ever, as a container could. */
+async function swapping(script: string, work: () => Promise<void>): Promise<void> {
+  const child: ChildProcess = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  try {
+    await new Promise((resolve) => child.stdout?.once("data", resolve));
+    await work();
+    assert.equal(child.exitCode, null, "it swapped to the end");
+  } finally {
+    child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+function defineTests(): void {
+  const clock = new SystemClock();
+  const host = new LinuxVolumeHost(new LinuxHost({ clock }), clock);
+
+  test("a subPath shows what is in the volume, directory or file, through links that stay inside", () =>
+    within(async ({ volume, target }) => {
+      mkdirSync(join(volume, "real/deep"), { recursive: true });
+      writeFileSync(join(volume, "real/deep/file"), "inside");
+      symlinkSync("real", join(volume, "link"));
+      symlinkSync("../real/deep/file", join(volume, "real/up"));
+      await host.bindSubPath({ root: volume, subPath: "link/deep", target });
+      assert.equal(readFileSync(join(target, "file"), "utf8"), "inside");
+      await host.bindSubPath({ root: volume, subPath: "link/up", target: `${target}1` });
+      assert.equal(readFileSync(`${target}1`, "utf8"), "inside");
+    }));
+
+  test("what is missing is made with the mode of the volume, whatever the umask is", () =>
+    within(async ({ volume, target }) => {
+      chmodSync(volume, 0o2775);
+      const umask = process.umask(0o077);
+      try {
+        await host.bindSubPath({ root: volume, subPath: "a b/ü/c", target });
+      } finally {
+        process.umask(umask);
+      }
+      for (const path of ["a b", "a b/ü", "a b/ü/c"]) assert.equal(statSync(join(volume, path)).mode & 0o7777, 0o2775);
+      assert.equal(statSync(target).ino, statSync(join(volume, "a b/ü/c")).ino);
+    }));
+
+  test("repeated it is mounted once; another thing under the name replaces it", () =>
+    within(async ({ volume, target }) => {
+      const request = { root: volume, subPath: "data", target };
+      const layers = (): number => readMountTable().filter((entry) => entry.target === target).length;
+      await host.bindSubPath(request);
+      await host.bindSubPath(request);
+      assert.equal(layers(), 1);
+      renameSync(join(volume, "data"), join(volume, "old"));
+      writeFileSync(join(volume, "data"), "a file now");
+      await host.bindSubPath(request);
+      assert.equal(layers(), 1);
+      assert.equal(readFileSync(target, "utf8"), "a file now");
+    }));
+
+  const escapes: [string, (scene: Scene) => string][] = [
+    ["an absolute path", ({ outside }) => outside],
+    ["..", () => "../outside"],
+    [".. in the middle", () => "a/../../outside"],
+    ["a NUL character", () => "a\0b"],
+    ["an absolute link", ({ volume, outside }) => (symlinkSync(outside, join(volume, "out")), "out")],
+    ["a relative link out", ({ volume }) => (symlinkSync("../outside", join(volume, "out")), "out/deep")],
+    [
+      "a link to a link out",
+      ({ volume }) => (symlinkSync("b", join(volume, "a")), symlinkSync("/", join(volume, "b")), "a/etc"),
+    ],
+    [
+      "a missing directory behind a link out",
+      ({ volume }) => (symlinkSync("../outside", join(volume, "out")), "out/new"),
+    ],
+    ["a magic link", ({ volume }) => (symlinkSync("/proc/self/root", join(volume, "root")), "root/etc")],
+    ["a dangling link out", ({ volume }) => (symlinkSync("../outside/new", join(volume, "out")), "out")],
+  ];
+  for (const [name, prepare] of escapes) {
+    test(`a subPath that leaves the volume by ${name} is refused`, () =>
+      within(async (scene) => {
+        const subPath = prepare(scene);
+        await assert.rejects(host.bindSubPath({ root: scene.volume, subPath, target: scene.target }), HostError);
+        assert.equal(
+          readMountTable().some(({ target }) => target === scene.target),
+          false,
+        );
+      }));
+  }
+
+  const swaps: [string, number, string][] = [
+    [
+      "a link that is turned in and out",
+      RACES,
+      `for (let i = 0; ; i++) { symlinkSync(i % 2 ? "real" : OUTSIDE, "next"); renameSync("next", "data"); }`,
+    ],
+    [
+      "a directory that is exchanged with a link out",
+      Math.ceil(RACES / 5),
+      // In a circle of names. While "data" is missing the agent may make it: that is moved away.
+      `const move = (from, to) => { try { renameSync(from, to); } catch { renameSync(to, "junk-" + process.hrtime.bigint()); renameSync(from, to); } };
+       unlinkSync("data"); renameSync("real", "data"); symlinkSync(OUTSIDE, "link");
+       for (;;) { move("data", "real"); move("link", "data"); move("data", "link"); move("real", "data"); }`,
+    ],
+  ];
+  for (const [name, races, loop] of swaps) {
+    test(`${name} while it is mounted ${races} times never shows anything outside`, { timeout: 600_000 }, () =>
+      within(async ({ volume, outside, target }) => {
+        mkdirSync(join(volume, "real/deep"), { recursive: true });
+        symlinkSync("real", join(volume, "data"));
+        const script = `const { renameSync, symlinkSync, unlinkSync } = require("fs");
+          const OUTSIDE = ${JSON.stringify(outside)}; process.chdir(${JSON.stringify(volume)}); console.log("go");\n${loop}`;
+        const seen = { inside: 0, refused: 0 };
+        await swapping(script, async () => {
+          for (let i = 0; i < races; i++) {
+            const subPath = ["data/deep", "data", "data/made/here"][i % 3] ?? "";
+            try {
+              await host.bindSubPath({ root: volume, subPath, target });
+            } catch (error) {
+              if (!(error instanceof HostError)) throw error;
+              seen.refused++;
+              continue;
+            }
+            const names = readdirSync(target);
+            assert.ok(!names.includes("precious"), `attempt ${i} shows ${names}`);
+            seen.inside++;
+            await host.unmount(target);
+          }
+        });
+        assert.deepEqual(readdirSync(outside), ["deep", "precious"], "nothing was made outside");
+        assert.deepEqual(readdirSync(join(outside, "deep")), ["precious"]);
+        assert.ok(seen.inside > races / 20 && seen.refused > 0, `the race took place: ${JSON.stringify(seen)}`);
+      }),
+    );
+  }
+
+  for (const [name, access] of [
+    ["by openat2", chooseTreeAccess()],
+    ["without it", Promise.resolve(new ProcTreeAccess())],
+  ] as const) {
+    const give = async (path: string, gid: number, onlyOnMismatch = false): Promise<void> =>
+      changeGroup({ access: await access }, path, { gid, onlyOnMismatch });
+
+    test(`a volume is given to a group: bits, links, and nothing outside (${name})`, () =>
+      within(async ({ volume, outside }) => {
+        mkdirSync(join(volume, "d"), { mode: 0o700 });
+        writeFileSync(join(volume, "d/f"), "", { mode: 0o600 });
+        writeFileSync(join(volume, "run"), "", { mode: 0o4711 });
+        symlinkSync(outside, join(volume, "out"));
+        await give(volume, 777);
+        const facts = (path: string): number[] => {
+          const { gid, mode } = lstatSync(join(volume, path));
+          return [gid, mode & 0o7777];
+        };
+        assert.deepEqual(
+          [facts("."), facts("d")],
+          [
+            [777, 0o2775],
+            [777, 0o2770],
+          ],
+        );
+        assert.deepEqual(
+          [facts("d/f"), facts("run")],
+          [
+            [777, 0o660],
+            [777, 0o4771],
+          ],
+        );
+        assert.equal(lstatSync(join(volume, "out")).gid, 777);
+        assert.equal(statSync(outside).gid, 0);
+      }));
+
+    test(`OnRootMismatch looks only at the top, which is changed last (${name})`, () =>
+      within(async ({ volume }) => {
+        writeFileSync(join(volume, "f"), "");
+        await give(volume, 777);
+        writeFileSync(join(volume, "late"), "", { mode: 0o600 });
+        execFileSync("chgrp", ["0", join(volume, "late")]);
+        await give(volume, 777, true);
+        assert.equal(statSync(join(volume, "late")).gid, 0);
+        await give(volume, 777);
+        assert.equal(statSync(join(volume, "late")).gid, 777);
+      }));
+
+    test(`what is mounted in a volume keeps its group, directory or file (${name})`, () =>
+      within(async ({ volume, outside }) => {
+        mkdirSync(join(volume, "bound"));
+        writeFileSync(join(volume, "file"), "");
+        execFileSync("mount", ["--bind", outside, join(volume, "bound")]);
+        execFileSync("mount", ["--bind", join(outside, "precious"), join(volume, "file")]);
+        await give(volume, 777);
+        for (const path of [outside, join(outside, "precious"), join(outside, "deep/precious")]) {
+          assert.equal(statSync(path).gid, 0, path);
+        }
+        assert.equal(statSync(volume).gid, 777);
+      }));
+  }
+
+  test("a walk that gives a group does not leave the volume while links are swapped", { timeout: 120_000 }, () =>
+    within(async ({ volume, outside }) => {
+      for (let i = 0; i < 20; i++) mkdirSync(join(volume, `data/d${i}`), { recursive: true });
+      symlinkSync(outside, join(volume, "link"));
+      const script = `
+        const { renameSync } = require("fs"); process.chdir(${JSON.stringify(volume)}); console.log("go");
+        for (;;) { renameSync("data", "x"); renameSync("link", "data"); renameSync("data", "link"); renameSync("x", "data"); }`;
+      await swapping(script, async () => {
+        for (let round = 0; round < 100; round++)
+          await host.changeGroup(volume, { gid: 1000 + round, onlyOnMismatch: false });
+      });
+      for (const path of [outside, join(outside, "deep"), join(outside, "precious")])
+        assert.equal(statSync(path).gid, 0);
+    }),
+  );
+
+  test("usage counts what is allocated, a file once, and nothing that is mounted, in steps", () =>
+    within(async ({ volume, outside }) => {
+      mkdirSync(join(volume, "d/bound"), { recursive: true });
+      writeFileSync(join(volume, "d/big"), Buffer.alloc(1 << 20));
+      linkSync(join(volume, "d/big"), join(volume, "again"));
+      symlinkSync(outside, join(volume, "out"));
+      writeFileSync(join(outside, "precious"), Buffer.alloc(8 << 20));
+      execFileSync("mount", ["--bind", outside, join(volume, "d/bound")]);
+      const walk = await host.measure(volume);
+      let usage: Awaited<ReturnType<typeof walk.advance>>;
+      let steps = 0;
+      while ((usage = await walk.advance(0.01)) === undefined) steps++;
+      assert.ok(steps > 0, "it was cut into steps");
+      assert.equal(usage.bytes, 1 << 20);
+      assert.equal(usage.inodes, 4);
+      writeFileSync(join(outside, "precious"), "keep");
+    }));
+
+  test("a full disk in the middle of a write keeps the old content, and nothing of the new", () =>
+    within(async ({ base }) => {
+      const directory = join(base, "small");
+      mkdirSync(directory);
+      await host.mountTmpfs(directory, { sizeBytes: 64 * 1024, mode: 0o777 });
+      const files = (size: number): Map<string, { bytes: Uint8Array; mode: number }> =>
+        new Map(["a", "b", "c"].map((name) => [name, { bytes: Buffer.alloc(size, name), mode: 0o644 }]));
+      await host.writeFiles(directory, { files: files(4096), stamp: "1" });
+      const before = readdirSync(directory);
+      await assert.rejects(
+        host.writeFiles(directory, { files: files(40_000), stamp: "2" }),
+        (error: HostError) => error.code === "NoSpace",
+      );
+      assert.deepEqual(readdirSync(directory), before);
+      assert.equal(readFileSync(join(directory, "c"), "utf8"), "c".repeat(4096));
+      await host.writeFiles(directory, { files: files(1000), stamp: "3" });
+      assert.equal(readFileSync(join(directory, "c"), "utf8"), "c".repeat(1000));
+    }));
+
+  test("what is mounted below a path is told, also through a link on the way and with blanks in its name", () =>
+    within(async ({ base, volume }) => {
+      mkdirSync(join(volume, "a b"));
+      await host.mountTmpfs(join(volume, "a b"), { mode: 0o700 });
+      symlinkSync(volume, join(base, "link"));
+      assert.deepEqual(await host.mountsBelow(join(base, "link")), [join(volume, "a b")]);
+      await host.unmount(join(volume, "a b"));
+      assert.deepEqual(await host.mountsBelow(volume), []);
+      assert.ok(existsSync(join(volume, "a b")));
+    }));
+}

@@ -12,13 +12,14 @@ import { type AgentOptions, agentOptions, OptionStore } from "./config/index.ts"
 import { ImagePuller } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
 import type { Clock } from "./lib/clock.ts";
+import { messageOf } from "./lib/errors.ts";
 import { watchPath } from "./lib/file-watch.ts";
 import { select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
 import type { Metrics } from "./lib/metrics.ts";
 import { gitVersion } from "./lib/version.ts";
 import { parseDocuments } from "./lib/yaml.ts";
-import { localApiServer } from "./localapi/index.ts";
+import { type AgentConfiguration, localApiServer } from "./localapi/index.ts";
 import { readLog } from "./logs/index.ts";
 import { OWNER_ANNOTATION } from "./model/labels.ts";
 import {
@@ -42,6 +43,10 @@ import { VolumeReconciler } from "./volumes/index.ts";
 const FINISH_MS = 5000;
 /** glibc gives nothing back by itself: memory is trimmed this long after the last change of a burst. */
 const TRIM_AFTER_MS = 10_000;
+/** The pod sources. Each runs even without a path or URL, which may come while the agent runs. */
+const SOURCES = ["file", "http"];
+/** A source that has nothing to look at wakes only when its settings change; the number is a day. */
+const NOTHING_TO_CHECK_MS = 86_400_000;
 
 /** What the agent needs of the machine; `LinuxHost` provides it. */
 export interface KubeletHost extends VolumeHostDeps {
@@ -76,6 +81,10 @@ export interface KubeletSettings {
   readonly containerLogsDir: string;
   /** On a runtime that others use too: stop only those unknown pods that carry this mark. */
   readonly owner?: string;
+  /** The options where they may change while the agent runs; it holds `options` at the start. */
+  readonly store?: OptionStore<typeof agentOptions>;
+  /** What the commands about the configuration ask. */
+  readonly configuration?: AgentConfiguration;
 }
 
 interface Loop {
@@ -101,6 +110,7 @@ export class Kubelet {
   /** No directory of a pod that nobody knows is left. */
   private isSwept = false;
   private readonly store: OptionStore<typeof agentOptions>;
+  private readonly runtime: CriRuntime;
   private readonly pool: WorkerPool;
   private readonly loops: readonly Loop[];
   private readonly stop = manyListeners();
@@ -111,11 +121,12 @@ export class Kubelet {
     private readonly settings: KubeletSettings,
   ) {
     const { clock } = deps;
-    this.store = new OptionStore(agentOptions, settings.options);
+    this.store = settings.store ?? new OptionStore(agentOptions, settings.options);
     this.journal = new Journal({ clock });
-    this.desired = new DesiredPods({ clock }, { sources: this.sourceNames() });
+    this.desired = new DesiredPods({ clock }, { sources: SOURCES });
     this.volumes = this.makeVolumes();
     const { runtime, images } = this.connect();
+    this.runtime = runtime;
     const observer = this.observe(runtime);
     this.pool = this.staff(observer, this.executors({ runtime, images, observer }));
     this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
@@ -161,9 +172,15 @@ export class Kubelet {
     }
   }
 
-  private sourceNames(): string[] {
-    const { staticPodPath, staticPodURL } = this.settings.options;
-    return [...(staticPodPath === "" ? [] : ["file"]), ...(staticPodURL === "" ? [] : ["http"])];
+  /** What is wrong with the agent itself, or undefined: it must reach its runtime and serve its ports. */
+  async trouble({ signal }: Abortable): Promise<string | undefined> {
+    try {
+      await this.runtime.version({ signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      return `the runtime does not answer: ${messageOf(error)}`;
+    }
+    return Object.values(this.servers).find((server) => server.trouble !== undefined)?.trouble;
   }
 
   private connect(): { runtime: CriRuntime; images: CriImages } {
@@ -233,12 +250,15 @@ export class Kubelet {
         allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
         extraMaskedPaths: thermalPaths(files),
         ...(settings.owner === undefined ? {} : { owner: settings.owner }),
-        dns: () => ({
-          resolvConf: options.resolvConf === "" ? undefined : files.readSmall(options.resolvConf),
-          hostIps: machine.addresses,
-          clusterDns: options.clusterDNS,
-          clusterDomain: options.clusterDomain,
-        }),
+        dns: () => {
+          const { resolvConf, clusterDNS, clusterDomain } = this.store.current;
+          return {
+            resolvConf: resolvConf === "" ? undefined : files.readSmall(resolvConf),
+            hostIps: machine.addresses,
+            clusterDns: clusterDNS,
+            clusterDomain,
+          };
+        },
         hostsFile: () => files.readSmall("/etc/hosts"),
       },
       httpGet: (request, options) => probeNet.http(request, options),
@@ -276,7 +296,7 @@ export class Kubelet {
 
   private sources(): Loop[] {
     const { clock } = this.deps;
-    const { options, machine } = this.settings;
+    const { machine } = this.settings;
     const { nodeName } = machine;
     const shared = {
       clock,
@@ -286,23 +306,22 @@ export class Kubelet {
     };
     const file = new FileSource(
       { ...shared, files: manifestFiles, watch: (path, watch) => watchPath(path, { ...watch, clock }) },
-      select(this.store.live("fileCheckFrequency"), ({ fileCheckFrequency }) => ({
-        ...{ path: options.staticPodPath, nodeName, checkFrequencyMs: fileCheckFrequency },
+      select(this.store.live("staticPodPath", "fileCheckFrequency"), (o) => ({
+        ...{ path: o.staticPodPath, nodeName },
+        checkFrequencyMs: o.staticPodPath === "" ? NOTHING_TO_CHECK_MS : o.fileCheckFrequency,
       })),
     );
     const url = new UrlSource(
       { ...shared, fetchManifest },
-      select(this.store.live("httpCheckFrequency"), ({ httpCheckFrequency }) => ({
-        ...{ url: options.staticPodURL, headers: options.staticPodURLHeader, nodeName },
-        checkFrequencyMs: httpCheckFrequency,
+      select(this.store.live("staticPodURL", "staticPodURLHeader", "httpCheckFrequency"), (o) => ({
+        ...{ url: o.staticPodURL, headers: o.staticPodURLHeader, nodeName },
+        checkFrequencyMs: o.staticPodURL === "" ? NOTHING_TO_CHECK_MS : o.httpCheckFrequency,
       })),
     );
-    const all: Loop[] = [
+    return [
       { name: "file", run: (signal) => file.run(signal) },
       { name: "http", run: (signal) => url.run(signal) },
     ];
-    const wanted = this.sourceNames();
-    return all.filter(({ name }) => wanted.includes(name));
   }
 
   /** What a source wants now. Objects come first, so that a pod and what it refers to may come in one file. */
@@ -334,7 +353,7 @@ export class Kubelet {
   /** Directories of pods that no source and no runtime knows go, once all have said what they know. */
   private removeOrphans(): void {
     const { desired, inRuntime } = this;
-    const isUnclear = !desired.allSourcesReady || this.sourceNames().some((source) => desired.isIncomplete(source));
+    const isUnclear = !desired.allSourcesReady || SOURCES.some((source) => desired.isIncomplete(source));
     if (this.isSwept || isUnclear || inRuntime === undefined) return;
     this.isSwept = true;
     const isKnown = (uid: string): boolean =>
@@ -359,6 +378,11 @@ export class Kubelet {
     this.journal.event({ type: "Warning", reason: "InvalidManifest", message, subject: place });
   }
 
+  /** An event about the agent itself. */
+  tell(event: { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string }): void {
+    this.journal.event({ ...event, subject: this.settings.machine.nodeName });
+  }
+
   private serve(): Kubelet["servers"] {
     const { clock, log, metrics } = this.deps;
     const { options, machine } = this.settings;
@@ -373,7 +397,7 @@ export class Kubelet {
     );
     const localApi = localApiServer(
       {
-        ...{ view: this.view, clock, log },
+        ...{ view: this.view, clock, log, config: this.settings.configuration },
         logs: { read: (request, abortable) => readLog({ files: hostLogFiles, clock }, request, abortable) },
       },
       { nodeName: machine.nodeName, version: gitVersion, path: options.localApiSocket },

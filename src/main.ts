@@ -2,7 +2,7 @@ import { openLogFile } from "./adapters/host/agent-log.ts";
 import { LinuxHost } from "./adapters/host/index.ts";
 import { Launcher } from "./cli/agent-launcher.ts";
 import { outputOn, runCli } from "./cli/index.ts";
-import { AbortedError, manyListeners } from "./lib/abort.ts";
+import { type Abortable, AbortedError, manyListeners } from "./lib/abort.ts";
 import { SystemClock } from "./lib/clock.ts";
 import { LineSink, writerFor } from "./lib/output.ts";
 import { DescriptorTerminal } from "./lib/terminal.ts";
@@ -11,6 +11,24 @@ import { DescriptorTerminal } from "./lib/terminal.ts";
 const FLUSH_MS = 2000;
 /** Commands that go on when nobody reads them any more: pods matter more than words. */
 const DEAF = new Set(["up", ""]);
+
+/** One that came before anybody listened is told to the first who does. */
+class HangUps {
+  private listener: (() => void) | undefined;
+  private isUnheard = false;
+
+  heard(): void {
+    if (this.listener === undefined) this.isUnheard = true;
+    else this.listener();
+  }
+
+  listen(fn: () => void, { signal }: Abortable): void {
+    this.listener = fn;
+    signal.addEventListener("abort", () => (this.listener = undefined), { once: true });
+    if (this.isUnheard) fn();
+    this.isUnheard = false;
+  }
+}
 
 async function main(argv: readonly string[]): Promise<number> {
   const clock = new SystemClock();
@@ -30,13 +48,19 @@ async function main(argv: readonly string[]): Promise<number> {
     void finish().then(() => process.exit(2));
   };
   process.on("uncaughtException", crash).on("unhandledRejection", crash);
+  const hangUps = new HangUps();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(name, () => stop.abort(new AbortedError(`ended by ${name}`)));
+    process.on(name, () => {
+      // The plain agent reads its configuration again; `up` and the commands end with their terminal.
+      if (name === "SIGHUP" && first === "") hangUps.heard();
+      else stop.abort(new AbortedError(`ended by ${name}`));
+    });
   }
   const output = outputOn(out, new DescriptorTerminal(1), process.env);
   const launcher = new Launcher({
     ...{ host: new LinuxHost({ clock }), clock, out: output, logSink: err },
     openLog: (path) => openLogFile(path, clock),
+    onReload: (fn, { signal }) => hangUps.listen(fn, { signal }),
   });
   const program = process.env["KUBELET_PROGRAM"] ?? "kubelet";
   const deps = { out: output, err: outputOn(err, new DescriptorTerminal(2), process.env), clock, launcher, program };

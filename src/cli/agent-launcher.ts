@@ -7,22 +7,24 @@ import { Kubelet, type KubeletSettings } from "../kubelet.ts";
 import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { fixed } from "../lib/live.ts";
+import { fixed, type Live } from "../lib/live.ts";
 import { createLogger, type Logger, type LogSink, silent } from "../lib/log.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { runOnce } from "../pods/index.ts";
+import { beginConfiguration, tellNotActedOn } from "./begin-configuration.ts";
 import { CliError } from "./cli-error.ts";
 import type {
   AgentLauncher,
+  AgentStart,
   DownOptions,
   PortState,
   Progress,
   RunningAgent,
-  StartNotes,
   UpOptions,
 } from "./launcher.ts";
 import type { Output } from "./output.ts";
+import type { RunningConfiguration } from "./running-configuration.ts";
 import { webAddresses } from "./web-addresses.ts";
 
 /** Run-once: how long pods may take, and how often a step may fail. */
@@ -48,22 +50,30 @@ export interface LauncherDeps {
   readonly logSink: LogSink;
   /** Opens a log file for `up`; rotated when it is large. */
   openLog(path: string): LogSink;
+  /** Calls `fn` at each SIGHUP of the plain agent, also for one that came before. */
+  onReload(fn: () => void, abortable: Abortable): void;
 }
 
 /** Builds agents: the only place that knows every part. */
 export class Launcher implements AgentLauncher {
   constructor(private readonly deps: LauncherDeps) {}
 
-  async run(options: AgentOptions, { signal, notes }: Abortable & { notes?: StartNotes }): Promise<number> {
-    const log = this.logger(options, this.deps.logSink);
-    for (const warning of notes?.warnings ?? []) log.warn("configuration", { warning });
-    tellNotActedOn(log, notes?.notActedOn ?? []);
-    const release = await this.claim(options.rootDir);
+  async run(given: AgentOptions, { signal, configuration: start }: Abortable & AgentStart): Promise<number> {
+    const releases = [await this.claim(given.rootDir)];
     const scope = new AbortScope([signal]);
     try {
+      const { dynamicConfigDir } = given;
+      if (dynamicConfigDir !== "") releases.push(await this.lockConfigStore(dynamicConfigDir));
+      const toLogger = (values: AgentOptions, verbosity: Live<number>): Logger =>
+        this.logger({ ...values, verbosity }, this.deps.logSink);
+      const begun = await beginConfiguration({ ...this.deps, toLogger }, start, scope);
+      const { store, log, configuration } = begun;
+      const options = store.current;
       const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
-      const kubelet = new Kubelet({ ...this.deps, log, metrics: newMetrics() }, settings);
-      const running = kubelet.run(scope);
+      const metrics = newMetrics();
+      const kubelet = new Kubelet({ ...this.deps, log, metrics }, { ...settings, store, configuration });
+      begun.attach(kubelet, metrics);
+      const running = this.together(kubelet, options.runOnce ? undefined : configuration, scope);
       if (!options.runOnce) {
         await running;
         return 0;
@@ -78,8 +88,14 @@ export class Launcher implements AgentLauncher {
       throw error;
     } finally {
       scope.dispose();
-      release();
+      for (const release of releases) release();
     }
+  }
+
+  async lockConfigStore(directory: string): Promise<() => void> {
+    await this.deps.host.makeDir(directory, 0o755);
+    const lock = await this.deps.host.lock(join(directory, "store.lock"));
+    return () => lock.release();
   }
 
   async up(options: UpOptions, watcher: Progress, { signal }: Abortable): Promise<RunningAgent> {
@@ -87,7 +103,8 @@ export class Launcher implements AgentLauncher {
     const { host, clock } = this.deps;
     const release = await this.claim(options.stateDir);
     try {
-      const log = this.logger(options.agent, this.deps.openLog(options.logFile));
+      const verbosity = fixed(options.agent.verbosity);
+      const log = this.logger({ ...options.agent, verbosity }, this.deps.openLog(options.logFile));
       tellNotActedOn(log, options.notActedOn);
       const embedded =
         options.runtimeEndpoint === undefined
@@ -145,6 +162,28 @@ export class Launcher implements AgentLauncher {
       scope.abort();
       scope.dispose();
       release();
+    }
+  }
+
+  /** The agent and what follows its configuration; whichever fails ends the other. */
+  private async together(kubelet: Kubelet, configuration: RunningConfiguration | undefined, parent: Abortable) {
+    const scope = new AbortScope([parent.signal]);
+    try {
+      const following = configuration?.run(scope.signal).catch((error: unknown) => {
+        scope.abort(error);
+        throw error;
+      });
+      const agent = kubelet.run(scope).then(
+        () => scope.abort(),
+        (error: unknown) => {
+          // Not in good order: a configuration on trial may be the reason.
+          scope.abort(error);
+          throw error;
+        },
+      );
+      for (const end of await Promise.allSettled([agent, following])) if (end.status === "rejected") throw end.reason;
+    } finally {
+      scope.dispose();
     }
   }
 
@@ -247,9 +286,12 @@ export class Launcher implements AgentLauncher {
     }
   }
 
-  private logger(options: AgentOptions, sink: LogSink): Logger {
-    const format = options.loggingFormat === "json" ? "json" : "text";
-    return createLogger({ sink, clock: this.deps.clock, format, verbosity: fixed(options.verbosity) });
+  private logger(
+    { loggingFormat, verbosity }: Pick<AgentOptions, "loggingFormat"> & { readonly verbosity: Live<number> },
+    sink: LogSink,
+  ): Logger {
+    const format = loggingFormat === "json" ? "json" : "text";
+    return createLogger({ sink, clock: this.deps.clock, format, verbosity });
   }
 
   private async claim(directory: string): Promise<() => void> {
@@ -257,11 +299,6 @@ export class Launcher implements AgentLauncher {
     const lock = await this.deps.host.lock(lockPath(directory));
     return () => lock.release();
   }
-}
-
-/** Once, at the start: settings that a later version acts on. */
-function tellNotActedOn(log: Logger, settings: readonly string[]): void {
-  if (settings.length > 0) log.info("accepted, not acted on yet", { settings: settings.join(" ") });
 }
 
 function ports({ servers }: Kubelet): PortState[] {

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parse } from "yaml";
-import type { AgentOptions } from "../config/index.ts";
+import { type AgentOptions, notActedOn, problemLines } from "../config/index.ts";
 import { SystemClock } from "../lib/clock.ts";
-import type { AgentLauncher, StartNotes } from "./launcher.ts";
+import type { AgentLauncher } from "./launcher.ts";
 import type { Output } from "./output.ts";
 import { runCli } from "./run-cli.ts";
+import type { StartConfiguration } from "./running-configuration.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "config-"));
 after(() => rmSync(dir, { recursive: true }));
@@ -29,11 +30,12 @@ const old = file(
 );
 
 async function cli(...argv: string[]) {
-  const calls: { run?: AgentOptions; notes?: StartNotes | undefined } = {};
+  const calls: { run?: AgentOptions; start?: StartConfiguration } = {};
   const launcher: Partial<AgentLauncher> = {
-    async run(options, { notes }) {
+    lockConfigStore: async () => () => undefined,
+    async run(options, { configuration }) {
       calls.run = options;
-      calls.notes = notes;
+      calls.start = configuration;
       return 0;
     },
   };
@@ -55,12 +57,13 @@ async function cli(...argv: string[]) {
 }
 
 test("the agent runs with its file, tells deprecated flags and what it does not act on", async () => {
-  const { code, err, run, notes } = await cli("--config", a, "--max-pods=7", "--allow-privileged");
+  const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--allow-privileged");
   assert.equal(code, 0, err);
   assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.seccompDefault], [7, 0, true]);
   assert.equal(err, "Flag --max-pods has been deprecated: set maxPods in the file of --config.\n");
-  assert.deepEqual(notes?.notActedOn, ["seccompDefault"]);
-  assert.match(notes?.warnings.join() ?? "", /--allow-privileged: .*is ignored/);
+  assert.ok(start);
+  assert.deepEqual(notActedOn(start.loaded), ["seccompDefault"]);
+  assert.match(problemLines(start.loaded.warnings).join(), /--allow-privileged: .*is ignored/);
 });
 
 test("the agent does not start with a bad file and tells all of it", async () => {
@@ -146,8 +149,36 @@ test("config migrate: an old file or command line becomes a file of today that m
 });
 
 test("config alone and with an unknown word say what there is", async () => {
-  assert.match((await cli("config")).err, /needs one of view, validate, defaults, diff, migrate/);
+  assert.match(
+    (await cli("config")).err,
+    /needs one of view, validate, defaults, diff, migrate, apply, rollback, history/,
+  );
   assert.match((await cli("config", "vew")).err, /did you mean "config view"/);
   assert.match((await cli("config", "--help")).out, /Commands:\n {2}config view /);
   assert.match((await cli("help", "config", "diff")).out, /kubelet config diff A B/);
+});
+
+test("config apply, history and rollback work on the store while no agent runs", async () => {
+  const store = join(dir, "dynamic");
+  const place = ["--local-api-socket", join(dir, "none.sock"), "--dynamic-config-dir", store];
+  assert.match((await cli("config", "history", ...place)).out, /No dynamic configuration/);
+  const applied = await cli("config", "apply", a, ...place);
+  assert.deepEqual([applied.code, applied.err], [0, ""]);
+  assert.match((await cli("config", "history", ...place)).out, /file\/1\/kubelet .* trial +\S+a.yaml/);
+  assert.match((await cli("config", "apply", bad, ...place)).err, /error: .*syncFrequency/);
+  assert.match((await cli("config", "apply", join(dir, "nowhere"), ...place)).err, /nowhere/);
+  assert.match((await cli("config", "apply", ...place)).err, /name a FILE/);
+  assert.equal((await cli("config", "rollback", ...place)).code, 0);
+  assert.match((await cli("config", "rollback", ...place)).err, /local configuration is in force already/);
+  const [entry] = JSON.parse((await cli("config", "history", "-ojson", ...place)).out) as { state: string }[];
+  assert.equal(entry?.state, "rolled back");
+});
+
+test("without an agent and a store the commands say what to name", async () => {
+  const socket = join(dir, "none.sock");
+  const { code, err } = await cli("config", "apply", a, "--local-api-socket", socket);
+  assert.equal(code, 1);
+  assert.match(err, /no agent is running here .*--dynamic-config-dir/);
+  assert.match((await cli("config", "view", "--running", "--local-api-socket", socket)).err, /no agent is running/);
+  assert.match((await cli("config", "view", "--running", "--max-pods=3")).err, /takes no flags of an agent/);
 });

@@ -27,17 +27,3 @@ export function nameOf(option: OptionName): string {
   const { field, flag } = optionOf(option);
   return field ?? `--${flag}`;
 }
-
-/** A value as text for people; secrets are not shown. */
-export function shownValueOf(option: OptionName, values: AgentOptions): string {
-  const { kind, secret } = optionOf(option);
-  const shown = kind.show(values[option]);
-  return secret === true && shown !== "" ? "<masked>" : shown;
-}
-
-/** A value for JSON and YAML; secrets are not shown. */
-export function encodedValueOf(option: OptionName, values: AgentOptions): unknown {
-  const { kind, secret } = optionOf(option);
-  const written = kind.encode(values[option]);
-  return secret === true && written !== undefined ? "<masked>" : (written ?? null);
-}

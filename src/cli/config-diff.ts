@@ -1,6 +1,7 @@
+import { encodedValueOf, shownValueOf } from "../config/index.ts";
 import { table } from "../lib/table.ts";
 import { command } from "./command.ts";
-import { differences, encodedValueOf, nameOf, shownValueOf } from "./config-compare.ts";
+import { differences, nameOf } from "./config-compare.ts";
 import { loadFile, tellWarnings } from "./config-load.ts";
 import { formatOption, formatted, helpOption, print } from "./print.ts";
 

@@ -1,23 +1,24 @@
 import {
   agentOptions,
   bool,
-  isGiven,
-  type LoadedConfiguration,
+  type ConfigReport,
   loadConfiguration,
-  type OptionName,
   oldKubelets,
   option,
-  optionNames,
-  optionOf,
+  type ReportedSetting,
   readFiles,
-  showOrigin,
+  reportSettings,
 } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
 import { type Cell, table } from "../lib/table.ts";
-import { command } from "./command.ts";
-import { encodedValueOf, nameOf, shownValueOf } from "./config-compare.ts";
+import { explained, findAgent, socketCandidates } from "./agent-client.ts";
+import { CliError } from "./cli-error.ts";
+import { type CliDeps, command } from "./command.ts";
+import { dynamicLines } from "./config-history.ts";
+
 import { refuseProblems, tellWarnings } from "./config-load.ts";
 import { configReader } from "./config-reader.ts";
-import { formatOption, formatted, helpOption, print } from "./print.ts";
+import { formatOption, formatted, helpOption, placeOf, placeOptions, print } from "./print.ts";
 
 const own = {
   all: option(bool, {
@@ -27,67 +28,92 @@ const own = {
     topic: "General",
     help: "Show the defaults too.",
   }),
+  running: option(bool, {
+    flag: "running",
+    short: "r",
+    default: false,
+    topic: "General",
+    help: "Show what the running agent has in force, and what waits for a restart.",
+  }),
+  ...{ stateDir: placeOptions.stateDir },
   ...formatOption,
   ...helpOption,
 };
 
-/** `kubelet config view`: what the agent would run with under these flags. */
+/** `kubelet config view`: what the agent would run with under these flags, or what the running one has in force. */
 export const configView = command({
   name: "config view",
-  usage: "[-a] [FLAGS OF THE AGENT...]",
+  usage: "[-a] [-r | FLAGS OF THE AGENT...]",
   summary: "Show each setting and where it comes from; takes all flags of the agent, such as --config.",
   options: { ...agentOptions, ...own },
   shownOptions: own,
   moreOptions: async () => (await oldKubelets()).flags,
   words: { min: 0, max: 0 },
   async run(parsed, deps, { signal }) {
-    const isOld = [...parsed.given].some((name) => !(name in agentOptions) && !(name in own));
-    const old = isOld ? await oldKubelets() : undefined;
-    const loaded = loadConfiguration(await readFiles({ parsed, old }, configReader(deps), { signal }));
-    refuseProblems(loaded);
-    await tellWarnings(loaded, deps, { signal });
-    const { all, output } = parsed.values;
-    const names = optionNames.filter((name) => name !== "help" && (all || isGivenIn(loaded, name)));
+    const { all, output, running } = parsed.values;
+    let report: ConfigReport;
+    if (running) {
+      const strange = [...parsed.given].find((name) => !(name in own) && !(name in placeOptions));
+      if (strange !== undefined)
+        throw new CliError("--running shows the agent as it runs; it takes no flags of an agent");
+      report = await askAgent(placeOf(parsed), { signal });
+    } else report = await wouldBe(parsed, deps, { signal });
+    const settings = report.settings.filter((setting) => all || setting.isGiven || setting.waits !== undefined);
     const text =
-      output === "text" ? asTable(loaded, names, deps.out.color) : await formatted(asList(loaded, names), output);
+      output === "text"
+        ? `${asTable(settings, deps.out.color)}${remarks(report)}`
+        : await formatted(running ? { ...report, settings: settings.map(asData) } : settings.map(asData), output);
     await print(deps.out, text, { signal });
     return 0;
   },
 });
 
-function isGivenIn({ provenance }: LoadedConfiguration, name: OptionName): boolean {
-  const found = provenance.get(name);
-  return found !== undefined && (isGiven(found.origin) || found.origin.from === "derived" || hasGivenPart(found));
+async function wouldBe(
+  parsed: Parameters<typeof configView.run>[0],
+  deps: CliDeps,
+  { signal }: Abortable,
+): Promise<ConfigReport> {
+  const isOld = [...parsed.given].some((name) => !(name in agentOptions) && !(name in own));
+  const old = isOld ? await oldKubelets() : undefined;
+  const loaded = loadConfiguration(await readFiles({ parsed, old }, configReader(deps), { signal }));
+  refuseProblems(loaded);
+  await tellWarnings(loaded, deps, { signal });
+  return { settings: reportSettings(loaded), problems: [] };
 }
 
-function hasGivenPart({ parts }: { parts?: ReadonlyMap<string, Parameters<typeof isGiven>[0]> }): boolean {
-  return [...(parts?.values() ?? [])].some(isGiven);
+async function askAgent(place: Parameters<typeof socketCandidates>[0], { signal }: Abortable): Promise<ConfigReport> {
+  const agent = await findAgent(socketCandidates(place), { signal });
+  return agent.json<ConfigReport>("/v1/config", { signal }).catch((error: unknown) => {
+    throw explained(error);
+  });
 }
 
-function asTable({ values, provenance }: LoadedConfiguration, names: readonly OptionName[], color: boolean): string {
-  if (names.length === 0) return "Every setting is at its default (see kubelet config view -a).\n";
-  const rows = names.map((name): Cell[] => {
-    const found = provenance.get(name);
-    const places = new Set([...(found?.parts?.values() ?? [])].map(showOrigin));
-    if (places.size === 0 && found !== undefined) places.add(showOrigin(found.origin));
-    const { effect, applies } = optionOf(name);
+function asTable(settings: readonly ReportedSetting[], color: boolean): string {
+  if (settings.length === 0) return "Every setting is at its default (see kubelet config view -a).\n";
+  const rows = settings.map(({ field, flag, shown, places, effect, applies, waits }): Cell[] => {
     const note = effect === "planned" ? "not acted on yet" : effect === "none" ? "without effect" : applies;
-    return [nameOf(name), shownValueOf(name, values) || "-", [...places].join(", "), { text: note, style: "dim" }];
+    const waiting = waits === undefined ? undefined : `${waits.shown || "-"} waits for a ${waits.for}`;
+    const style = waiting === undefined ? "dim" : "yellow";
+    return [field ?? `--${flag}`, shown || "-", places.join(", "), { text: waiting ?? note, style }];
   });
   return table(rows, { header: ["SETTING", "VALUE", "FROM", "APPLIES"], color });
 }
 
-function asList({ values, provenance }: LoadedConfiguration, names: readonly OptionName[]): unknown {
-  return names.map((name) => {
-    const { field, flag, applies, effect } = optionOf(name);
-    const found = provenance.get(name);
-    return {
-      ...(field === undefined ? {} : { field }),
-      ...(flag === undefined ? {} : { flag }),
-      value: encodedValueOf(name, values),
-      ...found?.origin,
-      ...(found?.parts === undefined ? {} : { keys: Object.fromEntries(found.parts) }),
-      ...{ applies, actedOn: effect === undefined },
-    };
-  });
+function remarks({ problems, dynamic }: ConfigReport): string {
+  const wrong = problems.map((problem) => `  ${problem}\n`).join("");
+  return `${wrong === "" ? "" : `\nThe changed configuration is not valid, so the one before is in force:\n${wrong}`}${
+    dynamic === undefined ? "" : dynamicLines(dynamic)
+  }`;
+}
+
+function asData({ field, flag, value, origin, keys, applies, effect, waits }: ReportedSetting): unknown {
+  return {
+    ...(field === undefined ? {} : { field }),
+    ...(flag === undefined ? {} : { flag }),
+    value,
+    ...origin,
+    ...(keys === undefined ? {} : { keys }),
+    ...{ applies, actedOn: effect === undefined },
+    ...(waits === undefined ? {} : { waits: { for: waits.for, value: waits.value } }),
+  };
 }

@@ -1,6 +1,7 @@
 import type { AgentOptions } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { AgentView } from "../localapi/index.ts";
+import type { StartConfiguration } from "./running-configuration.ts";
 
 /** All that `kubelet up` was asked for; everything lies under `stateDir`. */
 export interface UpOptions {
@@ -50,18 +51,18 @@ export interface Progress {
   progress(text: string): void;
 }
 
-/** What the agent says in its log when it starts. */
-export interface StartNotes {
-  /** Noteworthy things in the configuration, a line each. */
-  readonly warnings: readonly string[];
-  /** Settings that were given and that this version does not act on yet. */
-  readonly notActedOn: readonly string[];
+/** What the plain agent starts with beside its options. */
+export interface AgentStart {
+  /** Where the options came from, and how to read them again. */
+  readonly configuration: StartConfiguration;
 }
 
 /** What the commands need of the composition root. A `CodedError` is shown in one line; any other is a bug. */
 export interface AgentLauncher {
   /** The plain agent, until the signal aborts (or, with --runonce, until all pods are done). Its exit code. */
-  run(options: AgentOptions, start: Abortable & { readonly notes?: StartNotes }): Promise<number>;
+  run(options: AgentOptions, start: Abortable & AgentStart): Promise<number>;
+  /** Keeps every other agent and command from a directory of dynamic configurations; returns how to let go. */
+  lockConfigStore(directory: string): Promise<() => void>;
   /** Resolves when the agent works; aborting the signal stops the agent, never the pods. */
   up(options: UpOptions, watcher: Progress, abortable: Abortable): Promise<RunningAgent>;
   /** Stops the pods and the embedded runtime and removes all that `up` made. */

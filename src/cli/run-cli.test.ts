@@ -100,6 +100,7 @@ async function cli(
     done: Promise.resolve(0),
   };
   const launcher: AgentLauncher = {
+    lockConfigStore: async () => () => undefined,
     async run(options) {
       calls.run = options;
       return 7;

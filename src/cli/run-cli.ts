@@ -1,8 +1,8 @@
 import { AgentError } from "../adapters/net/unix-client.ts";
 import {
+  type ConfigInputs,
   deprecations,
   loadConfiguration,
-  notActedOn,
   parseCommandLine,
   parseOptions,
   problemLines,
@@ -59,8 +59,8 @@ async function runAgent(argv: readonly string[], deps: CliDeps, { signal }: Abor
   const loaded = loadConfiguration(inputs);
   refuse(problemLines(loaded.problems), "kubelet --help");
   for (const notice of deprecations(inputs.flags.given)) await deps.err.send(`${notice}\n`, { signal });
-  const notes = { warnings: problemLines(loaded.warnings), notActedOn: notActedOn(loaded) };
-  return deps.launcher.run(loaded.values, { signal, notes });
+  const read = (abortable: Abortable): Promise<ConfigInputs> => readInputs(argv, configReader(deps), abortable);
+  return deps.launcher.run(loaded.values, { signal, configuration: { inputs, loaded, read } });
 }
 
 async function runCommand(

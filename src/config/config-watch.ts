@@ -10,7 +10,7 @@ export interface ConfigWatchDeps {
   stamp(path: string, abortable: Abortable): Promise<string | undefined>;
   /** Files and directories that the configuration in force was read from. */
   places(): readonly string[];
-  changed(): Promise<unknown>;
+  changed(abortable: Abortable): Promise<unknown>;
 }
 
 /** A burst of changes (the links of a mounted ConfigMap) is one: quiet for this long, but never later than the other. */
@@ -57,7 +57,7 @@ export class ConfigWatch {
     const stamps = await this.look(signal);
     if (stamps === this.stamps) return;
     const places = this.deps.places().join();
-    await this.deps.changed();
+    await this.deps.changed({ signal });
     this.stamps = stamps;
     // Places that are new have to be watched first.
     if (this.deps.places().join() !== places) this.isDue = true;

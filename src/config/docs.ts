@@ -44,6 +44,11 @@ for a later version; \`--strict-config\` and \`kubelet config validate\` refuse 
     kubelet config diff A B                 compare two files by what they come to
     kubelet config migrate OLD              today's file from an old one
     kubelet config migrate -- FLAGS...      or from an old command line
+    kubelet config view --running           what the running agent has in force, and what waits
+    kubelet config apply                    make it read its files again, as SIGHUP does
+    kubelet config apply FILE               put a file in force as the dynamic configuration, on trial
+    kubelet config rollback [--to-local]    leave it for the last known good one, or for the agent's own files
+    kubelet config history                  what was applied, and what became of it
 
 ## When a change applies
 
@@ -53,6 +58,22 @@ for a later version; \`--strict-config\` and \`kubelet config validate\` refuse 
 | new pods | at once, for containers that are started from then on |
 | reload | like live, but it can evict or reject pods, so a changed file alone does not apply it: SIGHUP does |
 | restart | with the next start of the agent |
+
+The agent watches its file and drop-ins, through swapped links too. A change is loaded and judged as a whole; one that
+is not valid leaves everything as it is, with the reason in the log, an event and \`kubelet config view --running\`, which
+also lists what waits for a restart. \`--config-watch=all\` lets the watch apply what is marked reload, \`--config-watch=off\`
+turns the watch off. SIGHUP never ends the agent; \`kubelet up\`, which has no file, it does end.
+
+## Dynamic configuration
+
+With \`--dynamic-config-dir DIR\` a configuration can be put in the place of the \`--config\` file while the agent runs;
+flags and drop-ins still go over it. It is on trial for \`--config-trial-duration\` and then counts as the last known good
+one. The agent goes back to the last known good one, or to its own file, by itself when the configuration does not load
+or is not valid, when the agent ends three times without being told to, or when for a minute it does not reach its
+runtime or cannot serve its ports. Where that needs a restart the agent ends with code 1, for its supervisor to start it.
+Settings marked restart are tried from the next start on; until then the trial does not end. The directory has the
+layout of Kubernetes v1.11 to v1.23; that of v1.8 to v1.10 is read. Without an agent the commands work on the directory
+itself when \`--dynamic-config-dir\` names it.
 
 A setting marked † is accepted and checked, but this version of the agent does not act on it yet; the agent says so
 once in its log when such a setting is given. One marked ‡ means nothing any more.

@@ -1,8 +1,15 @@
 export { completeOptions, parseAgentOptions, strayWords } from "./agent.ts";
 export { type AgentOptions, agentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
+export { ConfigError } from "./config-error.ts";
 export { type ConfigProblem, formatConfigProblem } from "./config-problem.ts";
 export { ConfigWatch } from "./config-watch.ts";
 export { API_VERSION, type ConfigDocument, KIND } from "./document.ts";
+export {
+  DynamicConfiguration,
+  type DynamicReport,
+} from "./dynamic/dynamic-configuration.ts";
+export { sourceId, sourceName } from "./dynamic/source.ts";
+export { DynamicStore, type HistoryEntry } from "./dynamic/store.ts";
 export { encodeConfiguration, encodeFlags } from "./encode.ts";
 export { isGateOn, knownGates } from "./feature-gates.ts";
 export { optionHelp, wrap } from "./help.ts";
@@ -13,6 +20,7 @@ export {
   LiveConfiguration,
   type ReloadOutcome,
   type ReloadScope,
+  withDynamic,
 } from "./live-configuration.ts";
 export {
   type ConfigInputs,
@@ -27,5 +35,12 @@ export { type Option, type OptionKind, type OptionTable, option, type Topic, typ
 export { isGiven, type Origin, type Provenance, showOrigin } from "./origin.ts";
 export { flagDefault, type Parsed, parseOptions } from "./parse.ts";
 export { type ConfigFiles, oldKubelets, parseCommandLine, type ReadDeps, readFiles, readInputs } from "./read.ts";
+export {
+  type ConfigReport,
+  encodedValueOf,
+  type ReportedSetting,
+  reportSettings,
+  shownValueOf,
+} from "./report.ts";
 export { absolutePath, atLeast, between, didYouMean, ip, unixEndpoint } from "./rules.ts";
 export { OptionStore, type Waiting } from "./store.ts";

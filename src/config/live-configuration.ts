@@ -47,7 +47,9 @@ const NOTHING_WAITS: Waiting<typeof agentOptions> = { restart: [], reload: [] };
 export class LiveConfiguration {
   /** The last valid one; values that wait differ from those in force. */
   private valid: LoadedConfiguration;
+  /** The last inputs that are valid without a dynamic configuration too, to fall back on. */
   private base: ConfigInputs;
+  private looked: readonly string[];
   private dynamic: ConfigDocument | undefined;
   private waits = NOTHING_WAITS;
   private invalid: readonly string[] = [];
@@ -60,6 +62,7 @@ export class LiveConfiguration {
   ) {
     this.valid = start.loaded;
     this.base = start.inputs;
+    this.looked = start.inputs.places ?? [];
     this.dynamic = start.dynamic;
   }
 
@@ -80,14 +83,15 @@ export class LiveConfiguration {
 
   /** Files and directories to watch. */
   get places(): readonly string[] {
-    return this.base.places ?? [];
+    return this.looked;
   }
 
   /** Reads all files again and applies what may be. */
   reload(scope: ReloadScope, abortable: Abortable): Promise<ReloadOutcome> {
     return this.inTurn(async () => {
       const inputs = await this.deps.read(abortable);
-      this.base = { ...inputs, places: [...new Set([...(inputs.places ?? [])])] };
+      this.looked = inputs.places ?? [];
+      this.deps.log.debug(2, "the configuration was read again", { files: this.looked });
       return this.take(inputs, scope);
     });
   }
@@ -117,7 +121,9 @@ export class LiveConfiguration {
   private take(inputs: ConfigInputs, scope: ReloadScope): ReloadOutcome {
     const loaded = loadConfiguration(withDynamic(inputs, this.dynamic));
     const warnings = problemLines(loaded.warnings);
-    if (loaded.problems.length > 0) return this.refuse(problemLines(loaded.problems), warnings);
+    const local = this.dynamic === undefined ? loaded : loadConfiguration(inputs);
+    const problems = problemLines(loaded.problems.length > 0 ? loaded.problems : local.problems);
+    if (problems.length > 0) return this.refuse(problems, warnings);
     const { store } = this.deps;
     const planned = store.plan(loaded.values, { reload: scope === "all" });
     const { reload } = planned;
@@ -128,6 +134,7 @@ export class LiveConfiguration {
       restart = [...restart, ...applied];
       applied = [];
     } else if (applied.length > 0) store.update(loaded.values, { reload: scope === "all" });
+    this.base = inputs;
     this.valid = loaded;
     this.invalid = [];
     this.waits = { restart, reload };

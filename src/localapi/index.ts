@@ -3,6 +3,7 @@ import { KeptListener } from "../adapters/net/kept-listener.ts";
 import type { Logger } from "../lib/log.ts";
 import { type LocalApiDeps, type LocalApiOptions, localApiRoutes } from "./routes.ts";
 
+export type { AgentConfiguration } from "./agent-config.ts";
 export type { AgentInfo, AgentView, LogOpener, LogRequest, Refusal } from "./agent-view.ts";
 export { fullName, matchPod, type PodMatch, type WantedPod } from "./match.ts";
 export { type LocalApiDeps, type LocalApiOptions, localApiRoutes } from "./routes.ts";

@@ -2,6 +2,7 @@ import type { HttpAnswer, HttpRequest, HttpRoute } from "../adapters/net/http-ro
 import { jsonAnswer } from "../adapters/net/http-route.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PodExplanation } from "../model/step.ts";
+import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
 import type { AgentInfo, AgentView, LogOpener } from "./agent-view.ts";
 import { containerLog, refuse } from "./container-log.ts";
 import { fullName, matchPod } from "./match.ts";
@@ -11,6 +12,8 @@ export interface LocalApiDeps {
   readonly view: AgentView;
   readonly logs: LogOpener;
   readonly clock: Clock;
+  /** Absent where nothing can be loaded again. */
+  readonly config?: AgentConfiguration | undefined;
 }
 
 export interface LocalApiOptions {
@@ -46,6 +49,7 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
       return { status: 200, type: LINES_TYPE, body };
     }),
     get("/v1/watch", ({ signal }) => ({ status: 200, type: LINES_TYPE, body: podLines(deps, { signal }) })),
+    ...configRoutes(deps.config),
   ];
 }
 

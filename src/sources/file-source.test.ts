@@ -411,3 +411,25 @@ test("a watch that cannot be made is reported, and the periodic look goes on", a
   controller.abort(new AbortedError());
   await running;
 });
+
+rule(
+  "objects of all files come with the pods; a change of one is a snapshot, and a broken file keeps its last",
+  async (rig) => {
+    const object = (value: string): string =>
+      JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c" }, data: { value } });
+    rig.files.write("/pods/a.json", manifest("a"));
+    rig.files.write("/pods/c.json", object("1"));
+    await rig.start();
+    const values = (): unknown =>
+      rig.snapshots.map(({ objects }) => objects.map(({ object: { data } }) => data?.value));
+    assert.deepEqual(values(), [["1"]]);
+    rig.files.write("/pods/c.json", object("2"));
+    await rig.tell(["changed", "c.json"]);
+    rig.files.write("/pods/c.json", "{");
+    await rig.tell(["changed", "c.json"]);
+    assert.deepEqual(values(), [["1"], ["2"], ["2"]]);
+    rig.files.write("/pods/d.json", object("of another file"));
+    await rig.tell(["appeared", "d.json"]);
+    assert.match(rig.messages.at(-1) ?? "", /ConfigMap default\/c is in c.json already/);
+  },
+);

@@ -27,7 +27,6 @@ export const SET_UP_BACKOFF = { initialMs: 500, maxMs: 122_000 };
  */
 export class FollowedVolume {
   private ready: ReadyVolume | undefined;
-  private isMount = false;
   private busy: Promise<unknown> = Promise.resolve();
   /** What it is made from has changed since the last attempt began. */
   private isStale = false;
@@ -114,8 +113,6 @@ export class FollowedVolume {
     const ready = await this.kind.setUp(this.of, make, { signal });
     if (this.ready === undefined) await this.changeGroup(ready.source, signal);
     this.ready = ready;
-    const path = this.ready.source.kind === "path" && this.kind.plugin !== "" ? this.ready.source.path : undefined;
-    this.isMount = path !== undefined && (await make.host.isMountPoint(path));
     this.backoff.reset();
     this.planRefresh(this.ready.refreshAt);
   }
@@ -123,7 +120,7 @@ export class FollowedVolume {
   /** Somebody may have unmounted it meanwhile. */
   private async isIntact(): Promise<boolean> {
     const source = this.ready?.source;
-    if (!this.isMount || source?.kind !== "path") return true;
+    if (this.ready?.isMounted !== true || source?.kind !== "path") return true;
     return this.deps.make.host.isMountPoint(source.path);
   }
 

@@ -1,2 +1,4 @@
 export type { PathKind, TokenSource, TrustBundleSource, VolumeHost, VolumeNode, VolumeSource } from "./kind.ts";
+export { type EmptyDirPlace, emptyDirPlaces } from "./local-storage.ts";
 export { type PrepareOptions, type ReconcilerDeps, VolumeReconciler } from "./reconciler.ts";
+export { type MeasuredUsage, type MeteredPlace, type UsageHost, UsageMeter } from "./usage-meter.ts";

@@ -98,6 +98,8 @@ export type VolumeSource =
 /** A volume that is ready. */
 export interface ReadyVolume {
   readonly source: VolumeSource;
+  /** Its path is a mount: somebody may unmount it. */
+  readonly isMounted?: boolean;
   /** Wall-clock milliseconds at which it must be set up anew (a token that ends). */
   readonly refreshAt?: number;
 }

@@ -244,6 +244,7 @@ export class VolumeReconciler {
   private async removeSubPaths(uid: string, options: Abortable): Promise<void> {
     const { host } = this.deps;
     const base = this.subPaths(uid);
+    if ((await host.list(base)).length === 0) return host.removeTree(base);
     // Innermost and latest first.
     for (const target of [...(await host.mountsBelow(base))].reverse()) {
       options.signal.throwIfAborted();

@@ -28,7 +28,7 @@ export async function setUpWritten(
   const gid = pod.spec.securityContext?.fsGroup;
   await host.writeFiles(directory, { files: payload, stamp: stampOf(clock), ...(gid === undefined ? {} : { gid }) });
   const source = { kind: "path", path: directory, readonly: true } as const;
-  return { source, ...(refreshAt === undefined ? {} : { refreshAt }) };
+  return { source, isMounted: inMemory, ...(refreshAt === undefined ? {} : { refreshAt }) };
 }
 
 export async function tearDownWritten(directory: string, host: VolumeHost): Promise<void> {

@@ -24,12 +24,14 @@ export class VolumeMachine implements VolumeHost {
   makeDir(path: string, mode: number): Promise<void> {
     this.done.push(`makeDir ${path}`);
     if (!this.modes.has(path)) this.modes.set(path, mode);
+    this.kinds.set(path, "directory");
     return Promise.resolve();
   }
 
   makeFile(path: string, mode: number): Promise<void> {
     this.done.push(`makeFile ${path}`);
     this.modes.set(path, mode);
+    this.kinds.set(path, "file");
     return Promise.resolve();
   }
 
@@ -72,13 +74,18 @@ export class VolumeMachine implements VolumeHost {
     if ((await this.mountsBelow(path)).length > 0) throw new Error(`${path} is not removed: something is mounted`);
     const gone = [...this.modes.keys()].filter((entry) => entry === path || entry.startsWith(`${path}/`));
     if (gone.length > 0) this.done.push(`remove ${path}`);
-    for (const entry of gone) this.modes.delete(entry);
+    for (const entry of gone) {
+      this.modes.delete(entry);
+      this.kinds.delete(entry);
+    }
     this.contents.delete(path);
   }
 
   removeDir(path: string): Promise<void> {
-    this.done.push(`removeDir ${path}`);
     assert.ok(!this.mounts.has(path), "an empty directory is removed, never a mount");
+    const isEmpty = ![...this.modes.keys()].some((entry) => entry.startsWith(`${path}/`));
+    if (!isEmpty) return Promise.reject(new Error(`${path} is not empty`));
+    this.done.push(`removeDir ${path}`);
     this.modes.delete(path);
     return Promise.resolve();
   }
@@ -92,13 +99,16 @@ export class VolumeMachine implements VolumeHost {
     const fault = this.writeFault;
     this.writeFault = undefined;
     if (fault !== undefined) return Promise.reject(fault);
+    const shown = (files: ReadonlyMap<string, Written>): string => JSON.stringify([...files]);
+    const before = this.contents.get(directory);
+    if (before !== undefined && shown(before) === shown(request.files)) return Promise.resolve(false);
     this.done.push(`write ${directory}`);
     this.contents.set(directory, request.files);
     if (request.gid !== undefined) this.groups.set(directory, { gid: request.gid, onlyOnMismatch: false });
     return Promise.resolve(true);
   }
 
-  changeGroup(path: string, { gid, onlyOnMismatch }: { gid: number; onlyOnMismatch: boolean }): Promise<void> {
+  changeGroup(path: string, { gid, onlyOnMismatch }: Parameters<VolumeHost["changeGroup"]>[1]): Promise<void> {
     this.done.push(`group ${path}`);
     this.groups.set(path, { gid, onlyOnMismatch });
     return Promise.resolve();

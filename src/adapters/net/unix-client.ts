@@ -19,12 +19,12 @@ export class AgentError extends CodedError<AgentErrorCode> {
 /** Most bytes of one JSON answer or one line; an agent's lists stay far below. */
 const LARGEST_JSON = 64 * 1024 * 1024;
 
-/** HTTP GET over the unix socket of an agent. */
+/** HTTP GET, or a bare POST, over the unix socket of an agent. */
 export class UnixClient {
   constructor(readonly socketPath: string) {}
 
   /** The parsed JSON body; what it holds is the caller's to know, since the same program wrote it. */
-  async json<T>(path: string, options: Abortable): Promise<T> {
+  async json<T>(path: string, options: Abortable & { method?: "GET" | "POST" }): Promise<T> {
     const chunks: Buffer[] = [];
     let size = 0;
     for await (const chunk of this.bytes(path, options)) {
@@ -55,8 +55,11 @@ export class UnixClient {
   }
 
   /** The body as it comes. Leaving the loop early ends the connection. */
-  async *bytes(path: string, { signal }: Abortable): AsyncGenerator<Buffer> {
-    const response = await this.ask(path, signal);
+  async *bytes(
+    path: string,
+    { signal, method = "GET" }: Abortable & { method?: "GET" | "POST" },
+  ): AsyncGenerator<Buffer> {
+    const response = await this.ask(path, method, signal);
     try {
       if (response.statusCode !== 200) await refuse(response);
       for await (const chunk of response) yield chunk as Buffer; // reason: no encoding is set, so chunks are buffers
@@ -69,9 +72,9 @@ export class UnixClient {
     }
   }
 
-  private ask(path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  private ask(path: string, method: string, signal: AbortSignal): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      const call = request({ socketPath: this.socketPath, path, method: "GET", agent: false, signal });
+      const call = request({ socketPath: this.socketPath, path, method, agent: false, signal });
       call.on("response", resolve);
       call.on("error", (cause) => reject(signal.aborted ? signal.reason : connectError(this.socketPath, cause)));
       call.end();

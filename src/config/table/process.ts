@@ -40,14 +40,13 @@ export const processFlags = {
     topic: "Configuration",
     help: "Where configurations that came while running are kept, with the last good one.",
     since: "1.8",
-    effect: "planned",
   }),
   configTrialDuration: option(duration, {
     flag: "config-trial-duration",
     default: 600 * SECOND,
     topic: "Configuration",
     help: "How long a new dynamic configuration must hold before it counts as good.",
-    effect: "planned",
+    applies: "live",
     validate: positive,
   }),
   initConfigDir: option(text("DIR"), {

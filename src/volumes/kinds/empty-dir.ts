@@ -11,7 +11,7 @@ export const emptyDir: VolumeKind = {
 
   async setUp({ pod, volume, directory }, { host, node }) {
     const medium = volume.emptyDir?.medium ?? "";
-    const ready = { source: { kind: "path", path: directory, readonly: false } } as const;
+    const ready = { source: { kind: "path", path: directory, readonly: false }, isMounted: medium !== "" } as const;
     const pageSizeBytes = medium.startsWith("HugePages") ? hugePageSize(pod, medium) : 0;
     await host.makeDir(directory, 0o777);
     if (medium === "" || (await host.isMountPoint(directory))) return ready;

@@ -16,7 +16,7 @@ export async function setUpLocal(
   if (found !== "directory") throw new Error(`the local volume ${path} is no directory; others are not supported yet`);
   await host.makeDir(directory, 0o750);
   if (!(await host.isMountPoint(directory))) await host.bindMount(path, directory);
-  return { source: { kind: "path", path: directory, readonly } };
+  return { source: { kind: "path", path: directory, readonly }, isMounted: true };
 }
 
 /** Never removes a tree: what is below may be the user's if the mount could not be ended. */

@@ -1,0 +1,40 @@
+import { resolve } from "node:path";
+import { manifestFiles } from "../adapters/host/manifest-files.ts";
+import type { ReloadOutcome } from "../config/index.ts";
+import { CliError } from "./cli-error.ts";
+import { command } from "./command.ts";
+import { agentOrStore, askToDo, outcomeLines, storeOptions, withStore } from "./config-agent.ts";
+import { helpOption, print } from "./print.ts";
+
+const MOST_BYTES = 10 * 1024 * 1024;
+
+/** `kubelet config apply [FILE]`: takes a file as the dynamic configuration, or reads the files again as SIGHUP does. */
+export const configApply = command({
+  name: "config apply",
+  usage: "[FILE]",
+  summary:
+    "Put a file in force as the dynamic configuration, on trial; without one, read the agent's own files again and apply all that may be.",
+  options: { ...storeOptions, ...helpOption },
+  words: { min: 0, max: 1 },
+  async run(parsed, deps, { signal }) {
+    const [word] = parsed.words;
+    const agent = await agentOrStore(parsed, { signal });
+    if (agent !== undefined) {
+      const path =
+        word === undefined ? "/v1/config/reload" : `/v1/config/apply?${new URLSearchParams({ file: resolve(word) })}`;
+      await print(deps.out, outcomeLines(await askToDo<ReloadOutcome>(agent, path, { signal })), { signal });
+      return 0;
+    }
+    if (word === undefined) throw new CliError("no agent runs here that could read its files again; name a FILE");
+    const file = resolve(word);
+    const text = await manifestFiles.read(file, { signal, maxBytes: MOST_BYTES }).catch((error: unknown) => {
+      throw new CliError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+    });
+    await withStore(parsed.values.dynamicConfigDir, deps, async (dynamic) => {
+      await dynamic.open({ signal });
+      await dynamic.apply(text, file, { signal });
+    });
+    await print(deps.out, "Stored; the next agent starts with it, on trial.\n", { signal });
+    return 0;
+  },
+});

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { POD_DIR, VolumeScene } from "../../../test/support/volumes.ts";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeSpec,
+  Volume,
+} from "../../model/generated/types.ts";
+
+const claimRef = { kind: "PersistentVolumeClaim", namespace: "default", name: "data" } as const;
+const volumeRef = { kind: "PersistentVolume", namespace: "", name: "pv-1" } as const;
+const bound: PersistentVolumeClaim = {
+  metadata: { name: "data", namespace: "default", uid: "claim-1" },
+  spec: { volumeName: "pv-1" },
+  status: { phase: "Bound" },
+};
+const LOCAL = `${POD_DIR}/volumes/kubernetes.io~local-volume/pv-1`;
+
+function setup(
+  spec: PersistentVolumeSpec,
+  options: { claim?: PersistentVolumeClaim; readOnly?: boolean } = {},
+): VolumeScene {
+  const { claim = bound, readOnly } = options;
+  const volume: Volume = {
+    name: "v",
+    persistentVolumeClaim: { claimName: "data", ...(readOnly !== undefined && { readOnly }) },
+  };
+  const scene = new VolumeScene([volume]);
+  const object: PersistentVolume = { metadata: { name: "pv-1" }, spec };
+  scene.objects.put(claimRef, claim);
+  scene.objects.put(volumeRef, object);
+  scene.machine.kinds.set("/mnt/disk", "directory");
+  return scene;
+}
+
+const here = { required: { nodeSelectorTerms: [{ matchExpressions: [host("here")] }] } };
+const elsewhere = { required: { nodeSelectorTerms: [{ matchExpressions: [host("elsewhere")] }] } };
+
+function host(name: string): { key: string; operator: string; values: string[] } {
+  return { key: "kubernetes.io/hostname", operator: "In", values: [name] };
+}
+
+describe("a claim", () => {
+  test("of a hostPath is that path, checked like one", async () => {
+    const scene = setup({ hostPath: { path: "/mnt/disk", type: "Directory" } });
+    await scene.prepare();
+    assert.deepEqual(scene.volumes.source(scene.web, "v"), {
+      ...{ kind: "path", path: "/mnt/disk", readonly: false, isUsers: true },
+    });
+    assert.equal(scene.machine.mounts.size, 0);
+    assert.match(await setup({ hostPath: { path: "/mnt/disk", type: "File" } }).refusal(), /is not a file/);
+  });
+
+  test("of a local directory is mounted under the name of its PersistentVolume, and only unmounted at the end", async () => {
+    const scene = setup({ local: { path: "/mnt/disk" }, nodeAffinity: here });
+    await scene.prepare();
+    await scene.prepare();
+    assert.deepEqual([...scene.machine.mounts], [[LOCAL, { type: "bind", source: "/mnt/disk" }]]);
+    assert.deepEqual(scene.volumes.source(scene.web, "v"), { kind: "path", path: LOCAL, readonly: false });
+    scene.machine.done.length = 0;
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    assert.deepEqual(scene.machine.done, [`unmount ${LOCAL}`, `removeDir ${LOCAL}`]);
+  });
+
+  test("that the pod has read-only is read-only, and gets no group", async () => {
+    const scene = setup({ local: { path: "/mnt/disk" } }, { readOnly: true });
+    await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
+    assert.equal(scene.volumes.source(scene.web, "v").kind === "path" && scene.machine.groups.size, 0);
+  });
+
+  test("of a local directory gets the group", async () => {
+    const scene = setup({ local: { path: "/mnt/disk" } });
+    await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
+    assert.deepEqual(scene.machine.groups.get(LOCAL), { gid: 7, onlyOnMismatch: false });
+  });
+
+  const local = { local: { path: "/mnt/disk" } };
+  const refused: [string, PersistentVolumeSpec, PersistentVolumeClaim | undefined, RegExp][] = [
+    ["is not bound", local, { ...bound, status: { phase: "Pending" } }, /PVC is not bound/],
+    ["is being deleted", local, { ...bound, metadata: { ...bound.metadata, deletionTimestamp: "x" } }, /being deleted/],
+    ["has a volume that is missing", local, { ...bound, spec: { volumeName: "pv-2" } }, /"pv-2" not found/],
+    ["has a volume of another claim", { ...local, claimRef: { uid: "other" } }, undefined, /bound to another claim/],
+    ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
+    ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
+    ["is a block device", { ...local, volumeMode: "Block" }, undefined, /volumeMode Block/],
+    ["is of another kind", { nfs: { server: "s", path: "/" } }, undefined, /not supported yet/],
+  ];
+  for (const [name, spec, claim, words] of refused) {
+    test(`that ${name} keeps the pod waiting`, async () => {
+      const scene = setup(spec, claim && { claim });
+      assert.match(await scene.refusal(), words);
+      assert.equal(scene.machine.mounts.size, 0);
+    });
+  }
+
+  test("is waited for and taken when it is bound; later changes of it touch nothing", async () => {
+    const scene = setup({ local: { path: "/mnt/disk" } }, { claim: { ...bound, status: { phase: "Pending" } } });
+    const prepared = scene.prepare();
+    await scene.clock.advance(0);
+    scene.objects.put(claimRef, bound);
+    await prepared;
+    scene.machine.done.length = 0;
+    scene.objects.remove(claimRef);
+    await scene.clock.advance(1000);
+    assert.deepEqual(scene.machine.done, []);
+  });
+});
+
+test("an image is the runtime's to mount, always read-only, and needs a reference", async () => {
+  const scene = new VolumeScene([{ name: "v", image: { reference: "r:1", pullPolicy: "Always" } }]);
+  await scene.prepare();
+  assert.deepEqual(scene.volumes.source(scene.web, "v"), { kind: "image", reference: "r:1", pullPolicy: "Always" });
+  assert.match(await new VolumeScene([{ name: "v", image: {} }]).refusal(), /image.reference is empty/);
+});

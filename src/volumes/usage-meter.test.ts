@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../test/support/pods.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { silent } from "../lib/log.ts";
+import { emptyDirPlaces } from "./local-storage.ts";
+import { type Usage, type UsageHost, UsageMeter } from "./usage-meter.ts";
+
+const { signal } = new AbortController();
+
+/** Trees that take one millisecond a file, and one byte each. */
+class SlowTrees implements UsageHost {
+  readonly clock = new FakeClock();
+  readonly files = new Map<string, number>();
+  readonly broken = new Set<string>();
+  open = 0;
+
+  async measure(path: string): ReturnType<UsageHost["measure"]> {
+    this.open++;
+    let done = 0;
+    return {
+      advance: async (budgetMs): Promise<Usage | undefined> => {
+        if (this.broken.has(path)) throw new Error("gone");
+        const total = this.files.get(path) ?? 0;
+        const now = Math.min(total - done, Math.floor(budgetMs));
+        done += now;
+        await this.clock.advance(now);
+        return done === total ? { bytes: total, inodes: total } : undefined;
+      },
+      close: async () => void this.open--,
+    };
+  }
+
+  filesystemUsage(): Promise<Usage> {
+    return Promise.resolve({ bytes: 4096, inodes: 1 });
+  }
+}
+
+function setup(files: Record<string, number>): {
+  trees: SlowTrees;
+  meter: UsageMeter;
+  round: (ms: number) => Promise<boolean>;
+} {
+  const trees = new SlowTrees();
+  for (const [path, count] of Object.entries(files)) trees.files.set(path, count);
+  const meter = new UsageMeter({ host: trees, clock: trees.clock, log: silent });
+  const round = (budgetMs: number): Promise<boolean> =>
+    meter.advance(
+      [...trees.files.keys()].map((path) => ({ path })),
+      { signal, budgetMs },
+    );
+  return { trees, meter, round };
+}
+
+describe("measuring", () => {
+  test("a large tree is measured over several rounds, each within its budget", async () => {
+    const { trees, meter, round } = setup({ "/large": 250 });
+    assert.deepEqual([await round(100), await round(100)], [false, false]);
+    assert.equal(trees.clock.now().mono, 200);
+    assert.equal(meter.usage("/large"), undefined);
+    assert.equal(await round(100), true);
+    assert.deepEqual(meter.usage("/large"), { bytes: 250, inodes: 250, at: trees.clock.now().wall });
+    assert.equal(trees.open, 0);
+  });
+
+  test("small trees share a round, and a large one does not keep the rest from being measured", async () => {
+    const { meter, round } = setup({ "/a": 10, "/large": 150, "/b": 10 });
+    assert.equal(await round(100), false);
+    assert.equal(meter.usage("/a")?.bytes, 10);
+    assert.equal(await round(100), true);
+    assert.deepEqual([meter.usage("/large")?.bytes, meter.usage("/b")?.bytes], [150, 10]);
+  });
+
+  test("the last whole measurement counts until the next is whole", async () => {
+    const { trees, meter, round } = setup({ "/a": 50 });
+    await round(100);
+    trees.files.set("/a", 500);
+    await round(100);
+    assert.equal(meter.usage("/a")?.bytes, 50);
+  });
+
+  test("a place that cannot be measured does not stop the others", async () => {
+    const { trees, meter, round } = setup({ "/broken": 10, "/a": 10 });
+    trees.broken.add("/broken");
+    assert.equal(await round(100), true);
+    assert.deepEqual([meter.usage("/broken"), meter.usage("/a")?.bytes], [undefined, 10]);
+    assert.equal(trees.open, 0);
+  });
+
+  test("a place that is no longer asked for is forgotten, its walk closed", async () => {
+    const { trees, meter, round } = setup({ "/a": 10, "/large": 500 });
+    await round(100);
+    trees.files.clear();
+    assert.equal(await round(100), true);
+    assert.deepEqual([trees.open, meter.usage("/a")], [0, undefined]);
+  });
+
+  test("a filesystem of its own is asked and not walked", async () => {
+    const { trees, meter } = setup({});
+    await meter.advance([{ path: "/memory", isFilesystem: true }], { signal, budgetMs: 10 });
+    assert.deepEqual([meter.usage("/memory")?.bytes, trees.open], [4096, 0]);
+  });
+});
+
+test("a pod's emptyDirs are known with their limits", () => {
+  const volumes = [
+    { name: "disk", emptyDir: { sizeLimit: "1Gi" } },
+    { name: "free", emptyDir: { sizeLimit: "0" } },
+    { name: "memory", emptyDir: { medium: "Memory" } },
+    { name: "host", hostPath: { path: "/" } },
+  ];
+  const base = "/root/pods/uid-of-web/volumes/kubernetes.io~empty-dir";
+  assert.deepEqual(emptyDirPlaces(pod().container("app").with({ volumes }).build(), "/root"), [
+    { volume: "disk", path: `${base}/disk`, isFilesystem: false, sizeLimit: 2 ** 30 },
+    { volume: "free", path: `${base}/free`, isFilesystem: false },
+    { volume: "memory", path: `${base}/memory`, isFilesystem: true },
+  ]);
+});

@@ -9,6 +9,7 @@ import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
 import { rawPod, removeRaw } from "./raw.ts";
+import { measureVolumes } from "./volumes.ts";
 
 interface Row {
   readonly what: string;
@@ -197,7 +198,10 @@ try {
   say(`measuring the agent: idle with ${BURST} pods`);
   const idle = await measureIdle(agent);
   await agent.stop();
+  say("measuring volumes");
+  const volumes = await measureVolumes(work);
   show([
+    ...volumes,
     {
       what: "file written → running, median",
       measured: files,

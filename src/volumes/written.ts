@@ -1,4 +1,3 @@
-import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { VolumeFile } from "./kind.ts";
 import { type ReadyVolume, unmountAll, type VolumeDeps, type VolumeHost, type VolumeOfPod } from "./kind.ts";
@@ -8,10 +7,6 @@ import { checkedPayload } from "./payload.ts";
 export interface Written {
   readonly files: Iterable<readonly [string, VolumeFile]>;
   readonly refreshAt?: number;
-}
-
-export interface WriteOptions extends Abortable {
-  readonly inMemory: boolean;
 }
 
 /** Sets up a volume whose files the agent writes: gathers them first, so that nothing is made for one that fails. */

@@ -15,8 +15,9 @@ import {
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { stringify } from "yaml";
+import { DEMO_IMAGE } from "../../src/adapters/embedded/index.ts";
 import type { Pod, Volume, VolumeMount } from "../../src/model/generated/types.ts";
-import { FOREVER, manifest, shell } from "./support/manifests.ts";
+import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
 import { pause, until } from "./support/until.ts";
 
@@ -315,5 +316,28 @@ describe("directories that nobody knows", () => {
     assert.ok(statSync(data).isDirectory());
     site.remove("wakes-the-sweep");
     await site.gone("wakes-the-sweep");
+  });
+});
+
+const containerd2 = process.env["CONTAINERD2_BIN_DIR"] ?? "";
+describe("an image as a volume", { skip: containerd2 === "" && "only containerd 2 has them" }, () => {
+  const other = new Site();
+  after(() => other.close());
+
+  it("is there for containers to read, whole or in part", async () => {
+    await other.up([], { env: { ...process.env, PATH: `${containerd2}:${process.env["PATH"]}` } });
+    const volumes = [{ name: "content", image: { reference: DEMO_IMAGE, pullPolicy: "Never" } }];
+    const volumeMounts = [
+      { name: "content", mountPath: "/content" },
+      { name: "content", mountPath: "/part", subPath: "bin" },
+    ];
+    const script = "ls /content/bin/busybox /part/busybox; touch /content/x; echo done";
+    const main = shell("main", forever(`${script} 2>&1`), { volumeMounts });
+    other.write(manifest("image-volume", { containers: [main], volumes }));
+    await other.running("image-volume");
+    const want = "/content/bin/busybox\n/part/busybox\ntouch: /content/x: Read-only file system\ndone\n";
+    await until("its words", async () => (await other.logs("image-volume")) === want);
+    other.remove("image-volume");
+    await other.gone("image-volume");
   });
 });

@@ -1,0 +1,61 @@
+import type { Clock } from "../../lib/clock.ts";
+import { type Live, select } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import { TokenBucket, type TokenBucketOptions } from "../../lib/token-bucket.ts";
+import { ApiClient } from "./api-client.ts";
+import type { ClientConfig } from "./client-config.ts";
+import { Credentials } from "./credentials.ts";
+import type { KubeApi } from "./port.ts";
+import { Transport } from "./transport.ts";
+
+export interface KubeClientsOptions {
+  readonly config: ClientConfig;
+  readonly userAgent: string;
+  /** `kubeAPIQPS`/`kubeAPIBurst` and `eventRecordQPS`/`eventBurst`; may change while the agent runs. */
+  readonly limits: Live<{ readonly calls: TokenBucketOptions; readonly events: TokenBucketOptions }>;
+  /** Milliseconds: the smaller one of status frequency and lease duration, as in Kubernetes. */
+  readonly heartbeatTimeoutMs: number;
+}
+
+/** For a call that does not say its own limit, in milliseconds. */
+const CALL_TIMEOUT_MS = 30_000;
+
+/** The three ways to the API of one identity, over the same connections. */
+export interface KubeClients {
+  /** Everything but the other two. */
+  readonly calls: KubeApi;
+  /** Events only, so that they can never use up what status updates need. */
+  readonly events: KubeApi;
+  /** Lease and node status: not rate limited, short time limit. */
+  readonly heartbeat: KubeApi;
+  /** Looks at certificate and token files before the next request; to be called when somebody wrote them. */
+  refreshCredentials(): void;
+  /** New requests get new connections; watches under way go on. */
+  renew(): void;
+  close(): void;
+}
+
+export function createKubeClients(
+  deps: { readonly clock: Clock; readonly log: Logger },
+  options: KubeClientsOptions,
+): KubeClients {
+  const { clock } = deps;
+  const { config, userAgent, limits } = options;
+  const transport = new Transport({ ...deps, credentials: new Credentials(deps, config) }, config);
+  const timeoutMs = CALL_TIMEOUT_MS;
+  const limited = (pick: "calls" | "events"): KubeApi => {
+    const bucket = new TokenBucket(
+      clock,
+      select(limits, (all) => all[pick]),
+    );
+    return new ApiClient({ transport, clock, bucket }, { userAgent, timeoutMs });
+  };
+  return {
+    calls: limited("calls"),
+    events: limited("events"),
+    heartbeat: new ApiClient({ transport, clock }, { userAgent, timeoutMs: options.heartbeatTimeoutMs }),
+    refreshCredentials: () => transport.refreshCredentials(),
+    renew: () => transport.renew(),
+    close: () => transport.close(),
+  };
+}

@@ -1,0 +1,49 @@
+export { bootstrap, clientWish, isKubeconfigUsable, writeNodeKubeconfig } from "./bootstrap.ts";
+export { CertStore, CertStoreError, type CertStoreOptions, type StoredPair } from "./cert-store.ts";
+export { certificate, newKey } from "./certificates.ts";
+export { type ClientConfig, type Identity, KubeconfigError } from "./client-config.ts";
+export { createKubeClients, type KubeClients, type KubeClientsOptions } from "./clients.ts";
+export { type CertificateWish, requestCertificate, SigningError } from "./csr.ts";
+export { type KubeconfigOptions, loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
+export type { ObjectChange } from "./object-store.ts";
+export {
+  ApiError,
+  type ApiErrorCode,
+  type CallOptions,
+  type Deletion,
+  type KubeApi,
+  type KubeObject,
+  type ListQuery,
+  type NewObject,
+  type ObjectList,
+  type ObjectRef,
+  type Patch,
+  type RawAnswer,
+  type RawRequest,
+  type Selection,
+  type Update,
+  type WatchEvent,
+  type WatchQuery,
+} from "./port.ts";
+export { Reflector, type ReflectorOptions } from "./reflector.ts";
+export {
+  ACCESS_REVIEWS,
+  CONFIG_MAPS,
+  CSI_DRIVERS,
+  CSI_NODES,
+  EVENTS,
+  LEASES,
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  PODS,
+  type Resource,
+  RUNTIME_CLASSES,
+  SECRETS,
+  SERVICE_ACCOUNTS,
+  SERVICES,
+  SIGNING_REQUESTS,
+  TOKEN_REVIEWS,
+  VOLUME_ATTACHMENTS,
+} from "./resources.ts";
+export { CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";

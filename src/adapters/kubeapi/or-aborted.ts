@@ -1,0 +1,13 @@
+/** `promise`, or the signal's reason if that comes first. What the promise stands for goes on: others wait for it too. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      promise.catch(() => undefined);
+      return reject(signal.reason as Error);
+    }
+    const onAbort = (): void => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+    const done = (): void => signal.removeEventListener("abort", onAbort);
+    promise.then(resolve, reject).finally(done);
+  });
+}

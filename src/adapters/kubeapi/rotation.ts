@@ -1,0 +1,139 @@
+import { X509Certificate } from "node:crypto";
+import type { Abortable } from "../../lib/abort.ts";
+import { Backoff } from "../../lib/backoff.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Live } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { CertStore, StoredPair } from "./cert-store.ts";
+import { newKey } from "./certificates.ts";
+import { type CertificateWish, requestCertificate } from "./csr.ts";
+import type { KubeApi } from "./port.ts";
+
+/** A signer gets this long, in milliseconds; then a new request with a new key is made. */
+const SIGNING_LIMIT_MS = 15 * 60_000;
+
+/** When to ask for the next certificate: between 70 % and 90 % of the lifetime, so that a fleet does not ask at once. */
+export function rotationTime(
+  { notBefore, notAfter }: Pick<StoredPair, "notBefore" | "notAfter">,
+  random: number,
+): number {
+  return notBefore + (notAfter - notBefore) * (0.7 + 0.2 * random);
+}
+
+/** Why a certificate must be replaced at once, or undefined. Names that it has beyond the wish do no harm. */
+export function whyReplace(pair: StoredPair | undefined, wish: CertificateWish, nowWall: number): string | undefined {
+  if (pair === undefined) return "there is none";
+  if (nowWall >= pair.notAfter) return "it has expired";
+  const { subject, subjectAltName = "" } = new X509Certificate(pair.certificate);
+  const has = new Set(subject.split("\n"));
+  const { commonName, organizations = [] } = wish.subject;
+  for (const part of [`CN=${commonName}`, ...organizations.map((organization) => `O=${organization}`)]) {
+    if (!has.has(part)) return `it lacks ${part}`;
+  }
+  const names = new Set(subjectAltName.split(", "));
+  for (const name of wish.dnsNames ?? []) if (!names.has(`DNS:${name}`)) return `it lacks the name ${name}`;
+  const certificate = new X509Certificate(pair.certificate);
+  for (const address of wish.addresses ?? []) {
+    if (certificate.checkIP(address) === undefined) return `it lacks the address ${address}`;
+  }
+  return undefined;
+}
+
+export interface RotationDeps {
+  /** Asked for each time: the first request may go by the bootstrap credentials. */
+  readonly api: () => Pick<KubeApi, "create" | "get" | "list" | "watch">;
+  readonly store: CertStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random?: () => number;
+}
+
+export interface RotationOptions {
+  /** Undefined: nothing can be asked for yet (the node's addresses are not known). */
+  readonly wish: Live<CertificateWish | undefined>;
+  /** After each new pair was stored. */
+  readonly onRotated: (pair: StoredPair) => void;
+}
+
+/** Keeps a stored certificate fresh: asks for a new one in time, with a new key each time, and stores it. */
+export class CertificateRotation {
+  /** As in Kubernetes: 2 s doubling to 32 s, a tenth of it at random. */
+  private readonly backoff: Backoff;
+  private readonly random: () => number;
+
+  constructor(
+    private readonly deps: RotationDeps,
+    private readonly options: RotationOptions,
+  ) {
+    this.random = deps.random ?? Math.random;
+    this.backoff = new Backoff({ initialMs: 2_000, maxMs: 32_000, jitter: 0.1, random: this.random });
+  }
+
+  /** Runs until the signal aborts. Failures are logged and tried again. */
+  async run({ signal }: Abortable): Promise<void> {
+    const wakeUps = new WakeUps(this.options.wish, signal);
+    while (!signal.aborted) {
+      const pair = await this.deps.store.load();
+      const wish = this.options.wish.current;
+      const waitMs = wish === undefined ? Number.POSITIVE_INFINITY : this.untilNext(pair, wish);
+      if (waitMs > 0) await wakeUps.sleep(this.deps.clock, waitMs);
+      else if (wish !== undefined) await this.rotate(wish, signal);
+    }
+  }
+
+  /** Milliseconds by the wall clock, which is what certificates count in. */
+  private untilNext(pair: StoredPair | undefined, wish: CertificateWish): number {
+    const now = this.deps.clock.now().wall;
+    const why = whyReplace(pair, wish, now);
+    if (why !== undefined) this.deps.log.info("certificate must be replaced", { signer: wish.signer, why });
+    return why !== undefined || pair === undefined ? 0 : rotationTime(pair, this.random()) - now;
+  }
+
+  private async rotate(wish: CertificateWish, signal: AbortSignal): Promise<void> {
+    const { clock, log, store } = this.deps;
+    try {
+      const key = newKey();
+      const options = { signal, key, limitMs: SIGNING_LIMIT_MS, name: "generated" } as const;
+      const pair = await store.save(await requestCertificate({ api: this.deps.api(), clock }, wish, options), key);
+      this.backoff.reset();
+      log.info("certificate rotated", {
+        signer: wish.signer,
+        path: pair.path,
+        until: new Date(pair.notAfter).toISOString(),
+      });
+      this.options.onRotated(pair);
+    } catch (error) {
+      if (signal.aborted) return;
+      log.error("certificate could not be rotated", error, { signer: wish.signer });
+      await clock.sleep(this.backoff.next(clock.now()), { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** At most this long at a time, in milliseconds: the wall clock may be set while we sleep by the other one. */
+const LONGEST_SLEEP_MS = 60 * 60_000;
+
+/** A sleep that a changed wish ends early. */
+class WakeUps {
+  private wake: (() => void) | undefined;
+
+  constructor(
+    live: Live<unknown>,
+    private readonly signal: AbortSignal,
+  ) {
+    live.onChange(() => this.wake?.(), { signal });
+    signal.addEventListener("abort", () => this.wake?.(), { once: true });
+  }
+
+  async sleep(clock: Clock, ms: number): Promise<void> {
+    if (this.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = clock.after(Math.min(ms, LONGEST_SLEEP_MS), resolve);
+      this.wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    this.wake = undefined;
+  }
+}

@@ -1,0 +1,139 @@
+import type { TLSSocket } from "node:tls";
+import { type Abortable, TimeLimitError, withScope } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/errors.ts";
+import type { Logger } from "../../lib/log.ts";
+import { ChannelGroup } from "./channel-group.ts";
+import type { ClientConfig } from "./client-config.ts";
+import type { Credentials, TlsMaterial } from "./credentials.ts";
+import { type Connection, dial } from "./dial.ts";
+import { H2Channel } from "./h2-channel.ts";
+import { ApiError } from "./port.ts";
+import { Servers } from "./servers.ts";
+import { type Channel, ConnectionLost, type WireAnswer, type WireRequest } from "./wire.ts";
+
+/** Calls and watches never share a connection: a burst of watch events must not hold up a lease. */
+export type Lane = "call" | "watch";
+
+export interface TransportDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly credentials: Credentials;
+}
+
+/** How often a request that the server never began with is sent again. */
+const MOST_ATTEMPTS = 3;
+/** Until the server has told its limits on a fresh connection, in milliseconds. */
+const SETTINGS_LIMIT_MS = 10_000;
+
+/** The connections to the API servers. All clients of one identity share one. */
+export class Transport {
+  private readonly servers: Servers;
+  private readonly groups: Readonly<Record<Lane, ChannelGroup>>;
+  private tls: TlsMaterial | undefined;
+
+  constructor(
+    private readonly deps: TransportDeps,
+    private readonly config: ClientConfig,
+  ) {
+    this.servers = new Servers(config.servers);
+    const group = (): ChannelGroup => new ChannelGroup((changed, options) => this.open(changed, options));
+    this.groups = { call: group(), watch: group() };
+  }
+
+  /**
+   * Sends a request and resolves with the head of the answer, whatever its status. Rejects with `ApiError` when no
+   * server can be reached, with `ConnectionLost` when the connection went away, with the signal's reason at an abort.
+   * A request that was never begun is sent again by itself, and so is a read.
+   */
+  async send(lane: Lane, request: WireRequest, options: Abortable): Promise<WireAnswer> {
+    for (let attempt = 1; ; attempt++) {
+      const { tls, headers } = await this.deps.credentials.current(options);
+      this.present(tls);
+      const wire = { ...request, headers: { ...request.headers, ...headers } };
+      try {
+        const answer = await this.groups[lane].use(options, (channel) => sendOn(channel, wire, options));
+        this.judge(answer.status);
+        return answer;
+      } catch (error) {
+        const mayRepeat = error instanceof ConnectionLost && (!error.mayHaveBegun || request.method === "GET");
+        if (!mayRepeat || attempt >= MOST_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  /** The server refused us: reads the credentials anew before the next request. */
+  refreshCredentials(): void {
+    this.deps.credentials.refresh();
+  }
+
+  /** Closes every connection when its last request has ended; new requests get new ones. */
+  renew(): void {
+    for (const group of Object.values(this.groups)) group.drain();
+  }
+
+  /** Ends everything at once. */
+  close(): void {
+    for (const group of Object.values(this.groups)) group.destroy();
+  }
+
+  private present(tls: TlsMaterial): void {
+    if (this.tls !== undefined && this.tls !== tls) {
+      this.deps.log.info("API credentials changed, connecting anew");
+      this.renew();
+    }
+    this.tls = tls;
+  }
+
+  private judge(status: number): void {
+    if (!this.servers.shouldLeaveAfter(status)) return;
+    const failed = this.servers.current;
+    this.servers.leave(failed);
+    this.deps.log.warn("API server cannot work, asking another", { from: failed.host, to: this.servers.current.host });
+    this.renew();
+  }
+
+  /** Opens a connection to the first server that answers, beginning with the one in use. */
+  private async open(changed: () => void, options: Abortable): Promise<Channel> {
+    const failures: string[] = [];
+    for (let tries = 0; tries < this.servers.all.length; tries++) {
+      const server = this.servers.current;
+      try {
+        return await this.openTo(server, changed, options);
+      } catch (error) {
+        options.signal.throwIfAborted();
+        failures.push(`${server.origin}: ${messageOf(error)}`);
+        this.servers.leave(server);
+      }
+    }
+    throw new ApiError("Unavailable", `API server cannot be reached: ${failures.join("; ")}`);
+  }
+
+  private async openTo(server: URL, onChange: () => void, options: Abortable): Promise<Channel> {
+    const { clock } = this.deps;
+    const connect = (): Promise<Connection> => {
+      const tls = this.tls ?? { authority: "", certificate: "", key: "" };
+      return dial({ ...this.config, server, tls }, { signal: options.signal, clock });
+    };
+    const { socket, protocol } = await connect();
+    if (protocol === "h2") {
+      return withScope([options.signal], { clock, ms: SETTINGS_LIMIT_MS }, (signal) =>
+        // Only TLS agrees on h2.
+        H2Channel.open(socket as TLSSocket, { clock, server, onChange }, { signal }),
+      );
+    }
+    const { H1Channel } = await import("./h1-channel.ts");
+    return new H1Channel(socket, { server, onChange, dialAgain: async () => (await connect()).socket });
+  }
+}
+
+async function sendOn(channel: Channel, wire: WireRequest, options: Abortable): Promise<WireAnswer> {
+  const { heard } = channel;
+  try {
+    return await channel.send(wire, options);
+  } catch (error) {
+    // Only our own time limit says something about the connection; an abort from outside does not.
+    if (options.signal.reason instanceof TimeLimitError) channel.suspect(heard);
+    throw error;
+  }
+}

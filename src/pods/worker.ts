@@ -317,16 +317,16 @@ export class PodWorker {
   private async prepareVolumes(run: PodRun): Promise<void> {
     const volumes = run.pod.spec.volumes ?? [];
     if (volumes.length === 0) return;
-    const step = run.journal.begin("volumes", { detail: volumes.map((volume) => volume.name).join(", ") });
+    const names = volumes.map((volume) => volume.name).join(", ");
+    const step = run.journal.begin("volumes", { detail: names });
+    // The events of failed tries are the volumes' own; a wait that took too long has none, as in Kubernetes.
+    const onWait = (detail: string): void => step.detail(detail || names);
     try {
-      await this.deps.execute.volumes.prepare(run.pod, { signal: run.interrupt });
-      step.done();
+      await this.deps.execute.volumes.prepare(run.pod, { signal: run.interrupt, onWait });
+      step.done(names);
     } catch (error) {
       if (run.interrupt.aborted) step.abort();
-      else {
-        step.fail(error);
-        run.journal.event("Warning", "FailedMount", messageOf(error));
-      }
+      else step.fail(error);
       throw error;
     }
   }

@@ -9,7 +9,7 @@ import { after, before, describe, it } from "node:test";
 import { listProcesses, ownProcesses } from "../../src/adapters/embedded/processes.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
-import { ids, isRunning, requireMachine, Site } from "../integration/support/site.ts";
+import { ids, isRunning, requireMachine, Site, shortName } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
 
 requireMachine();
@@ -115,7 +115,7 @@ async function oneLife(): Promise<string> {
 async function deviations(): Promise<string[]> {
   const found: string[] = [];
   const pods = await site.list();
-  const names = pods.map(({ name }) => name.slice(0, name.lastIndexOf("-"))).sort();
+  const names = pods.map(({ name }) => shortName(name)).sort();
   const expected = [...wanted.keys()].sort();
   if (names.join() !== expected.join()) found.push(`pods: ${names.join()} instead of ${expected.join()}`);
   const uids = new Set(pods.map(({ uid }) => uid));

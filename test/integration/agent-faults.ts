@@ -23,7 +23,7 @@ import type { PodExplanation } from "../../src/model/step.ts";
 import { http } from "./support/http.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { KUBELET, kubelet, Program } from "./support/program.ts";
-import { type Agent, freePort, ids, requireMachine, Site } from "./support/site.ts";
+import { type Agent, freePort, ids, NODE, requireMachine, Site } from "./support/site.ts";
 import { pidsInCgroup } from "./support/traces.ts";
 import { pause, until } from "./support/until.ts";
 
@@ -156,7 +156,8 @@ describe("the reader of the output", () => {
   it("is a terminal stopped with Ctrl-S for 10 s: pods and health go on, and Ctrl-Q shows them", async () => {
     const [healthPort, readOnlyPort] = [await freePort(), await freePort()];
     const ports = `--healthz-port ${healthPort} --read-only-port ${readOnlyPort}`;
-    const command = `exec ${KUBELET} up --pods ${site.pods} --state-dir ${site.state} ${ports}`;
+    const place = `--pods ${site.pods} --state-dir ${site.state} --hostname-override ${NODE}`;
+    const command = `exec ${KUBELET} up ${place} ${ports}`;
     const terminal = new Program(["script", "--quiet", "--return", "--command", command, "/dev/null"], {
       stdio: ["pipe", "pipe", "pipe"],
     });

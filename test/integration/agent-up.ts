@@ -7,7 +7,7 @@ import type { PodEvent, PodExplanation, PodSummary } from "../../src/model/step.
 import { http } from "./support/http.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { EXAMPLES, type Program } from "./support/program.ts";
-import { type Agent, ids, isRunning, requireMachine, Site } from "./support/site.ts";
+import { type Agent, ids, isRunning, requireMachine, Site, shortName } from "./support/site.ts";
 import { NO_TRACES, traces } from "./support/traces.ts";
 import { until } from "./support/until.ts";
 
@@ -98,7 +98,7 @@ describe("kubelet up", () => {
     ]) {
       const pods: PodSummary[] = read((await site.run("ps", "-o", format)).stdout);
       assert.deepEqual(
-        pods.map(({ name }) => name.replace(/-[^-]*$/, "")),
+        pods.map(({ name }) => shortName(name)),
         ["crashy", "init-and-volume", "twice", "web"],
         format,
       );

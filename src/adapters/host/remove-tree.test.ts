@@ -14,7 +14,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { before, type TestContext, test } from "node:test";
 import { HostError } from "./host-error.ts";
 import { readMountTable } from "./mount-table.ts";
@@ -187,12 +186,18 @@ for (const [label, make] of accesses) {
   test(`${label}: a directory of 20,000 files goes while the event loop runs on`, async (t) => {
     const { root, tree } = place(t);
     for (let i = 0; i < 20_000; i++) writeFileSync(join(tree, `file-${i}`), "");
-    const delay = monitorEventLoopDelay({ resolution: 5 });
-    delay.enable();
+    let turns = 0;
+    let goesOn = true;
+    const count = (): void => {
+      turns++;
+      if (goesOn) setImmediate(count);
+    };
+    setImmediate(count);
     await remove(tree);
-    delay.disable();
+    goesOn = false;
     assert.deepEqual(readdirSync(root), []);
-    assert.ok(delay.max / 1e6 < 250, `the event loop stood still for ${delay.max / 1e6} ms`);
+    // In turns, not in milliseconds: how long one takes is the machine's business.
+    assert.ok(turns > 100, `the event loop turned only ${turns} times`);
   });
 
   test(`${label}: files that are written while they are removed are no endless loop`, async (t) => {

@@ -180,7 +180,8 @@ function defineTests(): void {
       "a directory that is exchanged with a link out",
       Math.ceil(RACES / 5),
       // In a circle of names. While "data" is missing the agent may make it: that is moved away.
-      `const move = (from, to) => { try { renameSync(from, to); } catch { renameSync(to, "junk-" + process.hrtime.bigint()); renameSync(from, to); } };
+      `const aside = (name) => { try { renameSync(name, "junk-" + process.hrtime.bigint()); } catch {} };
+       const move = (from, to) => { for (let i = 0; ; i++) try { return renameSync(from, to); } catch (error) { if (i > 1000) throw error; aside(to); } };
        unlinkSync("data"); renameSync("real", "data"); symlinkSync(OUTSIDE, "link");
        for (;;) { move("data", "real"); move("link", "data"); move("data", "link"); move("real", "data"); }`,
     ],

@@ -21,6 +21,14 @@ import { until } from "./until.ts";
 
 const { signal } = new AbortController();
 
+/** The node's name, whatever the machine is called: static pods carry it, and it is part of their UIDs. */
+export const NODE = "here";
+
+/** A pod's name without the node's. */
+export function shortName(name: string): string {
+  return name.endsWith(`-${NODE}`) ? name.slice(0, -NODE.length - 1) : name;
+}
+
 /** One `kubelet up` that runs. */
 export interface Agent extends Program {
   readonly healthPort: number;
@@ -52,7 +60,8 @@ export class Site {
   async launch(flags: readonly string[] = [], options: SpawnOptions = {}): Promise<Agent> {
     const [healthPort, readOnlyPort] = [await freePort(), await freePort()];
     const ports = [`--healthz-port=${healthPort}`, `--read-only-port=${readOnlyPort}`];
-    const command = [KUBELET, "up", `--pods=${this.pods}`, `--state-dir=${this.state}`, ...ports, ...flags];
+    const place = [`--pods=${this.pods}`, `--state-dir=${this.state}`, `--hostname-override=${NODE}`];
+    const command = [KUBELET, "up", ...place, ...ports, ...flags];
     const program = new Program(command, options);
     this.programs.push(program);
     return Object.assign(program, { healthPort, readOnlyPort });

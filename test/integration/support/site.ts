@@ -17,6 +17,7 @@ import type { Pod } from "../../../src/model/generated/types.ts";
 import { POD_UID_LABEL } from "../../../src/model/labels.ts";
 import type { PodEvent, PodExplanation, PodSummary } from "../../../src/model/step.ts";
 import { type Ended, KUBELET, kubelet, Program } from "./program.ts";
+import { NO_TRACES, traces } from "./traces.ts";
 import { until } from "./until.ts";
 
 const { signal } = new AbortController();
@@ -177,13 +178,14 @@ export class Site {
     return this.cri.listContainers(uid === undefined ? {} : { labels: { [POD_UID_LABEL]: uid } }, { signal });
   }
 
-  /** Removes everything with `kubelet down`, whatever state it is in. */
+  /** Removes everything with `kubelet down`, whatever state it is in, and looks whether that was everything. */
   async close(): Promise<void> {
     this.runtime?.close();
-    for (const program of this.programs) if (!program.isOver) program.child.kill("SIGKILL");
+    await Promise.all(this.programs.filter(({ isOver }) => !isOver).map((program) => program.end("SIGKILL")));
     const { code, stderr } = await this.run("down");
-    rmSync(this.dir, { recursive: true, force: true });
     assert.equal(code, 0, stderr);
+    assert.deepEqual(traces(this.layout), NO_TRACES);
+    rmSync(this.dir, { recursive: true, force: true });
   }
 
   private async collect<T>(path: string): Promise<T[]> {

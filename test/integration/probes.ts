@@ -7,10 +7,11 @@ import type { Container, Probe } from "../../src/model/generated/types.ts";
 import type { PodExplanation } from "../../src/model/step.ts";
 import { http } from "./support/http.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
-import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
+import { type Agent, ids, requireExec, requireMachine, Site } from "./support/site.ts";
 import { pause } from "./support/until.ts";
 
 requireMachine();
+requireExec();
 
 /** Every second, and the first failure counts: a test should not take long. */
 const quick = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 5 };

@@ -18,10 +18,11 @@ import { stringify } from "yaml";
 import { DEMO_IMAGE } from "../../src/adapters/embedded/index.ts";
 import type { Pod, Volume, VolumeMount } from "../../src/model/generated/types.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
-import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
+import { type Agent, ids, requireExec, requireMachine, Site } from "./support/site.ts";
 import { pause, until } from "./support/until.ts";
 
 requireMachine();
+requireExec();
 
 const site = new Site();
 const podsDir = join(site.state, "kubelet/pods");

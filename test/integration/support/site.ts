@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { SpawnOptions } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -230,5 +230,17 @@ export function requireMachine(): void {
   if (process.getuid?.() !== 0) absent.unshift("root");
   if (absent.length === 0) return;
   process.stdout.write(`needs ${absent.join(", ")}\n`);
+  process.exit(77);
+}
+
+/**
+ * Ends the suite as skipped where commands cannot be run inside containers: in a chroot runc's exec joins the mount
+ * namespace at its real root, which is the machine's and not the container's.
+ */
+export function requireExec(): void {
+  const own = statSync("/");
+  const first = statSync("/proc/1/root");
+  if (own.dev === first.dev && own.ino === first.ino) return;
+  process.stdout.write("needs a machine that is no chroot: runc's exec leaves the container there\n");
   process.exit(77);
 }

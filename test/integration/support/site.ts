@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { SpawnOptions } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -238,9 +239,12 @@ export function requireMachine(): void {
  * namespace at its real root, which is the machine's and not the container's.
  */
 export function requireExec(): void {
-  const own = statSync("/");
-  const first = statSync("/proc/1/root");
-  if (own.dev === first.dev && own.ino === first.ino) return;
+  const { dev, ino } = statSync("/");
+  // Joining a mount namespace, even one's own, leads to its real root.
+  const joined = execFileSync("nsenter", ["--mount=/proc/self/ns/mnt", "stat", "-c", "%d:%i", "/"], {
+    encoding: "utf8",
+  });
+  if (joined.trim() === `${dev}:${ino}`) return;
   process.stdout.write("needs a machine that is no chroot: runc's exec leaves the container there\n");
   process.exit(77);
 }

@@ -262,7 +262,7 @@ export class Kubelet {
         hostsFile: () => files.readSmall("/etc/hosts"),
       },
       httpGet: (request, options) => probeNet.http(request, options),
-      learn: (id, uid) => parts.observer.learn(id, uid),
+      learn: (id, uid, sandboxId) => parts.observer.learn(id, uid, sandboxId),
     };
   }
 

@@ -11,20 +11,26 @@ export class PlainView {
 
   /** Lines for what changed among the pods since the last call. */
   pods(pods: readonly PodSummary[], now: number): string[] {
-    const lines: string[] = [];
-    for (const pod of pods) {
-      const before = this.told.get(pod.uid);
-      const step = pod.step === undefined ? "" : stepKey(pod.step);
-      if (pod.step !== undefined && step !== before?.step) lines.push(line(now, pod.name, stepLine(pod.step)));
-      if (before?.state !== pod.state || before.ip !== pod.ip) lines.push(line(now, pod.name, stateLine(pod)));
-      this.told.set(pod.uid, { name: pod.name, state: pod.state, ip: pod.ip, step });
-    }
     const present = new Set(pods.map((pod) => pod.uid));
-    for (const [uid, { name }] of this.told) {
-      if (present.has(uid)) continue;
+    const gone = [...this.told.keys()].filter((uid) => !present.has(uid));
+    return [
+      ...pods.flatMap((pod) => this.pod(pod.uid, pod, now)),
+      ...gone.flatMap((uid) => this.pod(uid, undefined, now)),
+    ];
+  }
+
+  /** Lines for what changed about one pod since the last call; undefined: it is gone. */
+  pod(uid: string, pod: PodSummary | undefined, now: number): string[] {
+    const before = this.told.get(uid);
+    if (pod === undefined) {
       this.told.delete(uid);
-      lines.push(line(now, name, "gone"));
+      return before === undefined ? [] : [line(now, before.name, "gone")];
     }
+    const lines: string[] = [];
+    const step = pod.step === undefined ? "" : stepKey(pod.step);
+    if (pod.step !== undefined && step !== before?.step) lines.push(line(now, pod.name, stepLine(pod.step)));
+    if (before?.state !== pod.state || before.ip !== pod.ip) lines.push(line(now, pod.name, stateLine(pod)));
+    this.told.set(uid, { name: pod.name, state: pod.state, ip: pod.ip, step });
     return lines;
   }
 

@@ -42,6 +42,7 @@ const explanation: PodExplanation = {
 const asked: LogRequest[] = [];
 const view: AgentView = {
   summaries: () => [web],
+  summary: () => web,
   explain: () => explanation,
   events: (since) => (since < 1 ? [started] : []),
   onChange: () => undefined,

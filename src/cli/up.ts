@@ -71,12 +71,14 @@ async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable)
   progress(`${gitVersion} starting, state in ${options.stateDir}, log in ${options.logFile}`);
   const agent = await launcher.up(options, { progress }, { signal });
   if (agent.runtime !== "") progress(`runtime ${agent.runtime}`);
-  const tell = (): void => say([...view.ports(agent.ports(), now()), ...view.pods(agent.view.summaries(), now())]);
+  const tellPorts = (): void => say(view.ports(agent.ports(), now()));
+  const tellPod = (uid: string): void => say(view.pod(uid, agent.view.summary(uid), now()));
   const telling = new AbortScope([]);
   try {
-    agent.view.onChange(tell, { signal: telling.signal });
-    agent.onPorts(tell, { signal: telling.signal });
-    tell();
+    agent.view.onChange(tellPod, { signal: telling.signal });
+    agent.onPorts(tellPorts, { signal: telling.signal });
+    tellPorts();
+    say(view.pods(agent.view.summaries(), now()));
     return await agent.done;
   } finally {
     telling.abort();

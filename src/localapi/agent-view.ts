@@ -4,11 +4,12 @@ import type { PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 /** What the running agent shows of itself to its commands and to the live view. All calls are cheap and synchronous. */
 export interface AgentView {
   summaries(): readonly PodSummary[];
+  summary(uid: string): PodSummary | undefined;
   explain(uid: string): PodExplanation | undefined;
   /** Events whose sequence is greater than `since`, in order of it. */
   events(since: number): readonly PodEvent[];
-  /** Calls back after any change of the above, until the signal aborts. */
-  onChange(fn: () => void, options: Abortable): void;
+  /** Calls back with the pod's UID after any change of the above, until the signal aborts. */
+  onChange(fn: (uid: string) => void, options: Abortable): void;
   /** The log of a container's current (or newest) instance, or of the one before it. */
   logPath(uid: string, which: { readonly container: string; readonly previous: boolean }): string | undefined;
 }

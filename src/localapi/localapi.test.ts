@@ -74,9 +74,10 @@ class FakeAgent implements AgentView {
   recorded: PodEvent[] = [];
   paths: Record<string, string> = {};
   requests: LogRequest[] = [];
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Set<(uid: string) => void>();
 
   summaries = () => this.pods;
+  summary = (uid: string) => this.pods.find((pod) => pod.uid === uid);
   events = (since: number) => this.recorded.filter((event) => event.sequence > since);
   logPath = (_uid: string, which: { container: string; previous: boolean }) =>
     this.paths[which.container + (which.previous ? "-previous" : "")];
@@ -86,7 +87,7 @@ class FakeAgent implements AgentView {
     return pod && { ...pod, containers: this.containers, steps: [], errors: [], events: [], warnings: [] };
   }
 
-  onChange(fn: () => void, { signal }: { signal: AbortSignal }): void {
+  onChange(fn: (uid: string) => void, { signal }: { signal: AbortSignal }): void {
     this.listeners.add(fn);
     signal.addEventListener("abort", () => this.listeners.delete(fn));
   }
@@ -96,7 +97,7 @@ class FakeAgent implements AgentView {
   }
 
   changed(): void {
-    for (const fn of this.listeners) fn();
+    for (const fn of this.listeners) fn("");
   }
 
   async *read(request: LogRequest): AsyncGenerator<Uint8Array> {

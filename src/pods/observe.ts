@@ -1,4 +1,4 @@
-import type { ContainerStatus, RuntimePort, SandboxStatus } from "../adapters/cri/port.ts";
+import type { ContainerStatus, RuntimeEvent, RuntimePort, SandboxStatus } from "../adapters/cri/port.ts";
 import { RuntimeError } from "../adapters/cri/port.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { Backoff } from "../lib/backoff.ts";
@@ -6,6 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { CONTAINER_HASH_ANNOTATION, POD_UID_LABEL } from "../model/labels.ts";
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../model/observed.ts";
+import { Inventory, type PodParts } from "./inventory.ts";
 
 type Runtime = Pick<
   RuntimePort,
@@ -40,11 +41,13 @@ export interface ObserverHooks {
 
 /**
  * What the runtime has, by pod. `read` always asks the runtime anew (a worker plans only on what was read after its
- * last action); the cache is for those who only look, and an older answer never overwrites a newer one.
+ * last action), but lists only what is not certain; the cache is for those who only look, and an older answer never
+ * overwrites a newer one.
  */
 export class Observer {
   private readonly cache = new Map<string, ObservedPod>();
   private readonly owners = new Map<string, string>();
+  private readonly inventory = new Inventory();
 
   constructor(
     private readonly deps: { runtime: Runtime; clock: Clock; log: Logger },
@@ -64,27 +67,31 @@ export class Observer {
     const known = this.cache.get(uid);
     if (known !== undefined) for (const id of idsOf(known)) this.owners.delete(id);
     this.cache.delete(uid);
+    this.inventory.forget(uid);
+  }
+
+  /** Parts of this pod may have been made or removed unseen: the next read lists them. */
+  doubt(uid: string): void {
+    this.inventory.doubt(uid);
   }
 
   /** Reads one pod from the runtime. Containers that vanish meanwhile are left out. */
   async read(pod: { uid: string; name: string; namespace: string }, options: Abortable): Promise<ObservedPod> {
     const readAt = this.deps.clock.now().mono;
-    const labels = { [POD_UID_LABEL]: pod.uid };
+    const certain = this.inventory.partsOf(pod.uid);
+    const ticket = certain === undefined ? this.inventory.beginList(pod.uid) : undefined;
+    const { sandboxes, containers } = certain ?? (await this.listParts(pod.uid, options));
     const { runtime } = this.deps;
-    const [sandboxes, containers] = await Promise.all([
-      runtime.listSandboxes({ labels }, options),
-      runtime.listContainers({ labels }, options),
-    ]);
     const known = this.cache.get(pod.uid);
     const [sandboxStates, containerStates] = await Promise.all([
-      Promise.all(sandboxes.map((sandbox) => orGone(runtime.sandboxStatus(sandbox.id, options)))),
+      Promise.all(sandboxes.map((id) => orGone(runtime.sandboxStatus(id, options)))),
       Promise.all(
-        containers.map(async (summary) => {
-          const before = known?.containers.find((container) => container.id === summary.id);
+        containers.map(async ({ id, sandboxId }) => {
+          const before = known?.containers.find((container) => container.id === id);
           // An ended container never changes again, so its status is not asked for twice.
-          if (before?.state === "exited" && summary.state === "exited") return before;
-          const status = await orGone(runtime.containerStatus(summary.id, options));
-          const container = status && toObserved(status, summary.sandboxId);
+          if (before?.state === "exited") return before;
+          const status = await orGone(runtime.containerStatus(id, options));
+          const container = status && toObserved(status, sandboxId);
           if (container?.state !== "exited") return container;
           return { ...container, message: await this.hooks.endMessage(container) };
         }),
@@ -95,8 +102,18 @@ export class Observer {
       sandboxes: sandboxStates.filter(isPresent).map(toSandbox).sort(newestSandboxFirst),
       containers: containerStates.filter(isPresent).sort(newestContainerFirst),
     };
+    if (ticket !== undefined) this.inventory.listed(observed, ticket);
     this.store(observed);
     return observed;
+  }
+
+  private async listParts(uid: string, options: Abortable): Promise<PodParts> {
+    const labels = { [POD_UID_LABEL]: uid };
+    const [sandboxes, containers] = await Promise.all([
+      this.deps.runtime.listSandboxes({ labels }, options),
+      this.deps.runtime.listContainers({ labels }, options),
+    ]);
+    return { sandboxes: sandboxes.map(({ id }) => id), containers };
   }
 
   /** Turns the runtime's events into wake-ups until the signal aborts. */
@@ -104,18 +121,22 @@ export class Observer {
     const audit = this.auditLoop(signal);
     for await (const event of this.deps.runtime.events({ signal })) {
       if (event.kind === "resync") {
+        this.inventory.doubtAll();
         await this.resync(signal);
         continue;
       }
       const uid = event.podUid ?? this.owners.get(event.id) ?? (await this.ownerOf(event.id, event.type, signal));
-      if (uid !== undefined) this.hooks.wake(uid);
+      if (uid === undefined || isOld(event, this.cache.get(uid))) continue;
+      if (event.type === "deleted") this.inventory.doubt(uid);
+      this.hooks.wake(uid);
     }
     await audit;
   }
 
-  /** Tells the observer whose container this is, before the first event about it can be looked up. */
-  learn(id: string, uid: string): void {
+  /** Tells whose sandbox this is, or (with the sandbox that it is in) whose container, before an event about it comes. */
+  learn(id: string, uid: string, sandboxId?: string): void {
     this.owners.set(id, uid);
+    this.inventory.made(uid, id, sandboxId);
   }
 
   /** Lists until it succeeds; the events that come meanwhile wait, and are covered by the list. */
@@ -158,6 +179,7 @@ export class Observer {
     for (const observed of stale) {
       if (this.cache.get(observed.uid) !== observed) continue;
       this.hooks.missed(observed.uid);
+      this.inventory.doubt(observed.uid);
       // A pod that has ended is read by nobody else, and would be found again by each audit.
       await this.read(observed, options);
     }
@@ -187,6 +209,7 @@ export class Observer {
     const listed = new Set([...sandboxes, ...containers].map(({ id }) => id));
     // What was known before the list and is not in it is gone; what was learned meanwhile may be too new for it.
     for (const id of before) if (!listed.has(id)) this.owners.delete(id);
+    this.inventory.listedAll(states.keys());
     return { pods, stale: this.list().filter((observed) => differs(observed, states.get(observed.uid))) };
   }
 
@@ -197,6 +220,25 @@ export class Observer {
     if (before !== undefined) for (const id of idsOf(before)) if (!current.has(id)) this.owners.delete(id);
     for (const id of current) this.owners.set(id, observed.uid);
     this.cache.set(observed.uid, observed);
+  }
+}
+
+/** Whether the last read shows what the event tells: then nobody need look again. */
+function isOld(event: Extract<RuntimeEvent, { kind: "container" }>, known: ObservedPod | undefined): boolean {
+  const { id, type } = event;
+  const container = known?.containers.find((one) => one.id === id);
+  const sandbox = known?.sandboxes.find((one) => one.id === id);
+  switch (type) {
+    case "created":
+      return container !== undefined || sandbox !== undefined;
+    case "started":
+      return sandbox !== undefined || container?.state === "running" || container?.state === "exited";
+    case "stopped":
+      return container?.state === "exited" || sandbox?.state === "notReady";
+    case "deleted":
+      return known !== undefined && container === undefined && sandbox === undefined;
+    case "oom":
+      return false;
   }
 }
 

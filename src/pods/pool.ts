@@ -28,7 +28,7 @@ export interface PoolOptions {
 
 export interface PoolDeps {
   readonly execute: ExecuteDeps;
-  readonly observer: Pick<Observer, "read" | "forget">;
+  readonly observer: Pick<Observer, "read" | "forget" | "doubt">;
   readonly desired: DesiredPods;
   readonly probes: PodProbes;
   readonly journal: Journal;

@@ -39,7 +39,11 @@ export type WorkerPhase = "syncing" | "stopping" | "stopped" | "gone";
 
 export interface WorkerDeps {
   readonly execute: ExecuteDeps;
-  readonly observer: { read(pod: PodIdentity, options: { signal: AbortSignal }): Promise<ObservedPod> };
+  readonly observer: {
+    read(pod: PodIdentity, options: { signal: AbortSignal }): Promise<ObservedPod>;
+    /** What the pod has in the runtime is not certain any more. */
+    doubt(uid: string): void;
+  };
   readonly probes: PodProbes;
   readonly journal: PodJournal;
   readonly slot: StartSlot;
@@ -170,6 +174,8 @@ export class PodWorker {
         sleepMs = await this.step(scope.signal);
         if (this.blockedUntil === 0) this.failures = 0;
       } catch (error) {
+        // Whatever was under way may have been done all the same.
+        this.deps.observer.doubt(this.identity.uid);
         sleepMs = isAborted(error, scope.signal) ? 0 : this.failed(error);
       } finally {
         this.acting = undefined;
@@ -220,6 +226,8 @@ export class PodWorker {
 
   private enter(phase: WorkerPhase): number {
     this.state = phase;
+    // The end is planned on what the runtime lists.
+    this.deps.observer.doubt(this.identity.uid);
     if (phase === "stopping") this.deps.probes.terminating(this.identity.uid);
     if (phase === "stopped") this.deps.probes.forget(this.identity.uid);
     this.deps.onPhase(this);
@@ -289,8 +297,9 @@ export class PodWorker {
 
   /** False when the actions after this one make no sense any more. */
   private async act(run: PodRun, observed: ObservedPod, action: PodAction): Promise<boolean> {
-    const { execute } = this.deps;
+    const { execute, observer } = this.deps;
     const graceSeconds = run.pod.spec.terminationGracePeriodSeconds ?? 30;
+    if (removes(action)) observer.doubt(this.identity.uid);
     switch (action.do) {
       case "stopPod":
         run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
@@ -337,6 +346,7 @@ export class PodWorker {
       await startContainer(this.deps.execute, run, start);
     } catch (error) {
       if (!(error instanceof StartError)) throw error;
+      this.deps.observer.doubt(this.identity.uid);
       this.holdBack(run, start, error);
       return false;
     } finally {
@@ -377,6 +387,7 @@ export class PodWorker {
     const step = run.journal.begin("terminate", { detail: `grace ${graceSeconds}s` });
     try {
       await stopPod(this.deps.execute, run, { observed, graceSeconds });
+      this.deps.observer.doubt(this.identity.uid);
       const after = await this.deps.observer.read(this.identity, { signal: run.interrupt });
       const alive = after.containers.filter((container) => container.state === "running");
       if (alive.length > 0)
@@ -452,4 +463,10 @@ export class PodWorker {
       signal.addEventListener("abort", done, { once: true });
     });
   }
+}
+
+/** After these, only a list tells what is left. */
+function removes(action: PodAction): boolean {
+  if (action.do === "startContainer") return action.start.replaces !== undefined;
+  return action.do === "stopPod" || action.do === "removeContainer" || action.do === "removeSandbox";
 }

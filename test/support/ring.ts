@@ -139,7 +139,7 @@ export class FakeRing {
         hostsFile: () => "",
       },
       httpGet: (request) => this.httpGet(request),
-      learn: (id, uid) => observer.learn(id, uid),
+      learn: (id, uid, sandboxId) => observer.learn(id, uid, sandboxId),
     };
     const { journal } = this;
     const probes = new ProbeScheduler(

@@ -8,6 +8,7 @@ import { CgroupDriver } from "./generated/cri.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
 import { KnownExits } from "./known-exits.ts";
 import { runtimeService as rpc } from "./methods.ts";
+import { OwnStarts } from "./own-starts.ts";
 import {
   type ContainerStatus,
   type ContainerSummary,
@@ -48,6 +49,7 @@ export class CriRuntime implements RuntimePort {
   private readonly channel: GrpcChannel;
   private readonly feed: RuntimeEvents;
   private readonly exits = new KnownExits();
+  private readonly starts = new OwnStarts();
 
   constructor(
     deps: { clock: Clock; log: Logger },
@@ -55,7 +57,7 @@ export class CriRuntime implements RuntimePort {
   ) {
     this.channel = new GrpcChannel(options.endpoint);
     this.feed = new RuntimeEvents(
-      { ...deps, channel: this.channel, exits: this.exits, runtime: this },
+      { ...deps, channel: this.channel, exits: this.exits, starts: this.starts, runtime: this },
       { namespace: options.namespace ?? "k8s.io" },
     );
   }
@@ -118,8 +120,10 @@ export class CriRuntime implements RuntimePort {
     return answer.containerId;
   }
 
-  async startContainer(id: string, { signal }: Abortable): Promise<void> {
-    await this.mutate(() => this.channel.unary(rpc.startContainer, { containerId: id }, this.limit(signal)));
+  startContainer(id: string, { signal }: Abortable): Promise<void> {
+    const call = (): Promise<unknown> =>
+      this.channel.unary(rpc.startContainer, { containerId: id }, this.limit(signal));
+    return this.starts.follow(id, this.mutate(call));
   }
 
   stopContainer(id: string, graceSeconds: number, { signal }: Abortable): Promise<void> {

@@ -18,6 +18,7 @@ import {
 import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
 import { eventService } from "./methods.ts";
+import type { OwnStarts } from "./own-starts.ts";
 import { RuntimeError } from "./port.ts";
 import { StateAgreement } from "./state-agreement.ts";
 
@@ -43,7 +44,7 @@ export class ContainerdEventSource implements EventSource {
   readonly name = "containerd";
 
   constructor(
-    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits },
+    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits; starts: OwnStarts },
     private readonly options: { namespace: string },
   ) {}
 

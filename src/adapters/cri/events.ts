@@ -11,6 +11,7 @@ import { RelistSource } from "./events-relist.ts";
 import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
 import { runtimeService } from "./methods.ts";
+import type { OwnStarts } from "./own-starts.ts";
 import { RuntimeError, type RuntimeEvent, type RuntimePort } from "./port.ts";
 
 /** An event stream of a dead or hung runtime looks like a quiet one; a question every so often tells them apart. */
@@ -22,6 +23,7 @@ interface Deps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly exits: KnownExits;
+  readonly starts: OwnStarts;
   readonly runtime: Pick<RuntimePort, "listContainers" | "listSandboxes">;
 }
 

@@ -25,10 +25,9 @@ export class PodHost {
    * that this makes: a user may have changed the mode of one that was there.
    */
   async makeDir(path: string, mode: number): Promise<void> {
-    await mkdir(dirname(path), { recursive: true, mode: mode & ~0o022 });
     try {
       // Mode 0 means "not finished": if the agent dies before the chmod, the next one finds it and goes on here.
-      await mkdir(path, { mode: 0 });
+      await withParents(path, mode & ~0o022, () => mkdir(path, { mode: 0 }));
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
       const found = await stat(path);
@@ -39,8 +38,7 @@ export class PodHost {
   }
 
   async writeFile(path: string, text: string, mode: number): Promise<void> {
-    await mkdir(dirname(path), { recursive: true, mode: 0o750 });
-    await writeFile(path, text, { mode });
+    await withParents(path, 0o750, () => writeFile(path, text, { mode }));
     await chmod(path, mode);
   }
 
@@ -82,9 +80,13 @@ export class PodHost {
   }
 
   async symlink(target: string, path: string): Promise<void> {
-    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-    await this.removeFile(path);
-    await symlink(target, path);
+    try {
+      await withParents(path, 0o755, () => symlink(target, path));
+    } catch (error) {
+      if (errnoOf(error) !== "EEXIST") throw error;
+      await this.removeFile(path);
+      await symlink(target, path);
+    }
   }
 
   async removeFile(path: string): Promise<void> {
@@ -109,6 +111,17 @@ export class PodHost {
 
   kindOf(path: string, options: Abortable): Promise<PathKind | undefined> {
     return this.deps.kindOf(path, options);
+  }
+}
+
+/** Makes the parents only when it turns out that they are missing: mostly they are there. */
+async function withParents<T>(path: string, mode: number, make: () => Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    await mkdir(dirname(path), { recursive: true, mode });
+    return make();
   }
 }
 

@@ -96,8 +96,8 @@ export interface ExecuteDeps {
   readonly log: Logger;
   /** For lifecycle hooks, see `hooks.ts`. */
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
-  /** Told of every container and sandbox made, before an event about it can come. */
-  learn(id: string, uid: string): void;
+  /** Told of every sandbox made, and of every container with its sandbox, before an event about it can come. */
+  learn(id: string, uid: string, sandboxId?: string): void;
 }
 
 /** One pod's run of actions. */

@@ -114,7 +114,7 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
     await deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);
     const request = { sandboxId: sandbox.id, config, sandbox: describeSandbox(deps, run, sandbox.attempt) };
     const id = await deps.runtime.createContainer(request, { signal: run.finish });
-    deps.learn(id, podIdentity(pod).uid);
+    deps.learn(id, podIdentity(pod).uid, sandbox.id);
     step.done();
     return id;
   } catch (error) {

@@ -1,5 +1,8 @@
+import { mkdirSync, writeFileSync } from "node:fs";
 import type { CriRuntime } from "../src/adapters/cri/cri-runtime.ts";
 import type { ContainerConfig, RuntimePort, SandboxConfig } from "../src/adapters/cri/port.ts";
+import { manyListeners } from "../src/lib/abort.ts";
+import { MASKED_PATHS, READONLY_PATHS } from "../src/pods/config/masked-paths.ts";
 
 /** Times of one pod made by bare CRI calls, in milliseconds. */
 export interface RawTimes {
@@ -9,9 +12,9 @@ export interface RawTimes {
   readonly restart: number;
 }
 
-const { signal } = new AbortController();
+const { signal } = manyListeners();
 
-/** Makes a pod with the same calls and the same configuration that the agent would use, and nothing else. */
+/** Makes a pod with the same calls and the same configuration that the agent uses (mounts, hidden paths), and no more. */
 export async function rawPod(
   runtime: RuntimePort,
   name: string,
@@ -22,7 +25,10 @@ export async function rawPod(
   const sandboxId = await runtime.runSandbox(sandbox, "", { signal });
   await runtime.sandboxStatus(sandboxId, { signal });
   const made = performance.now();
-  const id = await runtime.createContainer({ sandboxId, sandbox, config: containerOf() }, { signal });
+  const id = await runtime.createContainer(
+    { sandboxId, sandbox, config: containerOf(`${places.logs}/${name}`) },
+    { signal },
+  );
   await runtime.startContainer(id, { signal });
   const restart = performance.now() - made;
   const { startedAt } = await runtime.containerStatus(id, { signal });
@@ -57,17 +63,24 @@ function sandboxOf(name: string, { logs, cgroup }: { logs: string; cgroup: strin
   };
 }
 
-function containerOf(): ContainerConfig {
+function containerOf(directory: string): ContainerConfig {
+  mkdirSync(directory, { recursive: true });
+  for (const file of ["etc-hosts", "message"]) writeFileSync(`${directory}/${file}`, "");
+  const mount = (containerPath: string, file: string): ContainerConfig["mounts"][number] => ({
+    ...{ containerPath, hostPath: `${directory}/${file}`, readonly: false, propagation: "private" },
+  });
   return {
     ...{ name: "app", attempt: 0, image: { ref: "kubelet.local/demo:1", userSpecified: "kubelet.local/demo:1" } },
-    ...{ command: ["sleep", "100000"], args: [], workingDir: "", envs: [], mounts: [], devices: [] },
+    ...{ command: ["sleep", "100000"], args: [], workingDir: "", envs: [], devices: [] },
+    mounts: [mount("/etc/hosts", "etc-hosts"), mount("/dev/termination-log", "message")],
     ...{ labels: {}, annotations: {}, logPath: "app/0.log", stdin: false, stdinOnce: false, tty: false },
     linux: {
       resources: { cpuShares: 2, oomScoreAdj: 1000 },
       security: {
         namespaces: { network: "pod", pid: "container", ipc: "pod" },
         ...{ privileged: false, readonlyRootfs: false, noNewPrivs: false, addCapabilities: [], dropCapabilities: [] },
-        ...{ supplementalGroups: [], maskedPaths: [], readonlyPaths: [], seccomp: { type: "unconfined" } },
+        ...{ supplementalGroups: [], maskedPaths: MASKED_PATHS, readonlyPaths: READONLY_PATHS },
+        seccomp: { type: "unconfined" },
       },
     },
   };

@@ -133,6 +133,10 @@ async function measureCrashes(runtime: CriRuntime): Promise<number> {
 async function measureBurst(runtime: CriRuntime): Promise<number> {
   const began = Date.now();
   for (let i = 0; i < BURST; i++) wantPod(`burst${i}x`, ["sleep", "100000"]);
+  // Seldom: whoever asks takes time from those who start. The times that count are the runtime's own.
+  const running = async (): Promise<number> =>
+    (await runtime.listContainers({}, { signal })).filter(({ state }) => state === "running").length;
+  while ((await running()) < BURST) await clock.sleep(200);
   let last = 0;
   for (let i = 0; i < BURST; i++) {
     const status = await awaitContainer(runtime, `burst${i}x`, ({ state }) => state === "running");

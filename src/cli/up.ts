@@ -1,4 +1,5 @@
 import { type Abortable, AbortScope } from "../lib/abort.ts";
+import type { Timer } from "../lib/clock.ts";
 import { gitVersion } from "../lib/version.ts";
 import { type CliDeps, command } from "./command.ts";
 import type { RunningAgent, UpOptions } from "./launcher.ts";
@@ -7,6 +8,9 @@ import { line, PlainView } from "./plain-view.ts";
 import { placeOptions } from "./print.ts";
 import { planUp, shownUpOptions, upOptions } from "./up-options.ts";
 import type { ViewModel } from "./view-model.ts";
+
+/** Lines without a terminal wait so long for others: when many pods start, a write for each would cost a core. */
+const GATHER_MS = 30;
 
 export const up = command({
   name: "up",
@@ -63,13 +67,21 @@ async function upOnTerminal(options: UpOptions, deps: CliDeps, { signal }: Abort
 async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable): Promise<number> {
   const { out, clock, launcher } = deps;
   const view = new PlainView();
+  const gathered: string[] = [];
+  let timer: Timer | undefined;
+  const flush = (): void => {
+    timer?.cancel();
+    timer = undefined;
+    if (gathered.length > 0) out.write(gathered.splice(0).join(""));
+  };
   const say = (lines: readonly string[]): void => {
-    for (const text of lines) out.write(text);
+    gathered.push(...lines);
+    if (gathered.length > 0) timer ??= clock.after(GATHER_MS, flush);
   };
   const now = (): number => clock.now().wall;
   const progress = (text: string): void => say([line(now(), "kubelet", text)]);
   progress(`${gitVersion} starting, state in ${options.stateDir}, log in ${options.logFile}`);
-  const agent = await launcher.up(options, { progress }, { signal });
+  const agent = await launcher.up(options, { progress }, { signal }).finally(flush);
   if (agent.runtime !== "") progress(`runtime ${agent.runtime}`);
   const tellPorts = (): void => say(view.ports(agent.ports(), now()));
   const tellPod = (uid: string): void => say(view.pod(uid, agent.view.summary(uid), now()));
@@ -83,6 +95,7 @@ async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable)
   } finally {
     telling.abort();
     telling.dispose();
+    flush();
     const flags = options.stateDir === placeOptions.stateDir.default ? "" : `--state-dir ${options.stateDir}`;
     out.write(farewell(agent, deps, flags));
   }

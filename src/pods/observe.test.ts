@@ -221,6 +221,43 @@ describe("reading a pod", () => {
   });
 });
 
+describe("a read lists", () => {
+  const lists = ({ runtime }: Watching): number => runtime.control.count("listContainers");
+
+  test("nothing of a pod that the runtime was seen not to have", async () => {
+    const watching = new Watching();
+    await watching.run();
+    const before = watching.runtime.control.calls.length;
+    assert.deepEqual((await watching.read()).containers, []);
+    assert.equal(watching.runtime.control.calls.length, before);
+  });
+
+  test("once, and then asks for what is known and for what was told", async () => {
+    const watching = new Watching();
+    const sandbox = await watching.sandbox();
+    const first = await watching.container(sandbox);
+    await watching.read();
+    assert.equal(lists(watching), 1);
+    const second = await watching.container(sandbox, 1);
+    watching.observer.learn(second, "uid-of-web", sandbox);
+    assert.deepEqual((await watching.read()).containers.map(({ id }) => id).sort(), [first, second].sort());
+    assert.equal(lists(watching), 1);
+  });
+
+  test("again after a doubt", async () => {
+    const watching = new Watching();
+    const sandbox = await watching.sandbox();
+    await watching.read();
+    const untold = await watching.container(sandbox);
+    assert.deepEqual((await watching.read()).containers, []);
+    watching.observer.doubt("uid-of-web");
+    assert.deepEqual(
+      (await watching.read()).containers.map(({ id }) => id),
+      [untold],
+    );
+  });
+});
+
 describe("events", () => {
   test("wake the pod that they are about", async () => {
     const watching = new Watching();
@@ -261,6 +298,25 @@ describe("events", () => {
     await watching.tell("started", "container-2");
     assert.deepEqual(watching.woken, ["uid-of-web"]);
     assert.equal(watching.runtime.control.count("listContainers"), 1);
+  });
+
+  test("that tell what was read already wake nobody, others do", async () => {
+    const watching = new Watching();
+    await watching.run();
+    const sandbox = await watching.sandbox();
+    const id = await watching.container(sandbox);
+    watching.observer.learn(sandbox, "uid-of-web");
+    watching.observer.learn(id, "uid-of-web", sandbox);
+    assert.equal((await watching.read()).containers[0]?.state, "running");
+    await watching.clock.advance(0);
+    watching.woken.length = 0;
+    for (const type of ["created", "started"] as const) await watching.tell(type, id);
+    await watching.tell("started", sandbox);
+    assert.deepEqual(watching.woken, []);
+    for (const type of ["deleted", "oom", "stopped"] as const) {
+      await watching.tell(type, id);
+      assert.deepEqual(watching.woken.splice(0), ["uid-of-web"], type);
+    }
   });
 
   test("about the end of a container that nobody told of are looked up", async () => {

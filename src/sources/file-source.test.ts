@@ -19,6 +19,8 @@ class FakeFiles implements ManifestFiles {
   private clock = 0;
   reads = 0;
   onRead: (path: string) => void = () => undefined;
+  /** Reads of these take until the promise resolves. */
+  readonly slow = new Map<string, Promise<void>>();
 
   write(path: string, text: string): void {
     this.texts.set(path, text);
@@ -46,6 +48,7 @@ class FakeFiles implements ManifestFiles {
     const text = this.texts.get(path);
     if (text === undefined) throw Object.assign(new Error("gone"), { code: "ENOENT" });
     this.onRead(path);
+    await this.slow.get(path);
     return text;
   }
 
@@ -387,6 +390,65 @@ rule("a new period counts at once, a new path is watched and read", async (rig) 
   rig.options.set({ ...rig.options.current, path: "" });
   await rig.clock.advance(0);
   assert.equal(rig.last, "");
+});
+
+/** A file whose reading takes until `finish` is called. */
+function slowFile(rig: Rig, path: string, text: string): { finish(): Promise<void> } {
+  let release = (): void => undefined;
+  rig.files.slow.set(path, new Promise((resolve) => (release = resolve)));
+  rig.files.write(path, text);
+  return {
+    finish: () => {
+      rig.files.slow.delete(path);
+      release();
+      return rig.clock.advance(0);
+    },
+  };
+}
+
+rule("a file that takes long to read holds nobody up, and what it may want is left open", async (rig) => {
+  rig.files.write("/pods/a.json", manifest("a"));
+  const slow = slowFile(rig, "/pods/big.json", manifest("big"));
+  await rig.start();
+  await rig.clock.advance(300);
+  assert.deepEqual(rig.history, ["a-n ?"]);
+  rig.files.write("/pods/c.json", manifest("c"));
+  await rig.tell(["appeared", "c.json"]);
+  assert.deepEqual(rig.history, ["a-n ?", "a-n c-n ?"]);
+  await slow.finish();
+  assert.equal(rig.history.at(-1), "a-n big-n c-n");
+});
+
+rule("a slow file keeps its last content until it is read, and is read anew when it changes again", async (rig) => {
+  rig.files.write("/pods/a.json", manifest("a", "i:1"));
+  await rig.start();
+  const slow = slowFile(rig, "/pods/a.json", manifest("a", "i:2"));
+  await rig.tell(["changed", "a.json"]);
+  await rig.clock.advance(300);
+  assert.deepEqual(rig.history, ["a-n", "a-n ?"]);
+  rig.files.slow.clear();
+  rig.files.write("/pods/a.json", manifest("a", "i:3"));
+  await rig.tell(["changed", "a.json"]);
+  await slow.finish();
+  const images = rig.snapshots.map(({ pods }) => pods[0]?.pod.spec.containers[0]?.image);
+  assert.deepEqual(images, ["i:1", "i:1", "i:3"]);
+});
+
+rule("a slow file that is removed, or whose directory is left, is no more waited for", async (rig) => {
+  const first = slowFile(rig, "/pods/a.json", manifest("a"));
+  await rig.start();
+  await rig.clock.advance(300);
+  rig.files.texts.delete("/pods/a.json");
+  await rig.tell(["removed", "a.json"]);
+  assert.deepEqual(rig.history, ["?", ""]);
+  await first.finish();
+  const second = slowFile(rig, "/pods/b.json", manifest("b"));
+  await rig.tell(["appeared", "b.json"]);
+  await rig.clock.advance(300);
+  rig.options.set({ ...rig.options.current, path: "" });
+  await rig.clock.advance(0);
+  await second.finish();
+  assert.deepEqual(rig.history, ["?", "", "?", ""]);
 });
 
 test("a watch that cannot be made is reported, and the periodic look goes on", async () => {

@@ -9,6 +9,9 @@ import { PendingChanges, type WatchChange } from "./pending-changes.ts";
 import { Reports } from "./reports.ts";
 import type { DocumentParser, Snapshot, SourceObject, SourcePod, SourceProblem } from "./snapshot.ts";
 
+/** A file that takes longer (megabytes of junk) is read on beside the others, and keeps its last content meanwhile. */
+const SLOW_MS = 250;
+
 export interface FileSourceDeps {
   readonly files: ManifestFiles;
   readonly clock: Clock;
@@ -38,8 +41,13 @@ export class FileSource {
   private readonly pending = new PendingChanges();
   private readonly reports: Reports;
   private files = new Map<string, ManifestState>();
+  /** Files that are still being read; the newest change of a file ends the reading of an older one. */
+  private readonly slow = new Map<string, AbortScope>();
   private isDirectory = false;
   private published: Snapshot | undefined;
+  private isBusy = false;
+  /** A defect that showed while a slow file was read; it ends the source. */
+  private defect: unknown;
 
   constructor(
     private readonly deps: FileSourceDeps,
@@ -67,11 +75,15 @@ export class FileSource {
   /** Watches and reads one path until another one is configured. */
   private async follow(path: string, signal: AbortSignal): Promise<void> {
     this.files = new Map();
+    for (const name of [...this.slow.keys()]) this.endSlow(name);
     this.pending.take();
     if (path !== "") await this.startWatch(path, signal);
     this.pending.add({ kind: "rescan", name: "" });
     while (this.options.current.path === path) {
+      if (this.defect !== undefined) throw this.defect;
+      this.isBusy = true;
       await this.handleChanges(path, signal);
+      this.isBusy = false;
       await this.pending.wait(this.deps.clock, this.options.current.checkFrequencyMs, signal);
     }
   }
@@ -130,15 +142,66 @@ export class FileSource {
     signal: AbortSignal,
   ): Promise<void> {
     if (this.isDirectory && !isVisible(name)) return;
+    // What is being read already is read from its beginning only if it has changed.
+    if (this.slow.has(name) && !force) return;
+    this.endSlow(name);
+    const scope = new AbortScope([signal]);
+    const loading = this.read(path, { name, force }, scope.signal);
+    if (await this.isQuick(loading)) return scope.dispose();
+    this.slow.set(name, scope);
+    loading.then(
+      () => this.slowDone(name, scope),
+      (error: unknown) => {
+        if (isAborted(error, scope.signal)) return;
+        this.defect = error;
+        this.pending.add({ kind: "rescan", name: "" });
+      },
+    );
+  }
+
+  private async read(
+    path: string,
+    { name, force }: { name: string; force: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { nodeName, hasApiServer = false } = this.options.current;
     const before = this.files.get(name);
     const request = { path: this.pathOf(path, name), nodeName, hasApiServer, before, force, signal };
     const state = await loadManifest(this.deps, request);
+    signal.throwIfAborted();
     if (state === undefined) this.drop(path, name);
     else this.files.set(name, state);
   }
 
+  private async isQuick(loading: Promise<void>): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const timer = this.deps.clock.after(SLOW_MS, () => resolve(false));
+      const done = (): void => {
+        timer.cancel();
+        resolve(true);
+      };
+      loading.then(done, (error: unknown) => {
+        timer.cancel();
+        reject(error);
+      });
+    });
+  }
+
+  private slowDone(name: string, scope: AbortScope): void {
+    if (this.slow.get(name) === scope) this.slow.delete(name);
+    scope.dispose();
+    if (!this.isBusy) this.publishIfChanged();
+  }
+
+  private endSlow(name: string): void {
+    const scope = this.slow.get(name);
+    this.slow.delete(name);
+    scope?.abort();
+    scope?.dispose();
+  }
+
   private drop(path: string, name: string): void {
+    this.endSlow(name);
     this.files.delete(name);
     this.reports.forget(this.pathOf(path, name));
   }
@@ -150,7 +213,7 @@ export class FileSource {
   /** Also tells the problems of the files, so each change of theirs ends here. */
   private publishIfChanged(): void {
     const { pods, objects } = this.gather();
-    const isIncomplete = [...this.files.values()].some(({ problems }) => problems.length > 0);
+    const isIncomplete = this.slow.size > 0 || [...this.files.values()].some(({ problems }) => problems.length > 0);
     const before = this.published;
     const isSame = before !== undefined && areSame(before.pods, pods) && areSame(before.objects, objects);
     if (isSame && before.isIncomplete === isIncomplete) return;

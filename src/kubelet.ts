@@ -43,6 +43,8 @@ import { VolumeReconciler } from "./volumes/index.ts";
 const FINISH_MS = 5000;
 /** glibc gives nothing back by itself: memory is trimmed this long after the last change of a burst. */
 const TRIM_AFTER_MS = 10_000;
+/** However often the configuration asks for it, everything is not listed more often than this. */
+const SHORTEST_AUDIT_MS = 1000;
 /** The pod sources. Each runs even without a path or URL, which may come while the agent runs. */
 const SOURCES = ["file", "http"];
 /** A source that has nothing to look at wakes only when its settings change; the number is a day. */
@@ -215,6 +217,7 @@ export class Kubelet {
         },
         endMessage: (container) => terminationMessage(files, container),
       },
+      select(this.store.live("syncFrequency"), (o) => Math.max(SHORTEST_AUDIT_MS, o.syncFrequency)),
     );
   }
 

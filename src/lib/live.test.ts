@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fixed, LiveValue, select } from "./live.ts";
+import { AbortedError } from "./abort.ts";
+import { FakeClock } from "./clock.ts";
+import { fixed, LiveValue, select, sleepLive } from "./live.ts";
 
 test("listeners hear changes until their signal aborts, and equal values are no change", () => {
   const live = new LiveValue(1);
@@ -54,4 +56,28 @@ test("a selection hears only changes of its part", () => {
   assert.deepEqual(heard, [5]);
   assert.equal(a.current, 5);
   assert.equal(fixed("x").current, "x");
+});
+
+test("a live sleep ends when the newest value says, counted from its beginning, and leaves no timer", async () => {
+  const clock = new FakeClock();
+  const ms = new LiveValue(1000);
+  const controller = new AbortController();
+  let ended = 0;
+  const sleep = (): void => void sleepLive(clock, ms, controller).then(() => ended++);
+  sleep();
+  await clock.advance(400);
+  ms.set(500);
+  await clock.advance(99);
+  assert.equal(ended, 0);
+  await clock.advance(1);
+  assert.equal(ended, 1);
+  sleep();
+  await clock.advance(300);
+  ms.set(200);
+  await clock.advance(0);
+  assert.equal(ended, 2);
+  const aborted = assert.rejects(sleepLive(clock, ms, controller), AbortedError);
+  controller.abort(new AbortedError());
+  await aborted;
+  assert.equal(clock.waiting, 0);
 });

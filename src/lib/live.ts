@@ -1,4 +1,5 @@
 import type { Abortable } from "./abort.ts";
+import type { Clock } from "./clock.ts";
 
 /** A setting that may change while the agent runs: read `current` at each use, never copy it. */
 export interface Live<T> {
@@ -59,4 +60,28 @@ export function select<T, U>(source: Live<T>, pick: (value: T) => U): Live<U> {
       }, options);
     },
   };
+}
+
+/** Sleeps as long as the live value says, counted from now; a change of it counts at once. Rejects on abort. */
+export async function sleepLive(clock: Clock, ms: Live<number>, { signal }: Abortable): Promise<void> {
+  signal.throwIfAborted();
+  const began = clock.now().mono;
+  const listening = new AbortController();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      let timer = clock.after(ms.current, resolve);
+      const options = { signal: listening.signal };
+      ms.onChange((next) => {
+        timer.cancel();
+        timer = clock.after(began + next - clock.now().mono, resolve);
+      }, options);
+      const onAbort = (): void => {
+        timer.cancel();
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener("abort", onAbort, { ...options, once: true });
+    });
+  } finally {
+    listening.abort();
+  }
 }

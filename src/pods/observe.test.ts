@@ -5,6 +5,7 @@ import { FakeRuntime } from "../adapters/cri/fake.ts";
 import { RuntimeError, type RuntimeEvent } from "../adapters/cri/port.ts";
 import { type Abortable, manyListeners } from "../lib/abort.ts";
 import { FakeClock } from "../lib/clock.ts";
+import { LiveValue } from "../lib/live.ts";
 import { silent } from "../lib/log.ts";
 import { containerHash } from "../model/container-hash.ts";
 import type { ObservedPod } from "../model/observed.ts";
@@ -27,6 +28,7 @@ class Watching {
   readonly lists: ReadonlyMap<string, ListedPod>[] = [];
   readonly asked: string[] = [];
   readonly errors: string[] = [];
+  readonly auditEvery = new LiveValue(AUDIT_MS);
   readonly observer: Observer;
   /** Resolves when the observer has ended. */
   running: Promise<void> = Promise.resolve();
@@ -56,6 +58,7 @@ class Watching {
           return Promise.resolve(`${container.name} said bye`);
         },
       },
+      this.auditEvery,
     );
   }
 
@@ -421,7 +424,18 @@ describe("a (re)connection", () => {
 });
 
 describe("the audit", () => {
-  test("comes every five minutes, lists, and finds nothing when the events told everything", async () => {
+  test("comes as often as is configured, also when that changes meanwhile", async () => {
+    const watching = new Watching();
+    await watching.run();
+    await watching.clock.advance(60_000);
+    watching.auditEvery.set(90_000);
+    await watching.clock.advance(29_999);
+    assert.equal(watching.lists.length, 1);
+    await watching.clock.advance(1);
+    assert.equal(watching.lists.length, 2);
+  });
+
+  test("lists, and finds nothing when the events told everything", async () => {
     const watching = new Watching();
     await watching.container(await watching.sandbox());
     await watching.run();

@@ -3,6 +3,7 @@ import { RuntimeError } from "../adapters/cri/port.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { Backoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
+import { type Live, sleepLive } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import { CONTAINER_HASH_ANNOTATION, POD_UID_LABEL } from "../model/labels.ts";
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../model/observed.ts";
@@ -13,8 +14,6 @@ type Runtime = Pick<
   "listSandboxes" | "listContainers" | "sandboxStatus" | "containerStatus" | "events" | "eventSource"
 >;
 
-/** How often everything is listed to see whether the events missed something. */
-const AUDIT_EVERY_MS = 300_000;
 /** How late an event may be before the change counts as missed. */
 const EVENT_LATE_MS = 1000;
 /** A list that failed is made anew soon: until then nothing tells what happened while the runtime was away. */
@@ -52,6 +51,8 @@ export class Observer {
   constructor(
     private readonly deps: { runtime: Runtime; clock: Clock; log: Logger },
     private readonly hooks: ObserverHooks,
+    /** How often everything is listed to see whether the events missed something. */
+    private readonly auditEveryMs: Live<number>,
   ) {}
 
   /** Last known state; may be stale. */
@@ -163,7 +164,7 @@ export class Observer {
   private async auditLoop(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        await this.deps.clock.sleep(AUDIT_EVERY_MS, { signal });
+        await sleepLive(this.deps.clock, this.auditEveryMs, { signal });
         await this.audit({ signal });
       } catch (error) {
         if (signal.aborted) return;

@@ -117,6 +117,7 @@ export class FakeRing {
         missed: () => undefined,
         endMessage: (container) => Promise.resolve(container.message),
       },
+      fixed(300_000),
     );
     const options = fixed({ parallel: 1, qps: 0, burst: 0 });
     const execute: ExecuteDeps = {

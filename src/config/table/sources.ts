@@ -41,10 +41,9 @@ export const sourceFields = configFields({
     flag: "sync-frequency",
     default: 60 * SECOND,
     topic: "Pod sources",
-    help: "Longest time between two looks at a pod that nothing happened to.",
+    help: "How often everything is compared with the runtime, to find what no event told.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     validate: positive,
   }),
   fileCheckFrequency: option(duration, {

@@ -8,6 +8,7 @@ import { SystemClock } from "../src/lib/clock.ts";
 import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
+import { measureLiveChanges, measureValidate } from "./config.ts";
 import { rawPod, removeRaw } from "./raw.ts";
 import { measureVolumes } from "./volumes.ts";
 
@@ -202,6 +203,9 @@ try {
   say(`measuring the agent: idle with ${BURST} pods`);
   const idle = await measureIdle(agent);
   await agent.stop();
+  say("measuring the configuration");
+  const changes = await measureLiveChanges(work, state);
+  const { validate, node: beside } = await measureValidate(work);
   say("measuring volumes");
   const volumes = await measureVolumes(work);
   show([
@@ -219,6 +223,14 @@ try {
     { what: `idle with ${BURST} pods, resident`, measured: idle.residentMb, limit: 90, unit: "MB" },
     { what: "up, containerd running", measured: tookMs, limit: 3000, unit: "ms" },
     { what: "up, containerd to start, images to make", measured: cold.tookMs, limit: 3000, unit: "ms" },
+    { what: "live change in force, slowest of 15", measured: Math.max(...changes), limit: 500, unit: "ms" },
+    {
+      what: "config validate",
+      measured: median(validate),
+      raw: median(beside),
+      limit: median(beside) * 2.5,
+      unit: "ms",
+    },
     { what: "--version", measured: version, raw: node, limit: node * 1.5, unit: "ms" },
   ]);
   runtime.close();

@@ -17,7 +17,7 @@ import { watchPath } from "./lib/file-watch.ts";
 import { select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
 import type { Metrics } from "./lib/metrics.ts";
-import { gitVersion } from "./lib/version.ts";
+import { reportedVersion } from "./lib/version.ts";
 import { parseDocuments } from "./lib/yaml.ts";
 import { type AgentConfiguration, localApiServer } from "./localapi/index.ts";
 import { readLog } from "./logs/index.ts";
@@ -403,7 +403,7 @@ export class Kubelet {
         ...{ view: this.view, clock, log, config: this.settings.configuration },
         logs: { read: (request, abortable) => readLog({ files: hostLogFiles, clock }, request, abortable) },
       },
-      { nodeName: machine.nodeName, version: gitVersion, path: options.localApiSocket },
+      { nodeName: machine.nodeName, version: reportedVersion(options.version), path: options.localApiSocket },
     );
     return { ...(health && { health }), ...(readOnly && { readOnly }), localApi };
   }

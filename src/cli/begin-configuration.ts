@@ -1,11 +1,13 @@
 import {
   type AgentOptions,
   agentOptions,
+  allFlags,
   type ConfigDocument,
   type ConfigEvent,
   type ConfigInputs,
   DynamicConfiguration,
   type DynamicReport,
+  encodeConfiguration,
   type LiveConfiguration,
   loadConfiguration,
   notActedOn,
@@ -87,6 +89,7 @@ export async function beginConfiguration(
   );
   for (const warning of problemLines(loaded.warnings)) log.warn("configuration", { warning });
   tellNotActedOn(log, notActedOn(loaded));
+  tellSettings(log, loaded.values);
   const live = liveConfiguration({ store, log, event }, { ...start, loaded, ...(document && { dynamic: document }) });
   later.live = live;
   const configuration = new RunningConfiguration({ clock, log, store, live, dynamic, onReload });
@@ -103,6 +106,13 @@ export async function beginConfiguration(
 /** Once, at the start: settings that a later version acts on. */
 export function tellNotActedOn(log: Logger, settings: readonly string[]): void {
   if (settings.length > 0) log.info("accepted, not acted on yet", { settings: settings.join(" ") });
+}
+
+/** As the original does: every flag at level 1, the configuration at level 5. */
+function tellSettings(log: Logger, values: AgentOptions): void {
+  if (values.verbosity < 1) return;
+  for (const flag of allFlags(values)) log.debug(1, `FLAG: ${flag}`);
+  if (values.verbosity >= 5) log.debug(5, "configuration", { config: encodeConfiguration(values, { masks: true }) });
 }
 
 /** Dynamic configurations are as old as the kubelets that had them. */

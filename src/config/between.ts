@@ -20,6 +20,12 @@ const PORTS = ["healthzPort", "readOnlyPort", "port"] as const;
 
 const RULES: readonly Rule[] = [
   (v, { say }) =>
+    v.dynamicConfigDir !== "" &&
+    v.featureGates["DynamicKubeletConfig"] === false && {
+      about: "dynamicConfigDir",
+      message: `${say("dynamicConfigDir")} is given, but the feature gate DynamicKubeletConfig is off`,
+    },
+  (v, { say }) =>
     v.serializeImagePulls &&
     (v.maxParallelImagePulls ?? 1) > 1 && {
       about: "maxParallelImagePulls",

@@ -1,5 +1,6 @@
 import { type AgentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
 import { API_VERSION, KIND } from "./document.ts";
+import { shownValueOf } from "./report.ts";
 
 /** The settings as a KubeletConfiguration; only the options of `only` when it is given. Secrets are masked. */
 export function encodeConfiguration(
@@ -26,6 +27,14 @@ function put(into: Record<string, unknown>, [step = "", ...rest]: readonly strin
   const next = typeof below === "object" && below !== null ? (below as Record<string, unknown>) : {}; // reason: made here
   into[step] = next;
   put(next, rest, value);
+}
+
+/** Every flag with its value, as the log shows them; secrets are masked. */
+export function allFlags(values: AgentOptions): string[] {
+  return optionNames.flatMap((name) => {
+    const { flag } = optionOf(name);
+    return flag === undefined || name === "help" ? [] : [`--${flag}="${shownValueOf(name, values)}"`];
+  });
 }
 
 /** Flags that have no field and were given: what a file cannot hold. */

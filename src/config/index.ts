@@ -10,7 +10,7 @@ export {
 } from "./dynamic/dynamic-configuration.ts";
 export { sourceId, sourceName } from "./dynamic/source.ts";
 export { DynamicStore, type HistoryEntry } from "./dynamic/store.ts";
-export { encodeConfiguration, encodeFlags } from "./encode.ts";
+export { allFlags, encodeConfiguration, encodeFlags } from "./encode.ts";
 export { isGateOn, knownGates } from "./feature-gates.ts";
 export { optionHelp, wrap } from "./help.ts";
 export { bool, duration, int, oneOf, optionalInt, text } from "./kinds.ts";

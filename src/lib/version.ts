@@ -9,6 +9,11 @@ export const agentVersion = typeof __AGENT_VERSION__ === "string" ? __AGENT_VERS
 /** The Kubernetes release whose behaviour the agent follows, with our own version behind the `+`. */
 export const gitVersion = `v${typeof __KUBERNETES_VERSION__ === "string" ? __KUBERNETES_VERSION__ : "1.36.3"}+kubelet-ts.${agentVersion}`;
 
+/** What `--version=v1.36.3-mine` asks the agent to call itself; any other value leaves its own name. */
+export function reportedVersion(flag: string): string {
+  return flag.startsWith("v") ? flag : gitVersion;
+}
+
 /** What Kubernetes calls version info: `kubelet --version=raw`, and what a node reports about itself. */
 export function versionInfo(): Readonly<Record<string, string>> {
   const [major = "", minor = ""] = gitVersion.slice(1).split(".");

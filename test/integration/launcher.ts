@@ -45,6 +45,12 @@ test("--version is one line that begins as the original's does", () => {
   assert.match(stdout, new RegExp(`^Kubernetes v1\\.\\d+\\.\\d+\\+kubelet-ts\\.${version}\\n$`));
 });
 
+test("--version=VERSION goes on, and only changes what the agent calls itself", () => {
+  const { status, stderr } = launch(["--version=v1.36.3-mine", "--no-such-flag"]);
+  assert.equal(status, 1);
+  assert.match(stderr, /unknown flag: --no-such-flag/);
+});
+
 test("--version=raw is JSON", () => {
   const info = JSON.parse(launch(["--version=raw"]).stdout) as Record<string, string>; // what is checked here
   assert.equal(info["major"], "1");

@@ -98,6 +98,10 @@ const refused: { argv: string[]; says: RegExp }[] = [
   { argv: ["--experimental-nvidia-gpus=1"], says: /device plugins/ },
   { argv: ["--google-json-key=/k"], says: /--image-credential-provider-config/ },
   { argv: ["--low-diskspace-threshold-mb=x"], says: /must be a whole number/ },
+  {
+    argv: ["--dynamic-config-dir=/d", "--feature-gates=DynamicKubeletConfig=false"],
+    says: /--dynamic-config-dir is given, but the feature gate DynamicKubeletConfig is off/,
+  },
   { argv: ["--feature-gates=DevicePlugins=false"], says: /cannot be turned off any more/ },
   { argv: ["--iptables-drop-bit=32"], says: /between 0 and 31/ },
   { argv: ["--no-such-flag"], says: /unknown flag --no-such-flag/ },

@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { agentOptions } from "./agent-options.ts";
+import { allFlags } from "./encode.ts";
+import { parseOptions } from "./parse.ts";
+
+test("every flag is shown with its value, and secrets are masked", () => {
+  const { values } = parseOptions(agentOptions, ["--max-pods=7", "--manifest-url-header=token:hidden"]);
+  const flags = allFlags(values);
+  assert.ok(flags.includes('--max-pods="7"'), flags.join(" "));
+  assert.ok(flags.includes('--manifest-url-header="<masked>"'));
+  assert.ok(!flags.join(" ").includes("hidden"));
+});

@@ -5,7 +5,7 @@ import { allFlags } from "./encode.ts";
 import { parseOptions } from "./parse.ts";
 
 test("every flag is shown with its value, and secrets are masked", () => {
-  const { values } = parseOptions(agentOptions, ["--max-pods=7", "--manifest-url-header=token:hidden"]);
+  const { values } = parseOptions(["--max-pods=7", "--manifest-url-header=token:hidden"], agentOptions);
   const flags = allFlags(values);
   assert.ok(flags.includes('--max-pods="7"'), flags.join(" "));
   assert.ok(flags.includes('--manifest-url-header="<masked>"'));

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
 import type { LinuxHost } from "../adapters/host/index.ts";
+import { sendDatagram } from "../adapters/host/notify-socket.ts";
 import type { AgentOptions } from "../config/index.ts";
 import { Kubelet, type KubeletSettings } from "../kubelet.ts";
 import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
@@ -25,6 +26,7 @@ import type {
 } from "./launcher.ts";
 import type { Output } from "./output.ts";
 import type { RunningConfiguration } from "./running-configuration.ts";
+import { Supervisor } from "./supervisor.ts";
 import { webAddresses } from "./web-addresses.ts";
 
 /** Run-once: how long pods may take, and how often a step may fail. */
@@ -69,13 +71,16 @@ export class Launcher implements AgentLauncher {
       const begun = await beginConfiguration({ ...this.deps, toLogger }, start, scope);
       const { store, log, configuration } = begun;
       const options = store.current;
+      const supervisor = this.supervisor(log);
       const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
       const metrics = newMetrics();
       const kubelet = new Kubelet({ ...this.deps, log, metrics }, { ...settings, store, configuration });
       begun.attach(kubelet, metrics);
       const running = this.together(kubelet, options.runOnce ? undefined : configuration, scope);
       if (!options.runOnce) {
-        await running;
+        const telling = supervisor.run(scope);
+        await running.finally(() => scope.abort());
+        await telling;
         return 0;
       }
       running.catch((error: unknown) => scope.abort(error));
@@ -90,6 +95,11 @@ export class Launcher implements AgentLauncher {
       scope.dispose();
       for (const release of releases) release();
     }
+  }
+
+  private supervisor(log: Logger): Supervisor {
+    const { clock } = this.deps;
+    return new Supervisor({ clock, log, env: process.env, pid: process.pid, send: sendDatagram });
   }
 
   async lockConfigStore(directory: string): Promise<() => void> {

@@ -174,17 +174,17 @@ export class FileSource {
   }
 
   private async isQuick(loading: Promise<void>): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const timer = this.deps.clock.after(SLOW_MS, () => resolve(false));
-      const done = (): void => {
-        timer.cancel();
-        resolve(true);
-      };
-      loading.then(done, (error: unknown) => {
-        timer.cancel();
-        reject(error);
-      });
-    });
+    const limit = new AbortScope([]);
+    try {
+      const slow = this.deps.clock.sleep(SLOW_MS, limit).then(
+        () => false,
+        () => true,
+      );
+      return await Promise.race([loading.then(() => true), slow]);
+    } finally {
+      limit.abort();
+      limit.dispose();
+    }
   }
 
   private slowDone(name: string, scope: AbortScope): void {

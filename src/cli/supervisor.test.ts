@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AbortedError } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { silent } from "../lib/log.ts";
+import { Supervisor } from "./supervisor.ts";
+
+function started(env: Record<string, string>, send?: () => Promise<void>) {
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const warnings: string[] = [];
+  const stop = new AbortController();
+  const supervisor = new Supervisor({
+    ...{ clock, env, pid: 7, log: { ...silent, warn: (message: string) => void warnings.push(message) } },
+    send: send ?? (async (socket, text) => void told.push(`${socket} ${text}`)),
+  });
+  const running = supervisor.run(stop);
+  const end = async (): Promise<void> => {
+    stop.abort(new AbortedError());
+    await running;
+  };
+  return { clock, told, warnings, end };
+}
+
+test("nobody is told without a socket", async () => {
+  const { told, end } = started({ WATCHDOG_USEC: "4000000" });
+  await end();
+  assert.deepEqual(told, []);
+});
+
+test("the manager hears that the agent is ready, that it lives, and that it stops", async () => {
+  const { clock, told, end } = started({ NOTIFY_SOCKET: "@s", WATCHDOG_USEC: "4000000", WATCHDOG_PID: "7" });
+  await clock.advance(1999);
+  assert.deepEqual(told, ["@s READY=1"]);
+  await clock.advance(1);
+  await clock.advance(2000);
+  await end();
+  assert.deepEqual(told, ["@s READY=1", "@s WATCHDOG=1", "@s WATCHDOG=1", "@s STOPPING=1"]);
+});
+
+test("a watchdog of another process is not served", async () => {
+  const { clock, told, end } = started({ NOTIFY_SOCKET: "/s", WATCHDOG_USEC: "4000000", WATCHDOG_PID: "8" });
+  await clock.advance(60_000);
+  await end();
+  assert.deepEqual(told, ["/s READY=1", "/s STOPPING=1"]);
+});
+
+for (const time of ["1000000", "0", "-5", "soon"]) {
+  test(`a watchdog of ${time} is refused`, () => {
+    assert.throws(() => started({ WATCHDOG_USEC: time }), /WATCHDOG_USEC=.* more than 1s/);
+  });
+}
+
+test("a manager that cannot be reached is said once and changes nothing", async () => {
+  const refuse = (): Promise<void> => Promise.reject(new Error("no"));
+  const { clock, warnings, end } = started({ NOTIFY_SOCKET: "/s", WATCHDOG_USEC: "4000000" }, refuse);
+  await clock.advance(2000);
+  await clock.advance(2000);
+  await end();
+  assert.deepEqual(warnings, ["the service manager cannot be told"]);
+});

@@ -3,10 +3,10 @@
 const LAYERS = ["lib", "model", "config", "adapters"];
 const FEATURES = [
   ...["sources", "pods", "images", "volumes", "probes", "resources", "eviction", "gc", "logs", "stats", "node"],
-  ...["events", "server", "localapi", "dashboard"],
+  ...["events", "server", "localapi", "dashboard", "status"],
 ];
 const features = `^src/(${FEATURES.join("|")})/`;
-const root = "^src/(kubelet\\.ts$|main\\.ts$|cli/)";
+const root = "^src/(kubelet\\.ts$|compose-[a-z-]+\\.ts$|main\\.ts$|cli/)";
 const tests = "\\.test\\.ts$";
 
 /** Each layer imports itself and the ones before it. */

@@ -51,6 +51,7 @@ const scheduler = new ProbeScheduler(
         told.ran(run);
       },
       changed: told.changed,
+      forgotten: told.forgotten,
     },
   },
   { upstreamTiming: false, hostIp: "127.0.0.1", random: Math.random },

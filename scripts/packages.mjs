@@ -19,6 +19,7 @@ const RUNTIME_PACKAGES = [
 ];
 const TEST_PACKAGES = [
   { name: "docker-registry", file: "docker-registry", in: BIN },
+  { name: "etcd-server", file: "etcd", in: BIN },
   { name: "procps", file: "ps", in: BIN },
   { name: "util-linux", file: "nsenter", in: BIN },
   { name: "mount", file: "mount", in: BIN },

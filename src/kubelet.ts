@@ -1,41 +1,42 @@
-import { endCgroupProcesses } from "./adapters/cgroup/end-processes.ts";
 import { CriImages } from "./adapters/cri/cri-images.ts";
 import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
-import { hostLogFiles } from "./adapters/host/log-files.ts";
 import { manifestFiles } from "./adapters/host/manifest-files.ts";
 import { PodHost } from "./adapters/host/pod-host.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "./adapters/host/volume-host.ts";
 import { fetchManifest } from "./adapters/net/http-get.ts";
-import type { KeptListener } from "./adapters/net/kept-listener.ts";
 import { probeNet } from "./adapters/net/probe-net.ts";
+import { NodeRules, rejectionFile } from "./compose-admission.ts";
+import { Cluster } from "./compose-cluster.ts";
+import type { ClusterConnection } from "./compose-connection.ts";
+import { composeResources, type ResourceHost } from "./compose-resources.ts";
+import { composeServers, type Servers } from "./compose-servers.ts";
 import { type AgentOptions, agentOptions, OptionStore } from "./config/index.ts";
-import { ImagePuller } from "./images/index.ts";
+import { type CredentialSource, ImagePuller } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
-import type { Clock } from "./lib/clock.ts";
+import type { Clock, Instant } from "./lib/clock.ts";
 import { messageOf } from "./lib/errors.ts";
 import { watchPath } from "./lib/file-watch.ts";
 import { select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
 import type { Metrics } from "./lib/metrics.ts";
-import { reportedVersion } from "./lib/version.ts";
 import { parseDocuments } from "./lib/yaml.ts";
-import { type AgentConfiguration, localApiServer } from "./localapi/index.ts";
-import { readLog } from "./logs/index.ts";
+import type { AgentConfiguration } from "./localapi/index.ts";
 import { OWNER_ANNOTATION } from "./model/labels.ts";
 import {
   AgentView,
-  DEFAULT_CRASH_LIMITS,
+  crashLimits,
   DesiredPods,
   type ExecuteDeps,
   Journal,
   Observer,
+  Rejections,
   terminationMessage,
   thermalPaths,
+  UserRanges,
   WorkerPool,
 } from "./pods/index.ts";
 import { ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
-import { type CgroupDriver, PodCgroups } from "./resources/index.ts";
-import { healthServer, ping, readOnlyServer } from "./server/index.ts";
+import type { CgroupDriver } from "./resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "./sources/index.ts";
 import { VolumeReconciler } from "./volumes/index.ts";
 
@@ -46,14 +47,12 @@ const TRIM_AFTER_MS = 10_000;
 /** However often the configuration asks for it, everything is not listed more often than this. */
 const SHORTEST_AUDIT_MS = 1000;
 /** The pod sources. Each runs even without a path or URL, which may come while the agent runs. */
-const SOURCES = ["file", "http"];
+const LOCAL_SOURCES = ["file", "http"];
 /** A source that has nothing to look at wakes only when its settings change; the number is a day. */
 const NOTHING_TO_CHECK_MS = 86_400_000;
 
 /** What the agent needs of the machine; `LinuxHost` provides it. */
-export interface KubeletHost extends VolumeHostDeps {
-  removeCgroup(path: string): Promise<void>;
-  cgroupMounts(): readonly { readonly mountpoint: string }[];
+export interface KubeletHost extends VolumeHostDeps, ResourceHost {
   trimMemory(): void;
 }
 
@@ -87,6 +86,8 @@ export interface KubeletSettings {
   readonly store?: OptionStore<typeof agentOptions>;
   /** What the commands about the configuration ask. */
   readonly configuration?: AgentConfiguration;
+  /** Missing for an agent that runs alone. */
+  readonly connection?: ClusterConnection;
 }
 
 interface Loop {
@@ -97,18 +98,19 @@ interface Loop {
 /** The agent, built from its parts: sources → desired → workers → runtime → observed, and those who look at it. */
 export class Kubelet {
   readonly view: AgentView;
-  readonly servers: {
-    readonly health?: KeptListener;
-    readonly readOnly?: KeptListener;
-    readonly localApi: KeptListener;
-  };
+  readonly servers: Servers;
   readonly desired: DesiredPods;
   private readonly journal: Journal;
   /** ConfigMaps and Secrets of manifests beside the pods. */
   private readonly objects = new ObjectStore();
+  private readonly cluster: Cluster | undefined;
+  private readonly rules: NodeRules;
+  private readonly sourceNames: readonly string[];
   private readonly volumes: VolumeReconciler;
   /** UIDs that the runtime listed last. */
   private inRuntime: ReadonlySet<string> | undefined;
+  /** When the runtime was listed last. */
+  private listedAt: Instant | undefined;
   /** No directory of a pod that nobody knows is left. */
   private isSwept = false;
   private readonly store: OptionStore<typeof agentOptions>;
@@ -125,17 +127,35 @@ export class Kubelet {
     const { clock } = deps;
     this.store = settings.store ?? new OptionStore(agentOptions, settings.options);
     this.journal = new Journal({ clock });
-    this.desired = new DesiredPods({ clock }, { sources: SOURCES });
+    this.cluster = this.joinCluster();
+    this.rules = new NodeRules({
+      nodeName: settings.machine.nodeName,
+      options: () => this.store.current,
+      apiNode: () => this.cluster?.currentNode(),
+    });
+    this.sourceNames = this.cluster === undefined ? LOCAL_SOURCES : [...LOCAL_SOURCES, "api"];
+    this.desired = new DesiredPods({ clock }, { sources: this.sourceNames });
     this.volumes = this.makeVolumes();
     const { runtime, images } = this.connect();
     this.runtime = runtime;
     const observer = this.observe(runtime);
     this.pool = this.staff(observer, this.executors({ runtime, images, observer }));
     this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
-    this.servers = this.serve();
+    const { servers, loops } = composeServers({
+      ...{ clock, log: deps.log, metrics: deps.metrics, store: this.store, runtime, observer, view: this.view },
+      nodeName: settings.machine.nodeName,
+      listedAt: () => this.listedAt,
+      ...{ configuration: settings.configuration, connection: settings.connection },
+    });
+    this.servers = servers;
     this.loops = [
       { name: "observer", run: (signal) => observer.run(signal) },
       ...this.sources(),
+      ...(this.cluster?.attach({
+        ...{ desired: this.desired, pool: this.pool, journal: this.journal, runtime, images },
+        publish: (snapshot) => this.publish(snapshot),
+      }) ?? []),
+      ...loops,
       ...Object.values(this.servers).map((server) => ({
         name: "server",
         run: (signal: AbortSignal) => server.run({ signal }),
@@ -207,6 +227,8 @@ export class Kubelet {
       {
         wake: (uid) => this.pool.wake(uid),
         listed: (pods) => {
+          this.listedAt = clock.now();
+          void this.rules.refresh(runtime, { signal: this.stop.signal });
           this.pool.listed(pods);
           this.inRuntime = new Set(pods.keys());
           this.removeOrphans();
@@ -226,7 +248,7 @@ export class Kubelet {
     const { settings } = this;
     const { options, machine } = settings;
     const files = new PodHost(host);
-    const hierarchies = (): string[] => host.cgroupMounts().map(({ mountpoint }) => mountpoint);
+    const { cgroups, limits } = composeResources({ deps: this.deps, settings, options: () => this.store.current });
     const pulls = select(
       this.store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"),
       (o) => ({
@@ -237,21 +259,22 @@ export class Kubelet {
     );
     return {
       ...{ runtime: parts.runtime, files, clock, log },
-      images: new ImagePuller({ images: parts.images, clock }, pulls, this.stop.signal),
-      ...{ volumes: this.volumes, objects: this.objects },
-      cgroups: new PodCgroups(
-        { host, log, endProcesses: (path) => endCgroupProcesses(hierarchies(), path) },
-        { driver: settings.cgroupDriver, root: options.cgroupRoot },
-      ),
+      images: new ImagePuller({ images: parts.images, clock, ...this.credentials() }, pulls, this.stop.signal),
+      ...(this.cluster && { cluster: this.cluster.facts }),
+      ...{ volumes: this.volumes, objects: this.cluster?.objects ?? this.objects },
+      cgroups,
+      users: new UserRanges(files, { rootDir: options.rootDir, idsPerPod: () => this.store.current.idsPerPod }),
       node: {
         paths: {
           rootDir: options.rootDir,
           podLogsDir: options.podLogsDir,
           containerLogsDir: settings.containerLogsDir,
         },
-        ...{ hostIps: machine.addresses, memoryCapacity: machine.memoryBytes, runtimeName: settings.runtimeName },
-        allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
+        ...{ hostIps: machine.addresses, limits, runtimeName: settings.runtimeName },
+        allocatable: () => this.rules.resources().allocatable,
         extraMaskedPaths: thermalPaths(files),
+        hasRecursiveReadOnly: () => this.rules.hasRecursiveReadOnly,
+        seccompDefault: options.seccompDefault || options.seccompDefaultFlag,
         ...(settings.owner === undefined ? {} : { owner: settings.owner }),
         dns: () => {
           const { resolvConf, clusterDNS, clusterDomain } = this.store.current;
@@ -276,7 +299,10 @@ export class Kubelet {
     const hooks = probeHooks({ journal, metrics, changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind) });
     return new ProbeScheduler(
       { runtime, net: probeNet, clock, log, hooks, files: recordFiles(new PodHost(host), options.rootDir) },
-      { upstreamTiming: false, hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
+      {
+        upstreamTiming: options.upstreamProbeTiming,
+        ...{ hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
+      },
       this.stop.signal,
     );
   }
@@ -286,11 +312,17 @@ export class Kubelet {
     const { owner } = this.settings;
     const { desired, journal } = this;
     return new WorkerPool(
-      { execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
+      {
+        ...{ execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
+        rejections: new Rejections({
+          log,
+          file: rejectionFile(new PodHost(this.deps.host), this.settings.options.rootDir),
+        }),
+      },
       {
         maxConcurrentStarts: select(this.store.live("maxConcurrentStarts"), (o) => o.maxConcurrentStarts),
-        maxPods: select(this.store.live("maxPods"), (o) => o.maxPods),
-        crashLimits: DEFAULT_CRASH_LIMITS,
+        node: () => this.rules.admission(),
+        crashLimits: crashLimits(() => this.store.current.maxContainerRestartPeriod),
         ownsUnknown: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,
       },
       this.stop.signal,
@@ -310,14 +342,14 @@ export class Kubelet {
     const file = new FileSource(
       { ...shared, files: manifestFiles, watch: (path, watch) => watchPath(path, { ...watch, clock }) },
       select(this.store.live("staticPodPath", "fileCheckFrequency"), (o) => ({
-        ...{ path: o.staticPodPath, nodeName },
+        ...{ path: o.staticPodPath, nodeName, hasApiServer: this.cluster !== undefined },
         checkFrequencyMs: o.staticPodPath === "" ? NOTHING_TO_CHECK_MS : o.fileCheckFrequency,
       })),
     );
     const url = new UrlSource(
       { ...shared, fetchManifest },
       select(this.store.live("staticPodURL", "staticPodURLHeader", "httpCheckFrequency"), (o) => ({
-        ...{ url: o.staticPodURL, headers: o.staticPodURLHeader, nodeName },
+        ...{ url: o.staticPodURL, headers: o.staticPodURLHeader, nodeName, hasApiServer: this.cluster !== undefined },
         checkFrequencyMs: o.staticPodURL === "" ? NOTHING_TO_CHECK_MS : o.httpCheckFrequency,
       })),
     );
@@ -331,9 +363,24 @@ export class Kubelet {
   private publish(snapshot: Snapshot): void {
     this.objects.apply(snapshot.source, snapshot.objects);
     const change = this.desired.apply(snapshot);
-    this.volumes.wanted(this.desired.list().map(({ pod }) => pod));
+    const wanted = this.desired.list().map(({ pod }) => pod);
+    this.cluster?.wanted(wanted);
+    this.volumes.wanted(wanted);
     this.pool.apply(change);
     this.removeOrphans();
+  }
+
+  private credentials(): { credentials?: CredentialSource } {
+    const { cluster } = this;
+    return cluster === undefined ? {} : { credentials: (request, options) => cluster.credentials(request, options) };
+  }
+
+  private joinCluster(): Cluster | undefined {
+    const { clock, log, metrics } = this.deps;
+    const { connection, machine } = this.settings;
+    if (connection === undefined) return undefined;
+    const { store, stop } = this;
+    return new Cluster({ connection, clock, log, metrics, store, nodeName: machine.nodeName, signal: stop.signal });
   }
 
   private makeVolumes(): VolumeReconciler {
@@ -341,7 +388,8 @@ export class Kubelet {
     const { options, machine } = this.settings;
     return new VolumeReconciler(
       {
-        ...{ host: new LinuxVolumeHost(host, clock), objects: this.objects, clock, log },
+        ...{ host: new LinuxVolumeHost(host, clock), objects: this.cluster?.objects ?? this.objects, clock, log },
+        ...(this.cluster && { tokens: this.cluster.tokens }),
         node: {
           allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
           labels: { "kubernetes.io/hostname": machine.nodeName },
@@ -356,7 +404,7 @@ export class Kubelet {
   /** Directories of pods that no source and no runtime knows go, once all have said what they know. */
   private removeOrphans(): void {
     const { desired, inRuntime } = this;
-    const isUnclear = !desired.allSourcesReady || SOURCES.some((source) => desired.isIncomplete(source));
+    const isUnclear = !desired.allSourcesReady || this.sourceNames.some((source) => desired.isIncomplete(source));
     if (this.isSwept || isUnclear || inRuntime === undefined) return;
     this.isSwept = true;
     const isKnown = (uid: string): boolean =>
@@ -384,28 +432,6 @@ export class Kubelet {
   /** An event about the agent itself. */
   tell(event: { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string }): void {
     this.journal.event({ ...event, subject: this.settings.machine.nodeName });
-  }
-
-  private serve(): Kubelet["servers"] {
-    const { clock, log, metrics } = this.deps;
-    const { options, machine } = this.settings;
-    const health = healthServer({ clock, log }, { host: options.healthzBindAddress, port: options.healthzPort });
-    const readOnly = readOnlyServer(
-      {
-        ...{ clock, log, checks: [ping] },
-        pods: () => this.view.pods(),
-        metrics: async () => (await metrics.expose()).body,
-      },
-      { host: options.address, port: options.readOnlyPort },
-    );
-    const localApi = localApiServer(
-      {
-        ...{ view: this.view, clock, log, config: this.settings.configuration },
-        logs: { read: (request, abortable) => readLog({ files: hostLogFiles, clock }, request, abortable) },
-      },
-      { nodeName: machine.nodeName, version: reportedVersion(options.version), path: options.localApiSocket },
-    );
-    return { ...(health && { health }), ...(readOnly && { readOnly }), localApi };
   }
 
   private trimAfterBursts(): void {

@@ -5,6 +5,7 @@ import { outputOn, runCli } from "./cli/index.ts";
 import { type Abortable, AbortedError, manyListeners } from "./lib/abort.ts";
 import { SystemClock } from "./lib/clock.ts";
 import { LineSink, writerFor } from "./lib/output.ts";
+import { ProcessStreams } from "./lib/process-streams.ts";
 import { DescriptorTerminal } from "./lib/terminal.ts";
 
 /** How long the last lines may take to reach a slow reader before the process ends all the same. */
@@ -63,7 +64,11 @@ async function main(argv: readonly string[]): Promise<number> {
     onReload: (fn, { signal }) => hangUps.listen(fn, { signal }),
   });
   const program = process.env["KUBELET_PROGRAM"] ?? "kubelet";
-  const deps = { out: output, err: outputOn(err, new DescriptorTerminal(2), process.env), clock, launcher, program };
+  const streams = new ProcessStreams(clock);
+  const deps = {
+    ...{ out: output, err: outputOn(err, new DescriptorTerminal(2), process.env) },
+    ...{ clock, launcher, program, streams },
+  };
   const code = await runCli(argv, deps, { signal: stop.signal });
   await finish();
   return code;

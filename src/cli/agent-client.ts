@@ -41,7 +41,7 @@ export async function findAgent(sockets: readonly string[], { signal }: Abortabl
 }
 
 /** The path of a pod in the local API. `namespace/name` and a bare name are both understood. */
-export function podPath(kind: "pods" | "logs", pod: string): string {
+export function podPath(kind: "pods" | "logs" | "exec" | "port-forward", pod: string): string {
   const parts = pod.split("/");
   if (parts.length > 2 || parts.some((part) => part === "" || part === ".." || part === ".")) {
     throw new CliError(`"${pod}" is no pod name; write NAME or NAMESPACE/NAME`);

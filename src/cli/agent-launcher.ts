@@ -3,6 +3,7 @@ import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
 import type { LinuxHost } from "../adapters/host/index.ts";
 import { sendDatagram } from "../adapters/host/notify-socket.ts";
+import { type ConnectDeps, connectCluster } from "../compose-connection.ts";
 import type { AgentOptions } from "../config/index.ts";
 import { Kubelet, type KubeletSettings } from "../kubelet.ts";
 import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
@@ -74,7 +75,8 @@ export class Launcher implements AgentLauncher {
       const supervisor = this.supervisor(log);
       const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
       const metrics = newMetrics();
-      const kubelet = new Kubelet({ ...this.deps, log, metrics }, { ...settings, store, configuration });
+      const joined = await this.join(settings, { log, store }, scope);
+      const kubelet = new Kubelet({ ...this.deps, log, metrics }, { ...settings, ...joined, store, configuration });
       begun.attach(kubelet, metrics);
       const running = this.together(kubelet, options.runOnce ? undefined : configuration, scope);
       if (!options.runOnce) {
@@ -255,6 +257,19 @@ export class Launcher implements AgentLauncher {
     };
   }
 
+  /** The way to the cluster and the node's own addresses there; nothing for an agent that runs alone. */
+  private async join(
+    { machine, options }: KubeletSettings,
+    given: Omit<ConnectDeps, "clock">,
+    { signal }: Abortable,
+  ): Promise<Pick<KubeletSettings, "connection" | "machine">> {
+    if (options.runOnce) return { machine };
+    const connection = await connectCluster({ ...given, clock: this.deps.clock }, machine, { signal });
+    if (connection === undefined) return { machine };
+    const addresses = connection.addresses.filter(({ type }) => type === "InternalIP").map(({ address }) => address);
+    return { connection, machine: { ...machine, addresses } };
+  }
+
   private refuseWithoutRoot(command: string): void {
     if (this.deps.host.isRoot()) return;
     throw new CliError(`kubelet ${command} needs root: it makes containers, mounts and networks; run it with sudo`);
@@ -318,6 +333,7 @@ function ports({ servers }: Kubelet): PortState[] {
   return [
     ...(servers.health === undefined ? [] : [state("health", servers.health)]),
     ...(servers.readOnly === undefined ? [] : [state("read-only", servers.readOnly)]),
+    ...(servers.main === undefined ? [] : [state("main", servers.main)]),
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { OptionTable, Parsed } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { ProcessStreams } from "../lib/process-streams.ts";
 import type { AgentLauncher } from "./launcher.ts";
 import type { Output } from "./output.ts";
 
@@ -10,6 +11,8 @@ export interface CliDeps {
   readonly err: Output;
   readonly clock: Clock;
   readonly launcher: AgentLauncher;
+  /** Input and output as bytes. */
+  readonly streams: ProcessStreams;
   /** How the user calls us, for hints: `bin/kubelet` or `kubelet`. */
   readonly program: string;
 }

@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { parse } from "yaml";
 import { type AgentOptions, notActedOn, problemLines } from "../config/index.ts";
 import { SystemClock } from "../lib/clock.ts";
+import { ProcessStreams } from "../lib/process-streams.ts";
 import type { AgentLauncher } from "./launcher.ts";
 import type { Output } from "./output.ts";
 import { runCli } from "./run-cli.ts";
@@ -21,7 +22,7 @@ function file(name: string, content: string): string {
   writeFileSync(path, content);
   return path;
 }
-const a = file("a.yaml", `${HEAD}maxPods: 5\nstaticPodURLHeader: {Secret: [hunter2]}\nseccompDefault: true\n`);
+const a = file("a.yaml", `${HEAD}maxPods: 5\nstaticPodURLHeader: {Secret: [hunter2]}\nprotectKernelDefaults: true\n`);
 const b = file("b.yaml", `${HEAD}maxPods: 6\n`);
 const bad = file("bad.yaml", `${HEAD}maxPod: 5\nsyncFrequency: 1d\nport: 99999\n`);
 const old = file(
@@ -50,7 +51,9 @@ async function cli(...argv: string[]) {
     write: () => undefined,
     drained: async () => undefined,
   });
-  const deps = { out: output("out"), err: output("err"), clock: new SystemClock(), program: "kubelet" };
+  const clock = new SystemClock();
+  const streams = new ProcessStreams(clock);
+  const deps = { out: output("out"), err: output("err"), clock, streams, program: "kubelet" };
   // Only `run` of the launcher is called here.
   const code = await runCli(argv, { ...deps, launcher: launcher as AgentLauncher }, { signal });
   return { code, ...texts, ...calls };
@@ -59,10 +62,10 @@ async function cli(...argv: string[]) {
 test("the agent runs with its file, tells deprecated flags and what it does not act on", async () => {
   const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--allow-privileged");
   assert.equal(code, 0, err);
-  assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.seccompDefault], [7, 0, true]);
+  assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.protectKernelDefaults], [7, 0, true]);
   assert.equal(err, "Flag --max-pods has been deprecated: set maxPods in the file of --config.\n");
   assert.ok(start);
-  assert.deepEqual(notActedOn(start.loaded), ["seccompDefault"]);
+  assert.deepEqual(notActedOn(start.loaded), ["protectKernelDefaults"]);
   assert.match(problemLines(start.loaded.warnings).join(), /--allow-privileged: .*is ignored/);
 });
 
@@ -95,7 +98,7 @@ test("config view: values with where they come from, secrets masked", async () =
   assert.equal(code, 0);
   assert.match(out, /^SETTING +VALUE +FROM +APPLIES\n/);
   assert.match(out, /\nmaxPods +9 +--max-pods +reload\n/);
-  assert.match(out, /\nseccompDefault +true +\S+a.yaml:5 +not acted on yet\n/);
+  assert.match(out, /\nprotectKernelDefaults +true +\S+a.yaml:5 +not acted on yet\n/);
   assert.doesNotMatch(out, /hunter2|\nregistryBurst/);
   assert.match((await cli("config", "view", "-a")).out, /\nregistryBurst +10 +default +live\n/);
   const list = JSON.parse((await cli("config", "view", "-ojson", "--config", a)).out) as Record<string, unknown>[];
@@ -129,7 +132,10 @@ test("config diff", async () => {
   const { code, out } = await cli("config", "diff", a, b);
   assert.equal(code, 1);
   assert.match(out, /\nmaxPods +5 +6\n/);
-  assert.deepEqual(parse((await cli("config", "diff", "-oyaml", a, b)).out).at(-1), { name: "maxPods", a: 5, b: 6 });
+  assert.deepEqual(
+    parse((await cli("config", "diff", "-oyaml", a, b)).out).find((one: { name: string }) => one.name === "maxPods"),
+    { name: "maxPods", a: 5, b: 6 },
+  );
 });
 
 test("config migrate: an old file or command line becomes a file of today that means the same", async () => {

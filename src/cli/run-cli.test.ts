@@ -9,6 +9,7 @@ import { AbortedError } from "../lib/abort.ts";
 import { SystemClock } from "../lib/clock.ts";
 import { CodedError } from "../lib/errors.ts";
 import { silent } from "../lib/log.ts";
+import { ProcessStreams } from "../lib/process-streams.ts";
 import { type AgentView, type LogRequest, localApiServer } from "../localapi/index.ts";
 import type { PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 import { podPath, socketCandidates } from "./agent-client.ts";
@@ -58,6 +59,7 @@ const logs = {
 
 const path = join(dir, "kubelet.sock");
 const clock = new SystemClock();
+const streams = new ProcessStreams(clock);
 const server = localApiServer({ view, logs, clock, log: silent }, { path, nodeName: "n1", version: "v0" });
 const serving = new AbortController();
 const served = server.open().then(() => server.run(serving));
@@ -119,7 +121,11 @@ async function cli(
   };
   const out = fakeOutput(more.out);
   const err = fakeOutput();
-  const code = await runCli(argv, { out, err, clock, launcher, program: "kubelet" }, { signal: more.signal ?? signal });
+  const code = await runCli(
+    argv,
+    { out, err, clock, launcher, streams, program: "kubelet" },
+    { signal: more.signal ?? signal },
+  );
   return { code, out: out.text, err: err.text, calls };
 }
 

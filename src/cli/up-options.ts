@@ -25,6 +25,7 @@ const {
   runOnce: _once,
   version: _version,
   address: _address,
+  anonymousAuth: _anonymousAuth,
   config: _config,
   configDir: _configDir,
   initConfigDir: _initConfigDir,
@@ -51,8 +52,10 @@ export const upOptions = {
     help: "Use this runtime instead of a private containerd.",
     validate: (value) => (value === "" ? undefined : unixEndpoint(value)),
   }),
-  // Without authentication, so only for this machine unless asked for.
+  // The read-only port has no authentication, so only for this machine unless asked for.
   address: { ...agentOptions.address, default: "127.0.0.1" },
+  // Whoever can reach the main port could run commands in pods: only those with a certificate of --client-ca-file may.
+  anonymousAuth: { ...agentOptions.anonymousAuth, default: false, legacyDefault: false },
   ...kept,
 } as const;
 
@@ -75,6 +78,7 @@ export function planUp(parsed: Parsed<typeof upOptions>): UpOptions {
     ...settings,
     staticPodPath: pods === "" ? "" : resolve(pods),
     rootDir: join(state, "kubelet"),
+    ...(parsed.given.has("certDir") ? {} : { certDir: join(state, "kubelet", "pki") }),
     podLogsDir: join(state, "log", "pods"),
     localApiSocket: join(state, "kubelet.sock"),
     containerRuntimeEndpoint: runtimeEndpoint,

@@ -91,6 +91,7 @@ async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable)
     agent.onPorts(tellPorts, { signal: telling.signal });
     tellPorts();
     say(view.pods(agent.view.summaries(), now()));
+    flush();
     return await agent.done;
   } finally {
     telling.abort();

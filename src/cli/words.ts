@@ -13,6 +13,7 @@ const DOING: Readonly<Record<PodStep["step"], string>> = {
   start: "starting",
   running: "running",
   backoff: "waiting to restart",
+  resize: "resize",
   kill: "stopping",
   hook: "running hook",
   probe: "probing",

@@ -19,7 +19,7 @@ import {
 /** Flags that Kubernetes does not have. */
 const OWN_FLAGS = [
   ...["max-concurrent-starts", "local-api-socket", "max-parallel-image-pulls", "pod-logs-dir", "strict-config"],
-  "config-watch",
+  ...["config-watch", "upstream-probe-timing"],
   ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path"],
 ];
 /** Fields of section 2, by their full path. */

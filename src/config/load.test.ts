@@ -358,6 +358,6 @@ test("`__proto__` in a map is a key like any other", async () => {
 });
 
 test("settings that nothing acts on yet are named as they were given", async () => {
-  const loaded = await loadFile("seccompDefault: true\nmaxPods: 5\n", ["--kubeconfig=/x"]);
-  assert.deepEqual(notActedOn(loaded), ["seccompDefault", "--kubeconfig"]);
+  const loaded = await loadFile("protectKernelDefaults: true\nmaxPods: 5\n", ["--qos-reserved=memory=50%"]);
+  assert.deepEqual(notActedOn(loaded), ["--qos-reserved", "protectKernelDefaults"]);
 });

@@ -1,1 +1,1 @@
-export { ImagePuller, type PullerOptions, type PullJournal, type PullRequest } from "./puller.ts";
+export { type CredentialSource, ImagePuller, type PullerOptions, type PullJournal, type PullRequest } from "./puller.ts";

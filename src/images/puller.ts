@@ -1,4 +1,5 @@
-import type { ImagePort, RuntimeImage } from "../adapters/cri/port.ts";
+import { createHash } from "node:crypto";
+import type { ImageAuth, ImagePort, RuntimeImage } from "../adapters/cri/port.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { KeyedBackoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -25,6 +26,9 @@ export interface PullJournal {
   event(type: "Normal" | "Warning", reason: string, what: string | { message: string; container: string }): void;
 }
 
+/** Where the credentials of a pod for an image come from, the ones to try first before the others. */
+export type CredentialSource = (request: PullRequest, options: Abortable) => Promise<readonly ImageAuth[]>;
+
 /** Which image, for whom. */
 export interface PullRequest {
   readonly pod: Pod;
@@ -45,11 +49,12 @@ export interface PullerOptions {
 export class ImagePuller {
   private readonly backoff = new KeyedBackoff<string>(BACKOFF);
   private readonly pulls: SharedPulls;
+  private readonly wanted = new Map<string, { readonly image: string; readonly auths: readonly ImageAuth[] }>();
   private readonly bucket: TokenBucket;
   private readonly lane: Lane;
 
   constructor(
-    private readonly deps: { images: ImagePort; clock: Clock },
+    private readonly deps: { images: ImagePort; clock: Clock; credentials?: CredentialSource },
     options: Live<PullerOptions>,
     signal: AbortSignal,
   ) {
@@ -58,7 +63,7 @@ export class ImagePuller {
       select(options, ({ parallel }) => parallel),
       { signal },
     );
-    this.pulls = new SharedPulls((image, work) => this.pullInTurn(image, work), signal);
+    this.pulls = new SharedPulls((key, work) => this.pullInTurn(key, work), signal);
   }
 
   /** Resolves to the image that the container is made from. Rejects with a `StartError` of an image reason. */
@@ -113,7 +118,8 @@ export class ImagePuller {
     journal.event("Normal", "Pulling", { message: `Pulling image "${container.image}"`, container: container.name });
     try {
       const onDetail = (text: string): void => step.detail(`${container.image}: ${text}`);
-      const pulled = await this.pulls.join(name, { onDetail, signal: options.signal });
+      const key = await this.keyOf(name, request, options);
+      const pulled = await this.pulls.join(key, { onDetail, signal: options.signal });
       const image = await this.deps.images.imageStatus(name, options);
       if (image === undefined) throw new Error(`the image is missing right after its pull (${pulled.ref})`);
       this.backoff.reset(backoffKey(request));
@@ -155,17 +161,43 @@ export class ImagePuller {
     );
   }
 
+  /** What makes two pulls the same: the image and who asks for it. */
+  private async keyOf(image: string, request: PullRequest, options: Abortable): Promise<string> {
+    const auths = (await this.deps.credentials?.(request, options)) ?? [];
+    const key =
+      auths.length === 0 ? image : `${image} ${createHash("sha256").update(JSON.stringify(auths)).digest("hex")}`;
+    this.wanted.set(key, { image, auths });
+    return key;
+  }
+
+  /** With each credential in turn until one is taken; without any when there is none. */
+  private async pullAs(key: string, options: Abortable): Promise<string> {
+    const { image, auths } = this.wanted.get(key) ?? { image: key, auths: [] };
+    this.wanted.delete(key);
+    const [first, ...others] = auths;
+    const pull = (auth: ImageAuth | undefined): Promise<string> =>
+      this.deps.images.pullImage(image, auth === undefined ? {} : { auth }, options);
+    let attempt = pull(first);
+    for (const auth of others) {
+      attempt = attempt.catch((error: unknown) => {
+        if (options.signal.aborted) throw error;
+        return pull(auth);
+      });
+    }
+    return attempt;
+  }
+
   /** One real pull: waits for its turn and for the rate, then asks the runtime. */
   private pullInTurn(
-    image: string,
+    key: string,
     work: Abortable & { onDetail(text: string): void },
   ): Promise<{ ref: string; tookMs: number }> {
-    const { clock, images } = this.deps;
+    const { clock } = this.deps;
     const pull = async (): Promise<{ ref: string; tookMs: number }> => {
       await this.bucket.take(work);
       work.onDetail("pulling");
       const began = clock.now().mono;
-      const ref = await images.pullImage(image, {}, work);
+      const ref = await this.pullAs(key, work);
       return { ref, tookMs: clock.now().mono - began };
     };
     const onPosition = (position: number): void => {

@@ -6,6 +6,8 @@ export type LabelValues = readonly string[];
 export interface Counter {
   /** Adds 1 unless said; never less than 0. */
   inc(labels?: LabelValues, by?: number): void;
+  /** Ends a series, when what it counted is gone. */
+  remove(labels: LabelValues): void;
 }
 
 export interface Gauge {
@@ -53,7 +55,7 @@ export class Metrics {
 
   counter(name: string, help: string, labels: readonly string[] = []): Counter {
     const values = this.declare(name, { help, type: "counter", labels });
-    return { inc: (of = [], by = 1) => values.add(of, Math.max(0, by)) };
+    return { inc: (of = [], by = 1) => values.add(of, Math.max(0, by)), remove: (of) => values.delete(of) };
   }
 
   gauge(name: string, help: string, labels: readonly string[] = []): Gauge {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bareRequest } from "../adapters/net/http-route.ts";
 import { ConfigError } from "../config/index.ts";
 import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
 
@@ -17,12 +18,10 @@ const config: AgentConfiguration = {
 };
 
 async function ask(path: string, given: AgentConfiguration | undefined = config) {
-  const [name, query = ""] = path.split("?");
+  const [name] = path.split("?");
   const route = configRoutes(given).find((each) => each.path === name);
   assert.ok(route);
-  const { signal } = new AbortController();
-  const request = { method: "", path, params: {}, query: new URLSearchParams(query), signal };
-  const { status, body } = await route.handle(request);
+  const { status, body } = await route.handle(bareRequest("", path));
   return { status, body: JSON.parse(String(body) || "null") as { message?: string; problems?: string[] } };
 }
 
@@ -41,8 +40,7 @@ test("a refusal is an answer with its reason", async () => {
 
 test("an agent without files says so", async () => {
   const [route] = configRoutes(undefined);
-  const { signal } = new AbortController();
-  const answer = await route?.handle({ method: "GET", path: "", params: {}, query: new URLSearchParams(), signal });
+  const answer = await route?.handle(bareRequest("GET", "/"));
   assert.equal(answer?.status, 404);
 });
 

@@ -38,7 +38,7 @@ export function containerLog(
 }
 
 /** The named container, or the only regular one. */
-function chooseContainer(pod: PodExplanation, wanted: string | null): ContainerSummary | HttpAnswer {
+export function chooseContainer(pod: PodExplanation, wanted: string | null): ContainerSummary | HttpAnswer {
   const names = pod.containers.map(({ name }) => name);
   if (wanted !== null) {
     const found = pod.containers.find(({ name }) => name === wanted);

@@ -6,12 +6,15 @@ import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
 import type { AgentInfo, AgentView, LogOpener } from "./agent-view.ts";
 import { containerLog, refuse } from "./container-log.ts";
 import { fullName, matchPod } from "./match.ts";
+import { execStream, portForwardStream, type StreamDeps } from "./pod-streams.ts";
 import { eventLines, podLines } from "./streams.ts";
 
 export interface LocalApiDeps {
   readonly view: AgentView;
   readonly logs: LogOpener;
   readonly clock: Clock;
+  /** Absent where nothing runs that could be spoken to. */
+  readonly streams?: StreamDeps | undefined;
   /** Absent where nothing can be loaded again. */
   readonly config?: AgentConfiguration | undefined;
 }
@@ -27,13 +30,17 @@ const LINES_TYPE = "application/x-ndjson";
 /** What the commands ask the running agent. */
 export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): HttpRoute[] {
   const { view } = deps;
-  const withPod = (answer: (pod: PodExplanation, request: HttpRequest) => HttpAnswer) => (request: HttpRequest) => {
-    const { name = "", namespace } = request.params;
-    const pod = findPod(view, { name, namespace }, options.nodeName);
-    return "status" in pod ? pod : answer(pod, request);
-  };
+  const withPod =
+    (answer: (pod: PodExplanation, request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>) =>
+    (request: HttpRequest) => {
+      const { name = "", namespace } = request.params;
+      const pod = findPod(view, { name, namespace }, options.nodeName);
+      return "status" in pod ? pod : answer(pod, request);
+    };
   const explain = withPod((pod) => jsonAnswer(200, pod));
   const logs = withPod((pod, request) => containerLog(deps, pod, request));
+  const exec = withPod((pod, request) => execStream(deps.streams, pod, request));
+  const forward = withPod((pod, request) => portForwardStream(deps.streams, pod, request));
   const info: AgentInfo = { pid: process.pid, version: options.version, nodeName: options.nodeName };
   return [
     get("/v1/agent", () => jsonAnswer(200, info)),
@@ -42,6 +49,10 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
     get("/v1/pods/:namespace/:name", explain),
     get("/v1/logs/:name", logs),
     get("/v1/logs/:namespace/:name", logs),
+    post("/v1/exec/:name", exec),
+    post("/v1/exec/:namespace/:name", exec),
+    post("/v1/port-forward/:name", forward),
+    post("/v1/port-forward/:namespace/:name", forward),
     get("/v1/events", ({ query, signal }) => {
       const since = Number(query.get("since") ?? 0);
       if (!Number.isSafeInteger(since) || since < 0) return refuse(400, "since must be the sequence of an event");
@@ -55,6 +66,10 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
 
 function get(path: string, handle: HttpRoute["handle"]): HttpRoute {
   return { methods: ["GET"], path, handle };
+}
+
+function post(path: string, handle: HttpRoute["handle"]): HttpRoute {
+  return { methods: ["POST"], path, handle };
 }
 
 function findPod(

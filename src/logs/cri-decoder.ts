@@ -34,105 +34,206 @@ export function readHeader(bytes: Buffer): CriHeader | undefined {
   return { stream, isPartial: tag === "P", length: end === third ? end + 1 : end };
 }
 
+/** What of a log is wanted. */
+export interface DecodeOptions {
+  /** Each line begins with the time at which the runtime got it. */
+  readonly timestamps?: boolean;
+  /** Only what was written at this wall-clock millisecond or later. */
+  readonly sinceMs?: number;
+  readonly stream?: LogStream;
+}
+
+/** A piece that waits for the open line of the other stream. */
+interface HeldPiece {
+  readonly stream: LogStream;
+  readonly prefix: Buffer;
+  readonly bytes: Buffer;
+  readonly ends: boolean;
+}
+
+const NOTHING = Buffer.alloc(0);
+
 /**
  * Takes the text out of a CRI log, block by block, in bounded memory however long its lines are. Pieces of a partial
  * line are joined; where both streams write at once, the one that came second waits until the open line ends.
- * Lines without a header are shown as they are.
+ * Lines without a header are shown as they are. It works in the caller's buffer: the text is shorter than the log, so
+ * it is moved together in place, and only what has to wait is copied.
  */
 export class CriDecoder {
-  private start = Buffer.alloc(0);
-  private line: CriHeader | undefined;
+  /** A header that was cut by the end of a block. */
+  private start: Buffer = NOTHING;
+  /** In the middle of a raw line: its header is known. */
+  private inLine = false;
+  private stream: LogStream = "stdout";
+  private isPartial = false;
+  private isSkipped = false;
+  /** End of the timestamp of the header that was read last; the header's own start when it has none. */
+  private timeEnd = 0;
+  /** The stream whose line is not ended yet. */
   private open: LogStream | undefined;
-  private held: { stream: LogStream; bytes: Buffer; ends: boolean }[] = [];
+  private held: HeldPiece[] = [];
   private heldSize = 0;
-  private out: Buffer[] = [];
+  private isLateEnough = false;
 
-  /** The text of the next block; the result does not share memory with it. */
-  feed(block: Buffer): Buffer {
-    let rest = block;
-    while (rest.length > 0) {
-      const line = this.line ?? this.beginLine(rest);
-      if (line === undefined) break;
-      if (this.line === undefined) {
-        rest = this.takeHeader(line, rest);
+  constructor(private readonly options: DecodeOptions = {}) {}
+
+  /**
+   * The text of `buffer` between `from` and `to`, in chunks that lie in that buffer: use each before the next is asked
+   * for. `from` must be at least `HEADER_LIMIT`; what is before it is overwritten.
+   */
+  *feed(buffer: Buffer, from: number, to: number): Generator<Buffer> {
+    const view = buffer.subarray(0, to);
+    const { timestamps = false } = this.options;
+    let at = from - this.start.length;
+    this.start.copy(buffer, at);
+    this.start = NOTHING;
+    let first = at;
+    let out = at;
+    while (at < to) {
+      const begin = at;
+      if (!this.inLine) {
+        at = this.readLineHeader(view, begin);
+        if (at < 0) {
+          this.start = Buffer.from(view.subarray(begin));
+          break;
+        }
+      }
+      const newline = view.indexOf(NEWLINE, at);
+      const next = newline < 0 ? to : newline + 1;
+      const isFirst = !this.inLine;
+      this.inLine = newline < 0;
+      const ends = newline >= 0 && !this.isPartial;
+      if (this.isSkipped) {
+        at = next;
         continue;
       }
-      const end = rest.indexOf(NEWLINE);
-      if (end < 0) {
-        this.show(line.stream, rest, false);
-        break;
+      const end = newline < 0 || ends ? next : newline;
+      if (this.open !== undefined && this.open !== this.stream) {
+        const prefix = timestamps && isFirst ? Buffer.from(view.subarray(begin, this.timeEnd)) : NOTHING;
+        this.hold({ stream: this.stream, prefix, bytes: Buffer.from(view.subarray(at, ends ? newline : end)), ends });
+        at = next;
+        if (this.heldSize <= HELD_LIMIT) continue;
+        if (out > first) yield view.subarray(first, out);
+        yield this.breakLine();
+        first = out = at;
+        continue;
       }
-      this.show(line.stream, rest.subarray(0, end), !line.isPartial);
-      this.line = undefined;
-      rest = rest.subarray(end + 1);
+      if (timestamps && isFirst && this.open === undefined) {
+        view.copyWithin(out, begin, this.timeEnd);
+        out += this.timeEnd - begin;
+      }
+      view.copyWithin(out, at, end);
+      out += end - at;
+      at = next;
+      this.open = ends ? undefined : this.stream;
+      if (!ends || this.held.length === 0) continue;
+      yield view.subarray(first, out);
+      yield this.release([]);
+      first = out = at;
     }
-    return this.take();
+    if (out > first) yield view.subarray(first, out);
   }
 
   /** What is left when nothing more comes. */
   end(): Buffer {
-    if (this.start.length > 0) this.show("stdout", this.start, false);
-    this.start = Buffer.alloc(0);
-    this.breakLine();
-    return this.take();
+    const into: Buffer[] = [];
+    if (this.start.length > 0 && this.options.stream !== "stderr") {
+      this.place({ stream: "stdout", prefix: NOTHING, bytes: this.start, ends: false }, into);
+    }
+    this.start = NOTHING;
+    return Buffer.concat([...into, this.breakLine()]);
   }
 
-  /** Collects a header that is cut by the end of a block; undefined means it needs more bytes. */
-  private beginLine(rest: Buffer): CriHeader | undefined {
-    const wanted = HEADER_LIMIT - this.start.length;
-    const seen = this.start.length === 0 ? rest : Buffer.concat([this.start, rest.subarray(0, wanted)]);
-    const header = readHeader(seen);
-    if (header !== undefined) return header;
-    const newline = seen.indexOf(NEWLINE);
-    if (newline >= 0 || seen.length >= HEADER_LIMIT) return { stream: "stdout", isPartial: false, length: 0 };
-    this.start = Buffer.from(seen);
-    return undefined;
+  /** Where the text of the line at `begin` starts; -1 when not all of the header is there yet. */
+  private readLineHeader(view: Buffer, begin: number): number {
+    const { length } = view;
+    const limit = Math.min(length, begin + HEADER_LIMIT);
+    let space = begin;
+    while (space < limit && view[space] !== SPACE && view[space] !== NEWLINE) space++;
+    // ` stdout ` and ` stderr ` differ in two letters; all eight are looked at.
+    const isHeader =
+      space > begin &&
+      space + 9 < limit &&
+      view[space] === SPACE &&
+      view[space + 1] === 0x73 &&
+      view[space + 2] === 0x74 &&
+      view[space + 3] === 0x64 &&
+      view[space + 7] === SPACE;
+    if (isHeader) {
+      const isOut = view[space + 4] === 0x6f && view[space + 5] === 0x75 && view[space + 6] === 0x74;
+      const isErr = view[space + 4] === 0x65 && view[space + 5] === 0x72 && view[space + 6] === 0x72;
+      const tag = view[space + 8];
+      if ((isOut || isErr) && (tag === 0x46 || tag === 0x50)) {
+        const after = this.afterTag(view, space + 9, limit);
+        if (after > 0) {
+          this.stream = isOut ? "stdout" : "stderr";
+          this.isPartial = tag === 0x50;
+          this.timeEnd = space + 1;
+          this.isSkipped = this.isUnwanted(view, begin, space);
+          return after;
+        }
+      }
+    }
+    const isWhole = limit === begin + HEADER_LIMIT || view.subarray(begin, limit).includes(NEWLINE);
+    if (!isWhole) return -1;
+    this.stream = "stdout";
+    this.isPartial = false;
+    this.timeEnd = begin;
+    this.isSkipped = this.options.stream === "stderr";
+    return begin;
   }
 
-  private takeHeader(line: CriHeader, rest: Buffer): Buffer {
-    const kept = this.start;
-    this.start = Buffer.alloc(0);
-    this.line = line;
-    if (line.length >= kept.length) return rest.subarray(line.length - kept.length);
-    // No header after all: what was kept from the last block is text.
-    this.show(line.stream, kept.subarray(line.length), false);
-    return rest;
+  /** Where the text starts behind the tags; 0 when this is no header. A runtime may leave the last space out. */
+  private afterTag(view: Buffer, from: number, limit: number): number {
+    if (view[from] === SPACE) return from + 1;
+    if (view[from] === NEWLINE) return from;
+    if (view[from] !== 0x3a) return 0;
+    for (let at = from; at < limit; at++) {
+      if (view[at] === SPACE) return at + 1;
+      if (view[at] === NEWLINE) return at;
+    }
+    return 0;
   }
 
-  private show(stream: LogStream, bytes: Buffer, ends: boolean): void {
-    if (this.open !== undefined && this.open !== stream) {
-      this.held.push({ stream, bytes: Buffer.from(bytes), ends });
-      this.heldSize += bytes.length + 1;
-      if (this.heldSize > HELD_LIMIT) this.breakLine();
+  private isUnwanted(view: Buffer, begin: number, space: number): boolean {
+    const { stream, sinceMs } = this.options;
+    if (stream !== undefined && stream !== this.stream) return true;
+    // A log is in order of time: behind the first line that is late enough everything is.
+    if (sinceMs === undefined || this.isLateEnough) return false;
+    this.isLateEnough = !(Date.parse(view.toString("latin1", begin, space)) < sinceMs);
+    return !this.isLateEnough;
+  }
+
+  private hold(piece: HeldPiece): void {
+    this.held.push(piece);
+    this.heldSize += piece.bytes.length + piece.prefix.length + 1;
+  }
+
+  private place(piece: HeldPiece, into: Buffer[]): void {
+    if (this.open !== undefined && this.open !== piece.stream) {
+      this.hold(piece);
       return;
     }
-    if (bytes.length > 0) this.out.push(bytes);
-    if (!ends) {
-      this.open = stream;
-      return;
-    }
-    this.out.push(LINE_END);
-    this.open = undefined;
-    this.release();
+    if (this.open === undefined) into.push(piece.prefix);
+    into.push(piece.bytes);
+    this.open = piece.ends ? undefined : piece.stream;
+    if (!piece.ends) return;
+    into.push(LINE_END);
+    if (this.held.length > 0) into.push(this.release([]));
   }
 
   /** Ends the open line before its time: the other stream cannot wait for ever. */
-  private breakLine(): void {
-    if (this.held.length > 0) this.out.push(LINE_END);
+  private breakLine(): Buffer {
+    const into = this.held.length > 0 ? [LINE_END] : [];
     this.open = undefined;
-    this.release();
+    return this.release(into);
   }
 
-  private release(): void {
+  private release(into: Buffer[]): Buffer {
     const waiting = this.held;
     this.held = [];
     this.heldSize = 0;
-    for (const piece of waiting) this.show(piece.stream, piece.bytes, piece.ends);
-  }
-
-  private take(): Buffer {
-    const text = Buffer.concat(this.out);
-    this.out = [];
-    return text;
+    for (const piece of waiting) this.place(piece, into);
+    return Buffer.concat(into);
   }
 }

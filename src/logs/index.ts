@@ -1,3 +1,3 @@
-export { CriDecoder, type LogStream } from "./cri-decoder.ts";
+export { CriDecoder, type DecodeOptions, type LogStream } from "./cri-decoder.ts";
 export type { LogFile, LogFiles } from "./files.ts";
 export { type Follow, LogError, type ReadLogRequest, readLog } from "./read-log.ts";

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { hostLogFiles } from "../adapters/host/log-files.ts";
 import { FakeClock } from "../lib/clock.ts";
-import { CriDecoder } from "./cri-decoder.ts";
+import { CriDecoder, type DecodeOptions, HEADER_LIMIT } from "./cri-decoder.ts";
 import type { LogFile } from "./files.ts";
 import { readLog } from "./read-log.ts";
 import { tailStart } from "./tail.ts";
@@ -18,11 +18,16 @@ const at = "2026-01-02T03:04:05.678901234Z";
 const out = (text: string, tag = "F"): string => `${at} stdout ${tag} ${text}\n`;
 const err = (text: string, tag = "F"): string => `${at} stderr ${tag} ${text}\n`;
 
-function decode(raw: string, block = raw.length): string {
-  const decoder = new CriDecoder();
+function decode(raw: string, block = raw.length, options: DecodeOptions = {}): string {
+  const decoder = new CriDecoder(options);
   const bytes = Buffer.from(raw);
   const parts: Buffer[] = [];
-  for (let from = 0; from < bytes.length; from += block) parts.push(decoder.feed(bytes.subarray(from, from + block)));
+  // One buffer for all blocks, as the reader has it: whatever is kept must have been copied.
+  const buffer = Buffer.alloc(HEADER_LIMIT + bytes.length);
+  for (let from = 0; from < bytes.length; from += block) {
+    const count = bytes.copy(buffer, HEADER_LIMIT, from, from + block);
+    for (const chunk of decoder.feed(buffer, HEADER_LIMIT, HEADER_LIMIT + count)) parts.push(Buffer.from(chunk));
+  }
   return Buffer.concat([...parts, decoder.end()]).toString();
 }
 
@@ -60,6 +65,44 @@ for (const c of decoded) {
   test(`decoder: ${c.name}`, () => {
     assert.equal(decode(c.raw), c.want);
     for (const block of [1, 2, 3, 7, 50, 51]) assert.equal(decode(c.raw, block), c.want, `in blocks of ${block}`);
+  });
+}
+
+const early = "2026-01-02T03:04:05Z stdout F early\n2026-01-02T04:04:06.5+01:00 stderr F later\n";
+const chosen: { name: string; raw: string; options: DecodeOptions; want: string }[] = [
+  { name: "one stream", raw: out("a") + err("b") + out("c"), options: { stream: "stderr" }, want: "b\n" },
+  {
+    name: "one stream, whatever the other has open",
+    raw: out("a", "P") + err("b") + out("c"),
+    options: { stream: "stderr" },
+    want: "b\n",
+  },
+  { name: "times", raw: out("a") + err(""), options: { timestamps: true }, want: `${at} a\n${at} \n` },
+  {
+    name: "a joined line has one time",
+    raw: out("a", "P") + out("b"),
+    options: { timestamps: true },
+    want: `${at} ab\n`,
+  },
+  {
+    name: "what waited has its time",
+    raw: out("a", "P") + err("w") + out("b"),
+    options: { timestamps: true },
+    want: `${at} ab\n${at} w\n`,
+  },
+  { name: "foreign lines have no time", raw: "x y\n", options: { timestamps: true }, want: "x y\n" },
+  { name: "since", raw: early, options: { sinceMs: Date.parse("2026-01-02T03:04:06Z") }, want: "later\n" },
+  {
+    name: "since, to the instant",
+    raw: early,
+    options: { sinceMs: Date.parse("2026-01-02T03:04:05Z") },
+    want: "early\nlater\n",
+  },
+];
+for (const c of chosen) {
+  test(`decoder: ${c.name}`, () => {
+    for (const block of [1, 2, 3, 7, 50, 1000])
+      assert.equal(decode(c.raw, block, c.options), c.want, `blocks of ${block}`);
   });
 }
 
@@ -133,14 +176,14 @@ for (const c of tails) {
 let files = 0;
 const newPath = (): string => join(dir, `${++files}.log`);
 
-function reading(path: string, request: { tail?: number; follow?: boolean } = {}) {
+function reading(path: string, request: { tail?: number; follow?: boolean; limitBytes?: number } = {}) {
   const clock = new FakeClock();
   const controller = new AbortController();
   const state = { ended: false, text: "", done: false, error: undefined as unknown };
   const follow = { ended: () => state.ended, onChange: () => undefined };
   const files = { ...hostLogFiles, watch: () => undefined };
   const running = (async () => {
-    const wanted = { path, tail: request.tail, follow: request.follow ? follow : undefined };
+    const wanted = { path, ...request, follow: request.follow ? follow : undefined };
     for await (const chunk of readLog({ files, clock }, wanted, controller)) state.text += chunk.toString();
   })()
     .catch((error: unknown) => (state.error = error))
@@ -159,6 +202,14 @@ test("read: a plain read stops at the end", async () => {
   const { state, running } = reading(path, { tail: 2 });
   await running;
   assert.equal(state.text, "two\nthree\n");
+});
+
+test("read: a limit of bytes cuts in the middle of a line", async () => {
+  const path = newPath();
+  writeFileSync(path, three);
+  const { state, running } = reading(path, { limitBytes: 6 });
+  await running;
+  assert.equal(state.text, "one\ntw");
 });
 
 test("read: a missing log is an error of its own", async () => {

@@ -1,7 +1,7 @@
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { CodedError } from "../lib/errors.ts";
-import { CriDecoder } from "./cri-decoder.ts";
+import { CriDecoder, type DecodeOptions, HEADER_LIMIT } from "./cri-decoder.ts";
 import type { LogFile, LogFiles } from "./files.ts";
 import { tailStart } from "./tail.ts";
 
@@ -16,24 +16,39 @@ export interface Follow {
   onChange(fn: () => void, options: Abortable): void;
 }
 
-export interface ReadLogRequest {
+export interface ReadLogRequest extends DecodeOptions {
   readonly path: string;
   /** The last so many lines; all when absent. */
   readonly tail?: number;
+  /** Ends after so many bytes of text, in the middle of a line if need be. */
+  readonly limitBytes?: number;
   /** Go on with what the container writes; absent: stop at the present end. */
   readonly follow?: Follow;
 }
 
 /** A follower looks by itself this often, because watches may miss something. */
 const LOOK_MS = 1000;
-const BLOCK = 64 * 1024;
+const BLOCK = 256 * 1024;
 
-/** The text of a container's log as it is in the file, both streams, in bounded memory. Leaving the loop frees all. */
-export async function* readLog(
-  deps: { files: LogFiles; clock: Clock },
-  request: ReadLogRequest,
-  { signal }: Abortable,
-): AsyncGenerator<Buffer> {
+/**
+ * The text of a container's log as it is in the file, both streams, in bounded memory. Each chunk lies in one buffer
+ * that is used again: it must be done with before the next is asked for. Leaving the loop frees all.
+ */
+export async function* readLog(deps: LogDeps, request: ReadLogRequest, options: Abortable): AsyncGenerator<Buffer> {
+  let left = request.limitBytes ?? Number.POSITIVE_INFINITY;
+  for await (const chunk of readWhole(deps, request, options)) {
+    yield chunk.length > left ? chunk.subarray(0, left) : chunk;
+    left -= chunk.length;
+    if (left <= 0) return;
+  }
+}
+
+interface LogDeps {
+  readonly files: LogFiles;
+  readonly clock: Clock;
+}
+
+async function* readWhole(deps: LogDeps, request: ReadLogRequest, { signal }: Abortable): AsyncGenerator<Buffer> {
   const scope = new AbortScope([signal]);
   const reader = new LogReader(deps.files, request);
   const wake = new Wake(deps.clock, scope.signal);
@@ -63,13 +78,16 @@ export async function* readLog(
 class LogReader {
   private file: LogFile | undefined;
   private position = 0;
-  private readonly decoder = new CriDecoder();
-  private readonly block = Buffer.alloc(BLOCK);
+  private readonly decoder: CriDecoder;
+  /** The decoder writes a cut header of the last block before what is read. */
+  private readonly block = Buffer.allocUnsafeSlow(HEADER_LIMIT + BLOCK);
 
   constructor(
     private readonly files: LogFiles,
     private readonly request: ReadLogRequest,
-  ) {}
+  ) {
+    this.decoder = new CriDecoder(request);
+  }
 
   /** Everything up to the present end. A missing file is an error only when it is the last look. */
   async *readOn(signal: AbortSignal, isLast: boolean): AsyncGenerator<Buffer> {
@@ -110,11 +128,12 @@ class LogReader {
     if (size < this.position) this.position = 0; // emptied in place
     while (this.position < size && !signal.aborted) {
       const wanted = Math.min(BLOCK, size - this.position);
-      const count = await file.read(this.block.subarray(0, wanted), this.position);
+      const count = await file.read(this.block.subarray(HEADER_LIMIT, HEADER_LIMIT + wanted), this.position);
       if (count === 0) return;
       this.position += count;
-      const text = this.decoder.feed(this.block.subarray(0, count));
-      if (text.length > 0) yield text;
+      for (const text of this.decoder.feed(this.block, HEADER_LIMIT, HEADER_LIMIT + count)) {
+        if (text.length > 0) yield text;
+      }
     }
   }
 }

@@ -38,3 +38,8 @@ export const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
 
 /** Sandbox annotation of pods that `kubelet up` made on a runtime that others use too: whose they are. */
 export const OWNER_ANNOTATION = "kubelet-ts/owner";
+
+/** The crash history that a container was started with, so that it survives the agent; see `pods/crash-backoff.ts`. */
+export const CRASH_ANNOTATION = "kubelet-ts/crash-backoff";
+/** The requests and limits that a container was made with, as its spec had them then. */
+export const RESOURCES_ANNOTATION = "kubelet-ts/resources";

@@ -26,6 +26,10 @@ export interface ObservedContainer {
   /** Absolute path of the log file, empty when the runtime does not tell. */
   readonly logPath: string;
   readonly mounts: readonly ObservedMount[];
+  /** Who its first process is; absent where the runtime does not tell (before containerd 2). */
+  readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] };
+  /** The signal that it is stopped with; absent where the runtime does not tell. */
+  readonly stopSignal?: string;
 }
 
 /** A mount as the runtime reports it back; used to find the termination message on the host. */

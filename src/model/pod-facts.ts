@@ -40,6 +40,20 @@ export function isNodeCriticalPod(pod: Pod): boolean {
   return isCriticalPod(pod) && pod.spec.priorityClassName === SYSTEM_NODE_CRITICAL;
 }
 
+/** Every container of the pod, of all three kinds. */
+export function allContainers({ spec }: Pod): readonly Container[] {
+  return [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])];
+}
+
+/** In which list of the pod a container stands. */
+export type ContainerKind = "init" | "regular" | "ephemeral";
+
+/** The containers of one kind. */
+export function containersOf({ spec }: Pod, kind: ContainerKind): readonly Container[] {
+  if (kind === "regular") return spec.containers;
+  return (kind === "init" ? spec.initContainers : spec.ephemeralContainers) ?? [];
+}
+
 /** True for an init container that goes on running beside the regular ones. */
 export function isSidecar(container: Container): boolean {
   return container.restartPolicy === "Always";

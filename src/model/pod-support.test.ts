@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { schemas } from "./generated/schema.ts";
 import type { Container, PodSpec } from "./generated/types.ts";
 import { defaultPod } from "./pod-defaults.ts";
 import { unsupportedFields } from "./pod-support.ts";
+import { podSupportPage } from "./pod-support-page.ts";
 import { supportRules } from "./pod-support-rules.ts";
 
 function found(
@@ -67,17 +70,17 @@ test("a pod of supported fields is silent", () => {
 
 const warned: [string, Partial<Container>, Partial<PodSpec>?][] = [
   [
-    "spec.containers[0].lifecycle.stopSignal: the image's own stop signal is used",
-    { lifecycle: { stopSignal: "SIGUSR1" } },
+    "spec.securityContext.seLinuxChangePolicy: volumes are not labelled: it does nothing",
+    {},
+    { securityContext: { seLinuxChangePolicy: "Recursive" } },
   ],
-  ["spec.readinessGates: readiness gates are not looked at yet", {}, { readinessGates: [{ conditionType: "x" }] }],
   [
     "spec.volumes[0].emptyDir.sizeLimit: the size limit is not enforced yet",
     {},
     { volumes: [{ name: "v", emptyDir: { sizeLimit: "1" } }] },
   ],
   [
-    "spec.containers[0].securityContext.windowsOptions: is not acted on yet",
+    "spec.containers[0].securityContext.windowsOptions: only Linux pods run here: it does nothing",
     { securityContext: { windowsOptions: {} } },
   ],
 ];
@@ -101,26 +104,15 @@ const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
     {},
     { volumes: [{ name: "v", projected: { sources: [{ podCertificate: { keyType: "ED25519", signerName: "s" } }] } }] },
   ],
-  ["spec.hostUsers: user namespaces are not supported yet", {}, { hostUsers: false }],
-  ["spec.runtimeClassName: runtime classes are not supported yet", {}, { runtimeClassName: "kata" }],
+  ["spec.resourceClaims: resource claims are not supported yet", {}, { resourceClaims: [{ name: "c" }] }],
   [
-    "spec.ephemeralContainers: ephemeral containers are not supported yet",
+    "spec.ephemeralContainers[0].volumeDevices: block devices are not supported yet",
     {},
-    { ephemeralContainers: [{ name: "e", image: "x" }] },
+    { ephemeralContainers: [{ name: "e", image: "x", volumeDevices: [{ name: "d", devicePath: "/d" }] }] },
   ],
-  ["spec.os: only linux pods run here", {}, { os: { name: "windows" } }],
   [
     "spec.containers[0].env[0].valueFrom.fileKeyRef: variables from files are not supported yet",
     { env: [{ name: "A", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } }] },
-  ],
-  [
-    "spec.containers[0].restartPolicyRules: restarting all containers is not supported yet",
-    { restartPolicy: "Never", restartPolicyRules: [{ action: "RestartAllContainers" }] },
-  ],
-  [
-    "spec.securityContext.supplementalGroupsPolicy: strict supplemental groups are not supported yet",
-    {},
-    { securityContext: { supplementalGroupsPolicy: "Strict" } },
   ],
 ];
 for (const [want, fields, spec] of refused) {
@@ -131,10 +123,28 @@ test("devices are refused on both sides", () => {
   assert.equal(found({ resources: { limits: { "example.com/gpu": "1" } } }).refused.length, 2);
 });
 
-test("every rule names a field that exists", () => {
+test("every field of these types has a rule, and every rule names a field that exists", () => {
   for (const [type, rules] of Object.entries(supportRules)) {
-    for (const field of Object.keys(rules)) {
-      assert.ok(field === "*" || schemas[type]?.[field] !== undefined, `${type}.${field}`);
-    }
+    assert.deepEqual(Object.keys(rules).sort(), Object.keys(schemas[type] ?? {}).sort(), type);
+  }
+});
+
+test("docs/pod-support.md is what the table says", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/pod-support.md"), "utf8");
+  assert.equal(page, podSupportPage(), "run node scripts/generate-pod-support.mjs");
+});
+
+test("docs/pod-support.md has every field of a pod and of its containers", () => {
+  const page = podSupportPage();
+  for (const type of [
+    "PodSpec",
+    "Container",
+    "EphemeralContainer",
+    "Volume",
+    "SecurityContext",
+    "PodSecurityContext",
+  ]) {
+    for (const field of Object.keys(schemas[type] ?? {}))
+      assert.ok(page.includes(`| \`${field}\` |`), `${type}.${field}`);
   }
 });

@@ -40,7 +40,7 @@ function visit(type: string, place: Place, found: { refused: string[]; warned: s
 }
 
 function ruleFor(rules: Readonly<Record<string, Rule>>, name: string): Rule {
-  const rule = Object.hasOwn(rules, name) ? rules[name] : rules["*"];
+  const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
   return rule ?? { kind: "warn", why: "is not acted on yet" };
 }
 

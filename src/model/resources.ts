@@ -1,6 +1,15 @@
 import type { Container, Pod } from "./generated/types.ts";
 import { isSidecar } from "./pod-facts.ts";
-import { type Amount, addAmounts, isZero, largerAmount, milliValue, parseQuantity, wholeValue } from "./quantity.ts";
+import {
+  type Amount,
+  addAmounts,
+  formatQuantity,
+  isZero,
+  largerAmount,
+  milliValue,
+  parseQuantity,
+  wholeValue,
+} from "./quantity.ts";
 
 /** Amounts by resource name (`cpu`, `memory`, `hugepages-2Mi` …). */
 export type ResourceAmounts = Readonly<Record<string, Amount>>;
@@ -13,6 +22,11 @@ type Side = "requests" | "limits";
 /** Reads the texts of one resource list. Throws `QuantityError`; those of a validated pod are all well. */
 export function parseResources(texts: ResourceTexts | undefined): ResourceAmounts {
   return mapValues(texts ?? {}, parseQuantity);
+}
+
+/** The texts of a list, as an object has them. */
+export function formatResources(amounts: ResourceAmounts): Record<string, string> {
+  return mapValues(amounts, formatQuantity);
 }
 
 /** The sum per resource. */

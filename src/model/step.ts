@@ -11,6 +11,7 @@ export type StepName =
   | "running"
   | "backoff"
   | "kill"
+  | "resize"
   | "hook"
   | "probe"
   | "terminate"

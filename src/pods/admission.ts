@@ -1,100 +1,69 @@
 import type { Pod } from "../model/generated/types.ts";
-import { isStaticPod } from "../model/pod-facts.ts";
-import { unsupportedFields } from "../model/pod-support.ts";
-import { sysctlName } from "./config/sysctl-name.ts";
+import { isCriticalPod } from "../model/pod-facts.ts";
+import type { AdmissionCheck, AdmissionFacts, Rejection } from "./admission/facts.ts";
+import {
+  affinityProblem,
+  appArmorProblem,
+  groupsProblem,
+  nameProblem,
+  osProblem,
+  taintProblem,
+} from "./admission/node.ts";
+import { portProblem } from "./admission/ports.ts";
+import { chooseVictims } from "./admission/preempt.ts";
+import { shortageProblem, shortages } from "./admission/resources.ts";
+import { sysctlProblem } from "./admission/sysctls.ts";
+import type { ResizeVerdict } from "./resize.ts";
 
-/** Why a pod may not run here. */
-export interface Rejection {
-  readonly reason: string;
-  readonly message: string;
-}
+export type { AdmissionFacts, AdmissionNode, Rejection } from "./admission/facts.ts";
 
-export interface AdmissionFacts {
-  /** Pods that already run or start here, without the one in question. */
-  readonly others: readonly Pod[];
-  readonly maxPods: number;
-  readonly allowedUnsafeSysctls: readonly string[];
-}
+/** What becomes of a pod that was added. */
+export type Admission =
+  | { readonly kind: "admitted" }
+  | { readonly kind: "rejected"; readonly rejection: Rejection }
+  /** It is critical, and fits once these are gone. */
+  | { readonly kind: "preempts"; readonly victims: readonly Pod[]; readonly rejection: Rejection };
 
-/** Sysctls that are namespaced and cannot harm others. */
-const SAFE_SYSCTLS = new Set([
-  "kernel.shm_rmid_forced",
-  "net.ipv4.ip_local_port_range",
-  "net.ipv4.tcp_syncookies",
-  "net.ipv4.ping_group_range",
-  "net.ipv4.ip_unprivileged_port_start",
-  "net.ipv4.ip_local_reserved_ports",
-  "net.ipv4.tcp_keepalive_time",
-  "net.ipv4.tcp_fin_timeout",
-  "net.ipv4.tcp_keepalive_intvl",
-  "net.ipv4.tcp_keepalive_probes",
-  "net.ipv4.tcp_rmem",
-  "net.ipv4.tcp_wmem",
-]);
+/** Before the predicates; the first that finds something decides. */
+const FIRST: readonly AdmissionCheck[] = [sysctlProblem, osProblem, groupsProblem];
+/** Predicates after the resources. */
+const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
+const LAST: readonly AdmissionCheck[] = [appArmorProblem];
 
-/** The first reason to refuse the pod, or undefined. Runs once, when the pod is added. Pure. */
-export function admit(pod: Pod, facts: AdmissionFacts): Rejection | undefined {
-  const { refused } = unsupportedFields(pod);
-  if (refused.length > 0) {
-    const message = `The manifest asks for what this version cannot do, and running without it would be wrong: ${refused.join("; ")}`;
-    return { reason: "PodFeatureUnsupported", message };
+/** Whether a pod may run here (section 4). Runs once, when the pod is added; what runs already was admitted. Pure. */
+export function admit(pod: Pod, facts: AdmissionFacts): Admission {
+  const early = firstOf(FIRST, pod, facts);
+  if (early !== undefined) return { kind: "rejected", rejection: early };
+  const missing = shortages(pod, facts);
+  const other = firstOf(PREDICATES, pod, facts);
+  const late = firstOf(LAST, pod, facts);
+  const [first] = missing;
+  if (first !== undefined) {
+    const rejection = shortageProblem(first);
+    const isOnlyRoom = other === undefined && late === undefined;
+    const victims = isOnlyRoom && isCriticalPod(pod) ? chooseVictims(pod, facts.others, missing) : undefined;
+    return victims === undefined ? { kind: "rejected", rejection } : { kind: "preempts", victims, rejection };
   }
-  return sysctlProblem(pod, facts) ?? countProblem(pod, facts) ?? portProblem(pod, facts);
+  const rejection = other ?? late;
+  return rejection === undefined ? { kind: "admitted" } : { kind: "rejected", rejection };
 }
 
-function sysctlProblem(pod: Pod, facts: AdmissionFacts): Rejection | undefined {
-  for (const { name: written } of pod.spec.securityContext?.sysctls ?? []) {
-    const name = sysctlName(written);
-    const isAllowed = facts.allowedUnsafeSysctls.some((pattern) =>
-      pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
-    );
-    if (!SAFE_SYSCTLS.has(name) && !isAllowed) {
-      return { reason: "SysctlForbidden", message: `forbidden sysctl: "${name}" not allowlisted` };
-    }
-    if (name.startsWith("net.") && pod.spec.hostNetwork === true) {
-      return { reason: "SysctlForbidden", message: `forbidden sysctl: "${name}" not allowed with host Net enabled` };
-    }
-    if (!name.startsWith("net.") && pod.spec.hostIPC === true) {
-      return { reason: "SysctlForbidden", message: `forbidden sysctl: "${name}" not allowed with host IPC enabled` };
-    }
+/** Whether a pod that is here already may have other requests: not at all on this node, or not now. Pure. */
+export function resizeVerdict(pod: Pod, facts: AdmissionFacts): ResizeVerdict {
+  const [never] = shortages(pod, { ...facts, others: [] });
+  if (never !== undefined) {
+    const { resource, requested, capacity } = never;
+    const message = `Node didn't have enough capacity: ${resource}, requested: ${requested}, capacity: ${capacity}`;
+    return { reason: "Infeasible", message };
   }
-  return undefined;
+  const [now] = shortages(pod, facts);
+  return now === undefined ? undefined : { reason: "Deferred", message: shortageProblem(now).message };
 }
 
-function countProblem(pod: Pod, { others, maxPods }: AdmissionFacts): Rejection | undefined {
-  if (isStaticPod(pod) || maxPods === 0 || others.length < maxPods) return undefined;
-  const message = `Node didn't have enough resource: pods, requested: 1, used: ${others.length}, capacity: ${maxPods}`;
-  return { reason: "OutOfpods", message };
-}
-
-function portProblem(pod: Pod, { others }: AdmissionFacts): Rejection | undefined {
-  const wanted = hostPorts(pod);
-  if (wanted.length === 0) return undefined;
-  for (const other of others) {
-    for (const taken of hostPorts(other)) {
-      if (!wanted.some((port) => clashes(port, taken))) continue;
-      const message = `Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (${taken.protocol} ${taken.port} is held by ${other.metadata.name})`;
-      return { reason: "NodePorts", message };
-    }
+function firstOf(checks: readonly AdmissionCheck[], pod: Pod, facts: AdmissionFacts): Rejection | undefined {
+  for (const check of checks) {
+    const found = check(pod, facts);
+    if (found !== undefined) return found;
   }
   return undefined;
-}
-
-interface HostPort {
-  readonly port: number;
-  readonly protocol: string;
-  readonly ip: string;
-}
-
-function hostPorts(pod: Pod): HostPort[] {
-  return pod.spec.containers.flatMap((container) =>
-    (container.ports ?? [])
-      .filter((port) => (port.hostPort ?? 0) > 0)
-      .map((port) => ({ port: port.hostPort ?? 0, protocol: port.protocol ?? "TCP", ip: port.hostIP ?? "" })),
-  );
-}
-
-function clashes(a: HostPort, b: HostPort): boolean {
-  const isAny = (ip: string): boolean => ip === "" || ip === "0.0.0.0" || ip === "::";
-  return a.port === b.port && a.protocol === b.protocol && (isAny(a.ip) || isAny(b.ip) || a.ip === b.ip);
 }

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { afterRestart, type CrashState, crashWait, DEFAULT_CRASH_LIMITS } from "./crash-backoff.ts";
+import {
+  afterRestart,
+  type CrashState,
+  crashLimits,
+  crashWait,
+  DEFAULT_CRASH_LIMITS,
+  formatCrash,
+  parseCrash,
+} from "./crash-backoff.ts";
 
 /** Delays between the end of a container and its next start, when every run lasts `ranMs`. */
 function delays(crashes: number, ranMs: number): number[] {
@@ -37,4 +45,21 @@ test("time that passed since the end counts", () => {
 
 test("a wall clock set back does not wait longer than the delay", () => {
   assert.equal(crashWait({ delayMs: 10_000, restartedAt: 0 }, 5000, 1000), 10_000);
+});
+
+test("a crash history is read as it was written, and nothing else is", () => {
+  const state = { delayMs: 20_000, restartedAt: 1_700_000_000_000 };
+  assert.deepEqual(parseCrash(formatCrash(state)), state);
+  for (const text of [undefined, "", "{}", '{"delayMs":-1,"restartedAt":5}', "x"])
+    assert.equal(parseCrash(text), undefined);
+});
+
+test("the longest wait may change while containers crash", () => {
+  let maxMs: number | undefined = 15_000;
+  const limits = crashLimits(() => maxMs);
+  const first = afterRestart(undefined, { finishedAt: 0, wallNow: 0 }, limits);
+  const second = afterRestart(first, { finishedAt: 1, wallNow: 1 }, limits);
+  maxMs = undefined;
+  const third = afterRestart(second, { finishedAt: 2, wallNow: 2 }, limits);
+  assert.deepEqual([first.delayMs, second.delayMs, third.delayMs], [10_000, 15_000, 30_000]);
 });

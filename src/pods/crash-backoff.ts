@@ -14,6 +14,16 @@ export interface CrashLimits {
 /** 10 s doubling to 5 min, as in Kubernetes. */
 export const DEFAULT_CRASH_LIMITS: CrashLimits = { initialMs: 10_000, maxMs: 300_000 };
 
+/** Those limits with another longest wait, asked for at each restart. */
+export function crashLimits(maxMs: () => number | undefined): CrashLimits {
+  return {
+    initialMs: DEFAULT_CRASH_LIMITS.initialMs,
+    get maxMs() {
+      return maxMs() ?? DEFAULT_CRASH_LIMITS.maxMs;
+    },
+  };
+}
+
 /** A container that ran longer than this since its last restart starts with a clean slate, as in Kubernetes (10 min). */
 const FORGOTTEN_AFTER_MS = 600_000;
 
@@ -40,4 +50,15 @@ export function afterRestart(
 
 function isForgotten(state: CrashState, finishedAt: number): boolean {
   return finishedAt - state.restartedAt > FORGOTTEN_AFTER_MS;
+}
+
+/** As it is written on a container. */
+export function formatCrash({ delayMs, restartedAt }: CrashState): string {
+  return JSON.stringify({ delayMs, restartedAt });
+}
+
+/** What an earlier agent wrote; undefined when it is nothing that it could have written. */
+export function parseCrash(text: string | undefined): CrashState | undefined {
+  const match = /^\{"delayMs":(\d+),"restartedAt":(\d+)\}$/.exec(text ?? "");
+  return match === null ? undefined : { delayMs: Number(match[1]), restartedAt: Number(match[2]) };
 }

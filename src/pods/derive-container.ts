@@ -1,9 +1,17 @@
 import { containerHash } from "../model/container-hash.ts";
-import type { Container, ContainerState, ContainerStatus, Pod, VolumeMountStatus } from "../model/generated/types.ts";
+import type {
+  Container,
+  ContainerState,
+  ContainerStatus,
+  Pod,
+  ResourceRequirements,
+  VolumeMount,
+  VolumeMountStatus,
+} from "../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
-import { isSidecar } from "../model/pod-facts.ts";
+import { type ContainerKind, isSidecar } from "../model/pod-facts.ts";
 import type { ContainerProbes } from "../model/probe.ts";
-import { mayRestart } from "./plan.ts";
+import { mayRestart } from "./restart-rules.ts";
 
 /** Why a container is not started although it should be; kept by the worker, shown as its waiting state. */
 export interface WaitingReason {
@@ -18,11 +26,17 @@ export interface ContainerFacts {
   readonly previous: ContainerStatus | undefined;
   readonly waiting: WaitingReason | undefined;
   readonly probes: ContainerProbes | undefined;
-  readonly kind: "init" | "regular";
+  readonly kind: ContainerKind;
   /** `containerd`, `cri-o` …: the scheme of `containerID`. */
   readonly runtimeName: string;
   /** No container of this pod will be started any more. */
   readonly terminating: boolean;
+  /** The runtime can make a mount read-only with all that is mounted below it. */
+  readonly hasRecursiveReadOnly?: boolean;
+  /** What a running container has of cpu and memory. */
+  actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** It was removed to be started anew with all others. */
+  readonly restartingAll?: boolean;
 }
 
 /** 11.4 of the lifecycle reference: newest instance as state, the one before it as last state. */
@@ -40,11 +54,17 @@ export function deriveContainerStatus(container: Container, facts: ContainerFact
     image: newest === undefined ? (container.image ?? "") : newest.image,
     imageID: newest?.imageRef ?? "",
     ...(newest === undefined ? {} : { containerID: `${facts.runtimeName}://${newest.id}` }),
-    started: false,
-    resources: container.resources ?? {},
-    ...mountStatuses(container),
+    ...(facts.kind === "ephemeral" ? {} : { started: false }),
+    ...resourcesOf(container, newest, facts),
+    ...mountStatuses(container, facts.hasRecursiveReadOnly === true),
+    ...userOf(newest),
+    ...(newest?.stopSignal === undefined ? {} : { stopSignal: newest.stopSignal }),
   };
   if (newest === undefined && facts.previous?.state?.running !== undefined) status = vanished(status, facts);
+  const before = facts.previous?.state?.terminated;
+  if (newest === undefined && facts.restartingAll === true && before !== undefined) {
+    status = { ...status, lastState: { terminated: before }, restartCount: status.restartCount + 1 };
+  }
   if (shouldWait(container, newest, facts) && facts.waiting !== undefined) {
     const terminated = status.state?.terminated;
     status = {
@@ -58,6 +78,7 @@ export function deriveContainerStatus(container: Container, facts: ContainerFact
 
 function shouldWait(container: Container, newest: ObservedContainer | undefined, facts: ContainerFacts): boolean {
   if (facts.terminating) return false;
+  if (facts.kind === "ephemeral") return newest === undefined || newest.state === "created";
   if (newest === undefined || newest.state === "created" || newest.state === "unknown") return true;
   if (newest.state === "running") return false;
   if (newest.hash !== containerHash(container)) return true;
@@ -72,7 +93,8 @@ export function readyFlags(
   container: Container,
   status: Pick<ContainerStatus, "state" | "containerID">,
   { kind, probes }: Pick<ContainerFacts, "kind" | "probes">,
-): { started: boolean; ready: boolean } {
+): { started?: boolean; ready: boolean } {
+  if (kind === "ephemeral") return { ready: false };
   const running = status.state?.running !== undefined;
   if (kind === "init" && !isSidecar(container)) {
     return { started: running, ready: status.state?.terminated?.exitCode === 0 };
@@ -131,16 +153,43 @@ function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStat
   };
 }
 
-function mountStatuses(container: Container): { volumeMounts?: readonly VolumeMountStatus[] } {
+/** What it was given, and what it has: the same but while it is given other limits. */
+function resourcesOf(
+  container: Container,
+  newest: ObservedContainer | undefined,
+  facts: ContainerFacts,
+): Pick<ContainerStatus, "allocatedResources" | "resources"> {
+  const given = container.resources ?? {};
+  const actual = newest?.state === "running" ? facts.actualOf?.(newest) : undefined;
+  const requests = given.requests ?? {};
+  return {
+    ...(Object.keys(requests).length === 0 ? {} : { allocatedResources: requests }),
+    resources: actual ?? given,
+  };
+}
+
+function userOf(newest: ObservedContainer | undefined): Pick<ContainerStatus, "user"> {
+  if (newest?.user === undefined) return {};
+  const { uid, gid, groups } = newest.user;
+  return { user: { linux: { uid, gid, ...(groups.length === 0 ? {} : { supplementalGroups: groups }) } } };
+}
+
+/** `IfPossible` shows what became of it; `Enabled` would not run where the runtime cannot. */
+function mountStatuses(container: Container, canRecurse: boolean): { volumeMounts?: readonly VolumeMountStatus[] } {
   const mounts = container.volumeMounts ?? [];
   if (mounts.length === 0) return {};
   return {
     volumeMounts: mounts.map((mount) => ({
       name: mount.name,
       mountPath: mount.mountPath,
-      ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: "Disabled" } : {}),
+      ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: recursion(mount, canRecurse) } : {}),
     })),
   };
+}
+
+function recursion({ recursiveReadOnly }: VolumeMount, canRecurse: boolean): "Enabled" | "Disabled" {
+  if (recursiveReadOnly === "Enabled") return "Enabled";
+  return recursiveReadOnly === "IfPossible" && canRecurse ? "Enabled" : "Disabled";
 }
 
 /** RFC 3339 with whole seconds, as Kubernetes writes times; the epoch for "not known". */

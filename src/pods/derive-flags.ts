@@ -2,6 +2,7 @@ import type { Container, ContainerStatus, Pod, PodStatus } from "../model/genera
 import type { PodProbeResults } from "../model/probe.ts";
 import { condition, containersReady, countedForReady } from "./derive.ts";
 import { readyFlags } from "./derive-container.ts";
+import { withReadinessGates } from "./readiness-gates.ts";
 
 /** What a probe's result changes in a status that was derived before. */
 export interface FlagFacts {
@@ -26,7 +27,11 @@ export function withProbeFlags(status: PodStatus, facts: FlagFacts): PodStatus {
     ...status,
     conditions: status.conditions?.map((known) =>
       known.type === "Ready" || known.type === "ContainersReady"
-        ? condition(known.type, judgement, { previous: status, now: facts.now })
+        ? condition(known.type, known.type === "Ready" ? withReadinessGates(judgement, facts.pod) : judgement, {
+            previous: status,
+            now: facts.now,
+            ...(status.observedGeneration === undefined ? {} : { generation: status.observedGeneration }),
+          })
         : known,
     ),
     ...(init === undefined ? {} : { initContainerStatuses: init }),

@@ -1,11 +1,21 @@
-import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from "../model/generated/types.ts";
-import type { ObservedPod } from "../model/observed.ts";
-import { isSidecar } from "../model/pod-facts.ts";
+import type {
+  Container,
+  ContainerStatus,
+  Pod,
+  PodCondition,
+  PodStatus,
+  ResourceRequirements,
+} from "../model/generated/types.ts";
+import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
+import { allContainers, type ContainerKind, containersOf, isSidecar } from "../model/pod-facts.ts";
 import type { PodProbeResults } from "../model/probe.ts";
 import { qosClass } from "../model/qos.ts";
+import { formatResources, podLimits, podRequests } from "../model/resources.ts";
 import { deriveContainerStatus, time, type WaitingReason } from "./derive-container.ts";
 import { messageLimit, withinLimit } from "./message-limit.ts";
-import { mayRestart, sandboxProblem } from "./plan.ts";
+import { sandboxProblem } from "./plan.ts";
+import { withReadinessGates } from "./readiness-gates.ts";
+import { hasRestartAllRule, mayRestart, restartTriggers } from "./restart-rules.ts";
 
 /** All that a pod's status is made from. */
 export interface StatusFacts {
@@ -22,8 +32,25 @@ export interface StatusFacts {
   readonly terminating: boolean;
   /** Its containers have all stopped and it ended by itself or was ended: the phase may become final. */
   readonly finished: boolean;
+  readonly hasRecursiveReadOnly?: boolean;
+  /** What a container has of cpu and memory; absent or undefined means what it was given. */
+  actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** Why other requests and limits have to wait for room. */
+  readonly resizePending?: { readonly reason: string; readonly message: string } | undefined;
+  /** Containers do not have what they were given yet; `error` says what is in the way. */
+  readonly resizing?: { readonly error?: string | undefined } | undefined;
+  /** All containers are being removed to be started anew: their absence means nothing. */
+  readonly restartingAll?: boolean;
   /** Forces the phase Failed, for example past its deadline or refused at admission. */
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: StatusFailure;
+}
+
+/** Why a pod is ended as Failed by the agent itself. */
+export interface StatusFailure {
+  readonly reason: string;
+  readonly message: string;
+  /** Said in the condition DisruptionTarget, for an end that is not the pod's fault. */
+  readonly disruption?: string;
 }
 
 const TERMINAL = new Set(["Succeeded", "Failed"]);
@@ -36,19 +63,23 @@ export function isTerminalPhase(phase: string | undefined): boolean {
 /** The status of a pod, from what is wanted, what was seen, and what was said before. Pure (section 11 of the reference). */
 export function derivePodStatus(facts: StatusFacts): PodStatus {
   const { pod, observed, previous } = facts;
-  const limit = messageLimit((pod.spec.containers ?? []).length + (pod.spec.initContainers ?? []).length);
+  const limit = messageLimit(allContainers(pod).length);
   const regular = statuses(facts, "regular").map((status) => withinLimit(status, limit));
   const init = statuses(facts, "init").map((status) => withinLimit(status, limit));
+  const ephemeral = statuses(facts, "ephemeral").map((status) => withinLimit(status, limit));
   const phase = isTerminalPhase(previous?.phase) ? previous?.phase : phaseOf(facts, init, regular);
   const ips = podIps(facts);
-  const why = facts.failure ?? (previous?.phase === phase ? pick(previous) : undefined);
+  const why =
+    phase === "Failed" && facts.failure ? pick(facts.failure) : previous?.phase === phase ? pick(previous) : {};
   return {
     phase,
     ...why,
+    ...generationOf(facts),
     startTime: previous?.startTime ?? time(firstSeen(facts)),
     qosClass: previous?.qosClass ?? qosClass(pod),
     hostIP: facts.hostIps[0],
     hostIPs: facts.hostIps.map((ip) => ({ ip })),
+    ...resourcesOf(pod),
     ...(ips.length === 0 ? {} : { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) }),
     conditions: conditionsOf(facts, {
       phase,
@@ -57,7 +88,8 @@ export function derivePodStatus(facts: StatusFacts): PodStatus {
       sandboxServes: sandboxProblem(pod, observed) === undefined,
     }),
     ...(init.length === 0 ? {} : { initContainerStatuses: init }),
-    containerStatuses: [...regular].sort((a, b) => (a.name < b.name ? -1 : 1)),
+    containerStatuses: [...regular].sort(byName),
+    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: [...ephemeral].sort(byName) }),
   };
 }
 
@@ -66,17 +98,35 @@ function firstSeen({ observed, now }: StatusFacts): number {
   return Math.min(now, ...observed.sandboxes.map((sandbox) => sandbox.createdAt));
 }
 
-function pick(previous: PodStatus | undefined): { reason?: string; message?: string } {
+/** What the pod was given as a whole, pod-level values and overhead included. */
+function resourcesOf(pod: Pod): Pick<PodStatus, "allocatedResources" | "resources"> {
+  const requests = formatResources(podRequests(pod));
+  const limits = formatResources(podLimits(pod));
+  return {
+    ...(isEmpty(requests) ? {} : { allocatedResources: requests }),
+    resources: { ...(isEmpty(requests) ? {} : { requests }), ...(isEmpty(limits) ? {} : { limits }) },
+  };
+}
+
+function isEmpty(value: object): boolean {
+  return Object.keys(value).length === 0;
+}
+
+function byName(a: ContainerStatus, b: ContainerStatus): number {
+  return a.name < b.name ? -1 : 1;
+}
+
+function pick(previous: Pick<PodStatus, "reason" | "message"> | undefined): { reason?: string; message?: string } {
   return {
     ...(previous?.reason === undefined ? {} : { reason: previous.reason }),
     ...(previous?.message === undefined ? {} : { message: previous.message }),
   };
 }
 
-function statuses(facts: StatusFacts, kind: "init" | "regular"): ContainerStatus[] {
+function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
   const { pod, previous } = facts;
-  const containers = (kind === "init" ? pod.spec.initContainers : pod.spec.containers) ?? [];
-  const before = (kind === "init" ? previous?.initContainerStatuses : previous?.containerStatuses) ?? [];
+  const containers = containersOf(pod, kind);
+  const before = previousOf(previous, kind);
   const anyRegular = (pod.spec.containers ?? []).some((one) =>
     facts.observed.containers.some((c) => c.name === one.name),
   );
@@ -87,13 +137,26 @@ function statuses(facts: StatusFacts, kind: "init" | "regular"): ContainerStatus
       waiting: facts.waiting.get(container.name),
       probes: facts.probes?.get(container.name),
       terminating: facts.terminating,
+      hasRecursiveReadOnly: facts.hasRecursiveReadOnly === true,
+      restartingAll: facts.restartingAll === true,
+      ...(facts.actualOf && { actualOf: facts.actualOf }),
     });
-    const gone = kind === "init" && !isSidecar(container) && anyRegular && status.containerID === undefined;
+    const gone =
+      facts.restartingAll !== true &&
+      kind === "init" &&
+      !isSidecar(container) &&
+      anyRegular &&
+      status.containerID === undefined;
     if (!gone) return facts.finished ? finished(status, old, anyRegular || kind === "init") : status;
     const message =
       "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
     return { ...status, ready: true, state: { terminated: { reason: "Completed", exitCode: 0, message } } };
   });
+}
+
+function previousOf(previous: PodStatus | undefined, kind: ContainerKind): readonly ContainerStatus[] {
+  if (kind === "regular") return previous?.containerStatuses ?? [];
+  return (kind === "init" ? previous?.initContainerStatuses : previous?.ephemeralContainerStatuses) ?? [];
 }
 
 /** 12.5: at the very end a container that was once there cannot be waiting or running. */
@@ -104,7 +167,8 @@ function finished(status: ContainerStatus, old: ContainerStatus | undefined, beg
   if (!begun || !wasThere) return status;
   const message = "The container could not be located when the pod was terminated";
   const terminated = { reason: "ContainerStatusUnknown", exitCode: 137, message };
-  return { ...status, ready: false, started: false, state: { terminated } };
+  const started = status.started === undefined ? {} : { started: false };
+  return { ...status, ready: false, ...started, state: { terminated } };
 }
 
 function podIps({ pod, observed, previous, hostIps }: StatusFacts): readonly string[] {
@@ -116,8 +180,9 @@ function podIps({ pod, observed, previous, hostIps }: StatusFacts): readonly str
 
 /** 11.1 in its order of tests. */
 function phaseOf(facts: StatusFacts, init: readonly ContainerStatus[], regular: readonly ContainerStatus[]): string {
-  if (facts.failure !== undefined) return "Failed";
   const { pod } = facts;
+  if (facts.failure !== undefined) return isHeldBack(facts) ? (facts.previous?.phase ?? "Pending") : "Failed";
+  if (facts.restartingAll === true && !facts.finished) return facts.previous?.phase ?? "Pending";
   const isBegun = regular.some((status) => status.containerID !== undefined);
   const plain = init.filter((status) => !isSidecarOf(pod, status.name));
   const sidecars = init.filter((status) => isSidecarOf(pod, status.name));
@@ -142,6 +207,11 @@ function phaseOf(facts: StatusFacts, init: readonly ContainerStatus[], regular: 
   });
   if (!facts.finished && goesOn) return "Running";
   return stopped.every((status) => lastExit(status)?.exitCode === 0) ? "Succeeded" : "Failed";
+}
+
+/** A final phase is said only when nothing of the pod runs any more: a controller may start the next one then. */
+function isHeldBack({ observed, finished }: StatusFacts): boolean {
+  return !finished && observed.containers.some(({ state }) => state === "running" || state === "unknown");
 }
 
 /** How the container ended, now or (while it waits to be started again) the last time. */
@@ -183,24 +253,59 @@ function conditionsOf(facts: StatusFacts, derived: ConditionFacts): PodCondition
   const made: [string, Judgement][] = [
     ["PodReadyToStartContainers", { holds: derived.sandboxServes && !facts.finished }],
     ["Initialized", initializedCondition(facts, derived)],
-    ["Ready", ready],
+    ["Ready", withReadinessGates(ready, facts.pod)],
     ["ContainersReady", ready],
     ["PodScheduled", { holds: true }],
+    ...(hasRestartAllRule(facts.pod) ? [restartingCondition(facts)] : []),
+    ...disruptionCondition(facts, derived),
+    ...resizeConditions(facts),
   ];
-  return made.map(([type, judgement]) => condition(type, judgement, facts));
+  const generation = generationOf(facts).observedGeneration;
+  const judged = { ...facts, ...(generation === undefined ? {} : { generation }) };
+  return made.map(([type, judgement]) => condition(type, judgement, judged));
+}
+
+/** There only as long as they hold (7.8). */
+function resizeConditions({ resizePending, resizing, terminating }: StatusFacts): [string, Judgement][] {
+  if (terminating) return [];
+  const error = resizing?.error;
+  const inProgress = { holds: true, ...(error === undefined ? {} : { reason: "Error", message: error }) };
+  return [
+    ...(resizePending === undefined ? [] : [["PodResizePending", { holds: true, ...resizePending }] as const]),
+    ...(resizing === undefined ? [] : [["PodResizeInProgress", inProgress] as const]),
+  ].map(([type, judgement]) => [type, judgement]);
+}
+
+function disruptionCondition({ failure }: StatusFacts, { phase }: ConditionFacts): [string, Judgement][] {
+  if (failure?.disruption === undefined || phase !== "Failed") return [];
+  return [["DisruptionTarget", { holds: true, reason: "TerminationByKubelet", message: failure.disruption }]];
+}
+
+/** Only pods whose rules may ask for it have this condition (7.7). */
+function restartingCondition(facts: StatusFacts): [string, Judgement] {
+  const isAsked = facts.restartingAll === true || restartTriggers(facts.pod, facts.observed).length > 0;
+  const why = { reason: "RestartAllContainersStarted", message: "container exited with restart policy rule" };
+  return ["AllContainersRestarting", isAsked && !facts.terminating ? { holds: true, ...why } : { holds: false }];
+}
+
+/** The generation that this status is about, never less than before; a static pod has none. */
+function generationOf({ pod, previous }: StatusFacts): Pick<PodStatus, "observedGeneration"> {
+  const generation = Math.max(pod.metadata.generation ?? 0, previous?.observedGeneration ?? 0);
+  return generation === 0 ? {} : { observedGeneration: generation };
 }
 
 /** A condition; one that says what it said before keeps the time since which it does. */
 export function condition(
   type: string,
   judgement: Judgement,
-  facts: { readonly previous: PodStatus | undefined; readonly now: number },
+  facts: { readonly previous: PodStatus | undefined; readonly now: number; readonly generation?: number },
 ): PodCondition {
   const status = judgement.holds ? "True" : "False";
   const before = facts.previous?.conditions?.find((known) => known.type === type);
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : time(facts.now);
   return {
     ...{ type, status, lastTransitionTime },
+    ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
     ...(judgement.reason === undefined ? {} : { reason: judgement.reason }),
     ...(judgement.message === undefined ? {} : { message: judgement.message }),
   };

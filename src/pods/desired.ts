@@ -71,7 +71,8 @@ export class DesiredPods {
       const uid = pod.metadata.uid ?? "";
       if (uid === "" || after.has(uid)) continue;
       const known = before.get(uid);
-      const unchanged = known !== undefined && JSON.stringify(known.pod) === JSON.stringify(pod);
+      // A source that knows itself what changed gives the same object again.
+      const unchanged = known !== undefined && (known.pod === pod || JSON.stringify(known.pod) === JSON.stringify(pod));
       const next = unchanged
         ? known
         : {

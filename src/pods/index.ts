@@ -1,10 +1,14 @@
+export type { AdmissionNode } from "./admission.ts";
+export type { LimitFacts } from "./config/linux-resources.ts";
 export { thermalPaths } from "./config/masked-paths.ts";
-export { DEFAULT_CRASH_LIMITS } from "./crash-backoff.ts";
+export { crashLimits, DEFAULT_CRASH_LIMITS } from "./crash-backoff.ts";
 export { DesiredPods, type SourceSnapshot } from "./desired.ts";
 export type { ExecuteDeps, NodeFacts, PodFiles } from "./execute/context.ts";
 export { Journal } from "./journal.ts";
 export { Observer } from "./observe.ts";
 export { type PoolOptions, WorkerPool } from "./pool.ts";
+export { type RejectionFile, Rejections } from "./rejections.ts";
 export { type OnceResult, runOnce } from "./run-once.ts";
 export { terminationMessage } from "./termination-message.ts";
+export { UserRanges } from "./user-ranges.ts";
 export { AgentView } from "./view.ts";

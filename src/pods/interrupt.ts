@@ -1,5 +1,6 @@
 import { containerHash } from "../model/container-hash.ts";
 import type { Pod } from "../model/generated/types.ts";
+import { allContainers } from "../model/pod-facts.ts";
 import type { PodAction } from "./plan.ts";
 
 /** What is wanted now. */
@@ -30,5 +31,5 @@ export function mustInterrupt(wanted: WantedNow, acting: Acting): boolean {
 }
 
 function find(pod: Pod, name: string): { name: string; image?: string } | undefined {
-  return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].find((container) => container.name === name);
+  return allContainers(pod).find((container) => container.name === name);
 }

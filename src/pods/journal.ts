@@ -134,6 +134,7 @@ export class Journal {
   /** Keyed by what makes two events the same; the order is that of the last change. */
   private readonly recorded = new Map<string, PodEvent>();
   private readonly listeners = new Set<(uid: string) => void>();
+  private readonly eventListeners = new Set<(event: PodEvent) => void>();
   private sequence = 0;
 
   constructor(private readonly deps: { clock: Clock }) {}
@@ -177,18 +178,26 @@ export class Journal {
     signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
   }
 
+  /** Calls `fn` with each event as it happens. */
+  onEvent(fn: (event: PodEvent) => void, { signal }: Abortable): void {
+    this.eventListeners.add(fn);
+    signal.addEventListener("abort", () => void this.eventListeners.delete(fn), { once: true });
+  }
+
   private record(event: NewEvent): void {
     const key = [event.pod.uid, event.container ?? "", event.type, event.reason, event.message].join("\0");
     const known = this.recorded.get(key);
     const now = this.deps.clock.now().wall;
     this.recorded.delete(key);
-    this.recorded.set(key, {
+    const recorded = {
       ...event,
       sequence: ++this.sequence,
       count: (known?.count ?? 0) + 1,
       first: known?.first ?? now,
       last: now,
-    });
+    };
+    this.recorded.set(key, recorded);
+    for (const listener of [...this.eventListeners]) listener(recorded);
     const oldest = this.recorded.keys().next();
     if (this.recorded.size > EVENTS_KEPT && !oldest.done) this.recorded.delete(oldest.value);
     this.changed(event.pod.uid);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { LIMITS } from "../../test/support/limits.ts";
 import { pod } from "../../test/support/pods.ts";
 import { FakeRuntime } from "../adapters/cri/fake.ts";
 import { RuntimeError, type RuntimeEvent } from "../adapters/cri/port.ts";
@@ -79,7 +80,7 @@ class Watching {
   async sandbox(attempt = 0): Promise<string> {
     const config = sandboxConfig(web, {
       ...{ attempt, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },
-      ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", owner: "me" },
+      ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", limits: LIMITS, owner: "me" },
     });
     return this.runtime.runSandbox(config, "", this.options);
   }
@@ -89,11 +90,11 @@ class Watching {
     const present = await this.runtime.imageStatus("app:1", this.options);
     const config = containerConfig(web, web.spec.containers[0] ?? { name: "" }, {
       ...{ attempt, image: present ?? image, imageRef: present?.id ?? "", mounts: [], seccompRoot: "" },
-      ...{ extraMaskedPaths: [], memoryCapacity: 1, podIps: [], hostIps: [], allocatable: {} },
+      ...{ extraMaskedPaths: [], seccompDefault: false, limits: LIMITS, podIps: [], hostIps: [], allocatable: {} },
     });
     const sandbox = sandboxConfig(web, {
       ...{ attempt: 0, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },
-      ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "" },
+      ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", limits: LIMITS },
     });
     const id = await this.runtime.createContainer({ sandboxId, config, sandbox }, this.options);
     await this.runtime.startContainer(id, this.options);

@@ -29,6 +29,10 @@ function brief(plan: PodPlan): string[] {
         return `remove ${action.sandboxId}`;
       case "stopPod":
         return "stop";
+      case "resizeContainer":
+        return `resize ${action.running.id}`;
+      case "restartAll":
+        return `restart all for ${action.triggers.map(({ name }) => name).join(" ")}`;
     }
   });
   return [...actions, ...plan.waits.map((wait) => `wait ${wait.container} ${wait.afterMs} ${wait.reason}`)];
@@ -48,7 +52,78 @@ const onFailure = pod().container("app").container("side").restart("OnFailure").
 const withInit = pod().init("one").init("two").container("app").build();
 const ended = { state: "exited" } as const;
 
+const all = { restartPolicy: "Never", restartPolicyRules: [rule("RestartAllContainers", 42)] };
+const restartsAll = pod().init("one").container("app", all).container("side").restart("Never").build();
+const debugged = pod()
+  .container("app")
+  .with({ ephemeralContainers: [{ name: "debug", image: "debug:1" }] })
+  .build();
+
+function rule(action: string, ...values: number[]) {
+  return { action, exitCodes: { operator: "In", values } };
+}
+
 const cases: readonly Case[] = [
+  {
+    name: "an ephemeral container is started beside what runs",
+    pod: debugged,
+    observed: (p) => observed(p, [sandbox()], [seen(app)]),
+    want: ["start debug ?"],
+  },
+  {
+    name: "an ephemeral container starts before the init containers are done",
+    pod: { ...debugged, spec: { ...debugged.spec, initContainers: [one] } },
+    observed: (p) => observed(p, [sandbox()], [seen(one)]),
+    want: ["start debug ?"],
+  },
+  {
+    name: "an ephemeral container that has ended is never started again",
+    pod: debugged,
+    observed: (p) => observed(p, [sandbox()], [seen(app), seen({ name: "debug", image: "debug:1" }, ended)]),
+    want: [],
+  },
+  {
+    name: "an ephemeral container does not keep a pod alive",
+    pod: { ...debugged, spec: { ...debugged.spec, restartPolicy: "Never" } },
+    observed: (p) =>
+      observed(p, [sandbox()], [seen(app, ended), seen({ name: "debug", image: "debug:1" }, { state: "running" })]),
+    want: ["finish"],
+  },
+  {
+    name: "an exit code that asks for all: everything is stopped and removed, the one that asked last",
+    pod: restartsAll,
+    observed: (p) => observed(p, [sandbox()], [seen(app, { ...ended, exitCode: 42 }), seen(side), seen(one, ended)]),
+    want: ["restart all for app", "kill side-0", "remove side-0", "remove one-0", "remove app-0"],
+  },
+  {
+    name: "another exit code asks for nothing",
+    pod: restartsAll,
+    observed: (p) => observed(p, [sandbox()], [seen(app, { ...ended, exitCode: 41 }), seen(side), seen(one, ended)]),
+    want: [],
+  },
+  {
+    name: "a row of restarts of all waits",
+    pod: restartsAll,
+    observed: (p) =>
+      observed(
+        p,
+        [sandbox()],
+        [seen(app, { ...ended, exitCode: 42, finishedAt: 99_000 }), seen(side), seen(one, ended)],
+      ),
+    memory: { crashes: new Map([["*", { delayMs: 10_000, restartedAt: 98_000 }]]) },
+    want: ["wait app 9000 CrashLoopBackOff"],
+  },
+  {
+    name: "what asked for all in an earlier sandbox does not ask any more",
+    pod: restartsAll,
+    observed: (p) =>
+      observed(
+        p,
+        [sandbox({ attempt: 1 }), sandbox({ state: "notReady" })],
+        [seen(one, { attempt: 1, sandboxId: "sandbox-1" }), seen(app, { ...ended, exitCode: 42 })],
+      ),
+    want: [],
+  },
   {
     name: "a new pod gets a sandbox and its containers",
     pod: plain,

@@ -1,10 +1,12 @@
 import type { Instant } from "../lib/clock.ts";
 import { containerHash } from "../model/container-hash.ts";
-import type { Container, Pod } from "../model/generated/types.ts";
+import type { Container, Pod, ResourceRequirements } from "../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../model/observed.ts";
-import { describePod, isSidecar } from "../model/pod-facts.ts";
+import { type ContainerKind, describePod, isSidecar } from "../model/pod-facts.ts";
 import { NO_PROBE_RESULTS, type PodProbeResults } from "../model/probe.ts";
+import { changedResources, needsRestart } from "./allocation.ts";
 import { type CrashState, crashWait } from "./crash-backoff.ts";
+import { mayRestart, restartTriggers } from "./restart-rules.ts";
 
 /** One thing to do to the runtime. `execute/` has one file for each. */
 export type PodAction =
@@ -19,19 +21,25 @@ export type PodAction =
       readonly graceSeconds?: number;
     }
   | { readonly do: "startContainer"; readonly start: ContainerStart }
-  | { readonly do: "removeContainer"; readonly container: ObservedContainer }
-  | { readonly do: "removeSandbox"; readonly sandboxId: string };
+  | { readonly do: "removeContainer"; readonly container: ObservedContainer; readonly keepLogs?: boolean }
+  /** All containers are about to be started anew; said before the first of them is stopped. */
+  | { readonly do: "restartAll"; readonly triggers: readonly ObservedContainer[] }
+  | { readonly do: "removeSandbox"; readonly sandboxId: string }
+  /** Other limits for a container that goes on running. */
+  | { readonly do: "resizeContainer"; readonly running: ObservedContainer; readonly spec: Container };
 
 /** Which container to start, and in place of what. */
 export interface ContainerStart {
   readonly name: string;
-  readonly kind: "init" | "regular";
+  readonly kind: ContainerKind;
   /** The restart count; undefined when the runtime knows of no earlier one and the log files have to tell. */
   readonly attempt: number | undefined;
   /** A container that was created but never started (the agent died in between): removed first, its attempt used again. */
   readonly replaces?: string;
   /** When the instance before it ended: what the crash back-off counts from. */
   readonly previousEnd?: number;
+  /** The crash history that it starts with; the worker adds it. */
+  readonly crash?: CrashState;
 }
 
 /** A container that will be started, but not yet. */
@@ -68,10 +76,23 @@ export interface PlanFacts {
   readonly observed: ObservedPod;
   readonly memory: PlanMemory;
   readonly probes?: PodProbeResults;
+  /** What a running container has of cpu and memory; undefined when nobody knows. */
+  actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** Nothing may be started, for this reason; what runs is left alone. */
+  readonly refusal?: { readonly reason: string; readonly message: string } | undefined;
 }
+
+/** Under which name a resize that failed is held back. */
+export function resizeHold(container: string): string {
+  return `${container} resize`;
+}
+
+/** The crash history of restarts of all containers; no container can have this name. */
+export const RESTART_ALL = "*";
 
 /** What the worker should do next for a pod that is wanted. Pure: same input, same plan. */
 export function planPod(pod: Pod, seen: PlanFacts, now: Instant): PodPlan {
+  if (seen.refusal !== undefined) return { kind: "converge", actions: [], waits: [] };
   const planner = new Planner(pod, seen, now);
   return planner.plan();
 }
@@ -94,31 +115,6 @@ export function newestOf(observed: ObservedPod, name: string): ObservedContainer
   return observed.containers.find((container) => container.name === name);
 }
 
-/**
- * Whether an ended container is started again (7.6): a sidecar always, by the container's own rules and policy where it
- * has one, else by the pod's.
- */
-export function mayRestart(pod: Pod, ended: Pick<ObservedContainer, "exitCode">, container?: Container): boolean {
-  if (container?.restartPolicy !== undefined && matchesRule(container, ended.exitCode)) return true;
-  switch (container?.restartPolicy ?? pod.spec.restartPolicy) {
-    case "Never":
-      return false;
-    case "OnFailure":
-      return ended.exitCode !== 0;
-    default:
-      return true;
-  }
-}
-
-/** The first rule that names the exit code decides; `Restart` is the only action that is supported. */
-function matchesRule(container: Container, exitCode: number): boolean {
-  const rule = (container.restartPolicyRules ?? []).find(({ exitCodes }) => {
-    const isNamed = exitCodes?.values?.includes(exitCode) === true;
-    return exitCodes?.operator === "NotIn" ? !isNamed : isNamed;
-  });
-  return rule?.action === "Restart";
-}
-
 class Planner {
   private readonly waits: ContainerWait[] = [];
   private readonly observed: ObservedPod;
@@ -127,7 +123,7 @@ class Planner {
 
   constructor(
     private readonly pod: Pod,
-    seen: PlanFacts,
+    private readonly seen: PlanFacts,
     private readonly now: Instant,
   ) {
     this.observed = seen.observed;
@@ -176,7 +172,10 @@ class Planner {
   }
 
   private planInSandbox(): PodPlan {
+    const triggers = restartTriggers(this.pod, this.observed);
+    if (triggers.length > 0) return this.planRestartAll(triggers);
     const actions: PodAction[] = [];
+    this.planEphemeral(actions);
     const init = this.planInit(actions);
     if (init === "failed") return { kind: "finish", why: "an init container failed and must not run again" };
     if (init === "wait") return this.converge(actions);
@@ -184,6 +183,45 @@ class Planner {
     for (const container of this.regular) if (this.planRegular(actions, container)) alive++;
     if (alive === 0) return { kind: "finish", why: "every container has ended" };
     return this.converge(actions);
+  }
+
+  /**
+   * 7.7: everything is stopped at once and removed (its logs stay, and tell the restart count), those that asked for
+   * it last: should the agent die in between, the next one finds the reason again. A row of such restarts backs off.
+   */
+  private planRestartAll(triggers: readonly ObservedContainer[]): PodPlan {
+    const ended = Math.max(...triggers.map(({ finishedAt }) => finishedAt));
+    const crash = this.memory.crashes.get(RESTART_ALL);
+    const afterMs = crashWait(crash, ended, this.now.wall);
+    if (crash !== undefined && afterMs > 0) {
+      const waits = triggers.map(({ name }) => this.crashLoop(name, { crash, afterMs }));
+      return { kind: "converge", actions: [], waits };
+    }
+    const own = [...this.regular, ...this.init].map(({ name }) => name);
+    const all = this.observed.containers.filter(({ name }) => own.includes(name));
+    const others = all.filter((container) => !triggers.includes(container));
+    const kills = others
+      .filter(({ state }) => state !== "exited")
+      .map((container) => {
+        const why = `Stopping container ${container.name}, all containers will be restarted`;
+        return { do: "killContainer", container, why, graceSeconds: 0 } as const;
+      });
+    const removals = [...others, ...triggers].map(
+      (container) => ({ do: "removeContainer", container, keepLogs: true }) as const,
+    );
+    return { kind: "converge", actions: [{ do: "restartAll", triggers }, ...kills, ...removals], waits: [] };
+  }
+
+  private crashLoop(name: string, { crash, afterMs }: { crash: CrashState; afterMs: number }): ContainerWait {
+    const message = `back-off ${goSeconds(crash.delayMs)} restarting failed container=${name} pod=${describePod(this.pod)}`;
+    return { container: name, afterMs, reason: "CrashLoopBackOff", message };
+  }
+
+  /** 7.3: each is started once, whatever the others do, and never again. */
+  private planEphemeral(actions: PodAction[]): void {
+    for (const container of this.pod.spec.ephemeralContainers ?? []) {
+      if (newestOf(this.observed, container.name) === undefined) this.start(actions, container, "ephemeral");
+    }
   }
 
   /**
@@ -217,7 +255,11 @@ class Planner {
   /** What follows from the newest init container that must run to its end. */
   private afterInit(actions: PodAction[], i: number, newest: ObservedContainer): "done" | "wait" | "failed" {
     const container = this.init[i];
-    if (container === undefined || newest.state === "running") return "wait";
+    if (container === undefined) return "wait";
+    if (newest.state === "running") {
+      this.planResize(actions, { container, running: newest, kind: "init" });
+      return "wait";
+    }
     const isOk = newest.state === "exited" && newest.exitCode === 0 && newest.reason !== "OOMKilled";
     if (isOk) return this.startNextInit(actions, i);
     const ended = { exitCode: newest.exitCode || 1 };
@@ -285,7 +327,7 @@ class Planner {
   /** A container whose startup or liveness probe has failed is killed, and restarted unless the policy is Never. */
   private planProbed(actions: PodAction[], { container, running, kind }: Running): boolean {
     const failed = this.failedProbe(container, running);
-    if (failed === undefined) return true;
+    if (failed === undefined) return this.planResize(actions, { container, running, kind });
     const { why, graceSeconds } = failed;
     if ((container.restartPolicy ?? this.pod.spec.restartPolicy) === "Never") {
       actions.push({ do: "killContainer", container: running, why, graceSeconds });
@@ -302,6 +344,25 @@ class Planner {
     if (!replace) return true;
     const start: ContainerStart = { name: container.name, kind, attempt: running.attempt + 1 };
     actions.push({ do: "startContainer", start: before ? { ...start, previousEnd: before.finishedAt } : start });
+    return true;
+  }
+
+  /** 7.8: other limits in place, or by a restart where the container asks for that. */
+  private planResize(actions: PodAction[], { container, running, kind }: Running): true {
+    const actual = this.seen.actualOf?.(running);
+    const changed = actual === undefined ? [] : changedResources(actual, container.resources);
+    if (changed.length === 0) return true;
+    if (needsRestart(container, changed)) {
+      const why = `Container ${container.name} resize requires restart, will be restarted`;
+      actions.push({ do: "killContainer", container: running, why, replace: true });
+      this.start(actions, container, kind);
+      return true;
+    }
+    const hold = this.memory.holds.get(resizeHold(container.name));
+    if (hold !== undefined && hold.untilMono > this.now.mono) {
+      const afterMs = hold.untilMono - this.now.mono;
+      this.waits.push({ container: container.name, afterMs, reason: hold.reason, message: hold.message });
+    } else actions.push({ do: "resizeContainer", running, spec: container });
     return true;
   }
 
@@ -324,7 +385,7 @@ class Planner {
   }
 
   /** Adds the start, or the wait that comes before it. */
-  private start(actions: PodAction[], container: Container, kind: "init" | "regular"): void {
+  private start(actions: PodAction[], container: Container, kind: ContainerKind): void {
     const hold = this.memory.holds.get(container.name);
     if (hold !== undefined && hold.hash === containerHash(container) && hold.untilMono > this.now.mono) {
       const afterMs = hold.untilMono - this.now.mono;
@@ -336,15 +397,14 @@ class Planner {
       const crash = this.memory.crashes.get(container.name);
       const afterMs = crashWait(crash, newest.finishedAt, this.now.wall);
       if (crash !== undefined && afterMs > 0) {
-        const message = `back-off ${goSeconds(crash.delayMs)} restarting failed container=${container.name} pod=${describePod(this.pod)}`;
-        this.waits.push({ container: container.name, afterMs, reason: "CrashLoopBackOff", message });
+        this.waits.push(this.crashLoop(container.name, { crash, afterMs }));
         return;
       }
     }
     actions.push({ do: "startContainer", start: this.describeStart(container, kind, newest) });
   }
 
-  private describeStart(container: Container, kind: "init" | "regular", newest?: ObservedContainer): ContainerStart {
+  private describeStart(container: Container, kind: ContainerKind, newest?: ObservedContainer): ContainerStart {
     const start = { name: container.name, kind };
     if (newest === undefined) return { ...start, attempt: undefined };
     if (newest.state === "created") return { ...start, attempt: newest.attempt, replaces: newest.id };

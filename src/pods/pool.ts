@@ -8,19 +8,23 @@ import { CONFIG_SOURCE_ANNOTATION } from "../model/labels.ts";
 import { isNodeCriticalPod } from "../model/pod-facts.ts";
 import { unsupportedFields } from "../model/pod-support.ts";
 import type { ProbeKind } from "../model/probe.ts";
-import { admit } from "./admission.ts";
+import { qosClass } from "../model/qos.ts";
+import { type AdmissionNode, admit, type Rejection, resizeVerdict } from "./admission.ts";
 import type { CrashLimits } from "./crash-backoff.ts";
+import { isTerminalPhase } from "./derive.ts";
 import type { DesiredChange, DesiredPod, DesiredPods } from "./desired.ts";
 import type { ExecuteDeps } from "./execute/context.ts";
-import type { Journal, OpenStep } from "./journal.ts";
+import type { Journal, OpenStep, PodJournal } from "./journal.ts";
 import type { ListedPod, Observer } from "./observe.ts";
 import type { PodProbes } from "./probes.ts";
+import type { Rejections } from "./rejections.ts";
 import { StartSlot } from "./start-slot.ts";
 import { PodWorker } from "./worker.ts";
 
 export interface PoolOptions {
   readonly maxConcurrentStarts: Live<number>;
-  readonly maxPods: Live<number>;
+  /** The node that pods have to fit on. */
+  node(): AdmissionNode;
   readonly crashLimits: CrashLimits;
   /** Decides whether a pod that only the runtime knows is ours to stop. */
   ownsUnknown(pod: { annotations: Readonly<Record<string, string>> }): boolean;
@@ -32,6 +36,8 @@ export interface PoolDeps {
   readonly desired: DesiredPods;
   readonly probes: PodProbes;
   readonly journal: Journal;
+  /** Refused pods, kept over restarts of the agent. */
+  readonly rejections?: Rejections;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborts a while after the agent was told to stop. */
@@ -52,6 +58,8 @@ export class WorkerPool {
   private readonly listeners = new Set<(uid: string) => void>();
   /** What the runtime listed and nobody has looked after yet. */
   private unknown = new Map<string, ListedPod>();
+  /** UIDs that the runtime had when it was listed last: they were admitted once, and are not asked again. */
+  private inRuntime: ReadonlySet<string> = new Set();
   /** Nothing is started before the runtime was listed once: what it already has might be the same pod. */
   private isListed = false;
   private readonly unanswered = new Map<string, OpenStep>();
@@ -69,6 +77,8 @@ export class WorkerPool {
     for (const { uid } of change.removed) this.removed(uid);
     for (const pod of change.added) this.added(pod);
     for (const { uid, pod } of change.updated) this.workers.get(uid)?.update(pod);
+    // One that waits for room may be asked to go meanwhile: then it needs none.
+    if (change.updated.some(({ uid, pod }) => this.waiting.has(uid) && isEnding(pod))) this.startWaiting();
     this.stopUnknown();
   }
 
@@ -85,6 +95,7 @@ export class WorkerPool {
   /** The runtime was listed, after a (re)connection or by the audit: everybody looks again, unknown pods are stopped. */
   listed(pods: ReadonlyMap<string, ListedPod>): void {
     this.unknown = new Map(pods);
+    this.inRuntime = new Set(pods.keys());
     this.isListed = true;
     for (const step of this.unanswered.values()) step.done();
     this.unanswered.clear();
@@ -119,6 +130,7 @@ export class WorkerPool {
 
   private removed(uid: string): void {
     this.waiting.delete(uid);
+    this.deps.rejections?.delete(uid);
     const worker = this.workers.get(uid);
     if (worker !== undefined) return worker.remove({ keepLogs: false });
     this.drop(uid);
@@ -147,29 +159,85 @@ export class WorkerPool {
     this.start(desired);
   }
 
+  /** True when nothing of the pod runs or is mounted any more, or it never got that far. */
+  isFinished(uid: string): boolean {
+    const phase = this.workers.get(uid)?.phase;
+    return phase === undefined ? !this.waiting.has(uid) : phase === "stopped" || phase === "gone";
+  }
+
   private start({ uid, pod, source }: DesiredPod): void {
     const journal = this.deps.journal.of({
       uid,
       name: pod.metadata.name ?? "",
       namespace: pod.metadata.namespace ?? "",
     });
-    const others = [...this.workers.values()].filter(({ phase }) => phase === "syncing").map((worker) => worker.pod);
-    const rejection = admit(pod, { others, maxPods: this.options.maxPods.current, allowedUnsafeSysctls: [] });
-    if (rejection !== undefined) {
-      const { reason, message } = rejection;
-      journal.begin("admitted").fail(new Error(message));
-      journal.event("Warning", reason, message);
-      this.publish(uid, { phase: "Failed", reason, message: `Pod was rejected: ${message}` });
-      return;
-    }
+    // What is over, or asked to go, needs no room any more: its worker only ends it. What runs was admitted before.
+    if (!isEnding(pod) && !this.inRuntime.has(uid) && !this.mayStart(pod, journal)) return;
     journal.note("admitted", `from ${source}`);
     for (const field of unsupportedFields(pod).warned) journal.event("Warning", "FieldNotSupported", field);
     // Of an earlier life under the same UID: a final phase of then is not one of now.
     this.statuses.delete(uid);
-    this.launch(pod, {});
+    const known = source === "api" && pod.status?.startTime !== undefined ? { known: pod.status } : {};
+    this.launch(pod, known);
   }
 
-  private launch(pod: Pod, options: { orphan?: boolean }): void {
+  /** Admission. A pod that only has to wait for others to go does so, and is looked at again when one has ended. */
+  private mayStart(pod: Pod, journal: PodJournal): boolean {
+    const { uid = "" } = pod.metadata;
+    const { rejections } = this.deps;
+    const node = this.options.node();
+    const known = rejections?.get(uid, lasting(node));
+    if (known !== undefined) return this.reject(pod, known, journal);
+    const others = this.active(["syncing", "stopping"]);
+    const outcome = admit(pod, { others, node });
+    if (outcome.kind === "admitted") {
+      rejections?.delete(uid);
+      return true;
+    }
+    const { message } = outcome.rejection;
+    if (outcome.kind === "preempts" || admit(pod, { others: this.active(["syncing"]), node }).kind === "admitted") {
+      for (const victim of outcome.kind === "preempts" ? outcome.victims : []) this.preempt(victim);
+      this.waiting.add(uid);
+      journal.note("waiting", `for others to end: ${message}`);
+      return false;
+    }
+    rejections?.add(uid, outcome.rejection, lasting(node));
+    journal.event("Warning", outcome.rejection.reason, message);
+    return this.reject(pod, outcome.rejection, journal);
+  }
+
+  private reject(pod: Pod, { reason, message }: Rejection, journal: PodJournal): false {
+    journal.begin("admitted").fail(new Error(message));
+    const status = { phase: "Failed", reason, message: `Pod was rejected: ${message}`, qosClass: qosClass(pod) };
+    this.publish(pod.metadata.uid ?? "", status);
+    return false;
+  }
+
+  /** Ends a pod so that a critical one has room; it stays Failed, for its controller to see. */
+  private preempt(victim: Pod): void {
+    const { uid = "", name = "", namespace = "" } = victim.metadata;
+    const message = "Preempted in order to admit critical pod";
+    this.deps.journal.of({ uid, name, namespace }).event("Warning", "Preempting", message);
+    const disruption = "Pod was preempted by Kubelet to accommodate a critical pod.";
+    this.workers.get(uid)?.evict({ reason: "Preempting", message, disruption });
+  }
+
+  private active(phases: readonly PodWorker["phase"][]): Pod[] {
+    return [...this.workers.values()]
+      .filter(({ phase, willStop }) => {
+        return phases.includes(willStop && phase === "syncing" ? "stopping" : phase);
+      })
+      .map(({ allocated }) => allocated);
+  }
+
+  /** What others than this pod count for. */
+  private others(uid: string): Pod[] {
+    return [...this.workers.values()]
+      .filter(({ phase, identity }) => (phase === "syncing" || phase === "stopping") && identity.uid !== uid)
+      .map(({ allocated }) => allocated);
+  }
+
+  private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
     const { execute, observer, probes, clock, log, late } = this.deps;
     const { uid = "", name = "", namespace = "" } = pod.metadata;
     const worker = new PodWorker(
@@ -178,21 +246,29 @@ export class WorkerPool {
         ...{ execute, observer, probes, clock, log, late },
         journal: this.deps.journal.of({ uid, name, namespace }),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
+        resizeVerdict: (asked) => resizeVerdict(asked, { others: this.others(uid), node: this.options.node() }),
         publish: (of, status) => this.publish(of, status),
         onPhase: (changed) => this.phaseChanged(changed),
       },
       { crashLimits: this.options.crashLimits, ...options },
     );
     this.workers.set(uid, worker);
+    if (pod.metadata.deletionTimestamp !== undefined) worker.terminate();
     const run = worker.run(this.signal).finally(() => this.runs.delete(run));
     this.runs.add(run);
   }
 
   private phaseChanged(worker: PodWorker): void {
+    if (worker.phase === "stopped") {
+      this.tell(worker.identity.uid);
+      this.startWaiting();
+      for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
+    }
     if (worker.phase !== "gone") return;
     const { uid } = worker.identity;
     this.workers.delete(uid);
     if (!this.waiting.has(uid)) this.drop(uid);
+    this.tell(uid);
     this.startWaiting();
   }
 
@@ -247,6 +323,10 @@ export class WorkerPool {
 
   private publish(uid: string, status: PodStatus): void {
     this.statuses.set(uid, status);
+    this.tell(uid);
+  }
+
+  private tell(uid: string): void {
     for (const listener of [...this.listeners]) listener(uid);
   }
 
@@ -257,15 +337,26 @@ export class WorkerPool {
   }
 }
 
+/** True for a pod that the API server was asked to delete, or whose phase is final there. */
+function isEnding({ metadata, status }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined || isTerminalPhase(status?.phase);
+}
+
+/** What of a node is known at once and does not come and go: what a kept decision is compared by. */
+function lasting(node: AdmissionNode): unknown {
+  const room = Object.entries(node.allocatable).filter(([name]) => name !== "ephemeral-storage");
+  return { ...node, hasStrictGroups: undefined, allocatable: Object.fromEntries(room) };
+}
+
 /** Pool options that never change, for tests. */
 export function fixedPoolOptions(options: {
   maxConcurrentStarts: number;
-  maxPods: number;
+  node: AdmissionNode;
   crashLimits: CrashLimits;
 }): PoolOptions {
   return {
     maxConcurrentStarts: fixed(options.maxConcurrentStarts),
-    maxPods: fixed(options.maxPods),
+    node: () => options.node,
     crashLimits: options.crashLimits,
     ownsUnknown: () => true,
   };

@@ -27,11 +27,11 @@ describe("a pod's life on the ring", () => {
     await ring.want(
       pod("web")
         .container("app")
-        .with({ readinessGates: [{ conditionType: "x" }] })
+        .with({ securityContext: { seLinuxChangePolicy: "Recursive" } })
         .build(),
     );
-    assert.match(ring.journal.events(0)[0]?.message ?? "", /^spec\.readinessGates/);
-    assert.match(ring.view.explain("uid-of-web")?.warnings[0] ?? "", /^spec\.readinessGates/);
+    assert.match(ring.journal.events(0)[0]?.message ?? "", /^spec\.securityContext\.seLinuxChangePolicy/);
+    assert.match(ring.view.explain("uid-of-web")?.warnings[0] ?? "", /^spec\.securityContext\.seLinuxChangePolicy/);
     assert.equal(ring.status()?.phase, "Running");
   });
 
@@ -153,12 +153,40 @@ describe("a pod's life on the ring", () => {
     assert.equal(seen.includes("Succeeded"), false);
   });
 
+  test("how long a crashing container waits survives a restart of the agent", async () => {
+    const ring = new FakeRing({ app: { exitAfterMs: 100, exitCode: 1 } });
+    await ring.want(web);
+    await ring.clock.advance(200);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.state?.waiting?.reason, "CrashLoopBackOff");
+    await ring.restartAgent();
+    await ring.want(web);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.state?.waiting?.reason, "CrashLoopBackOff");
+    await ring.clock.advance(9900);
+    assert.equal((await ring.containers()).at(-1)?.attempt, 1);
+    await ring.clock.advance(200);
+    assert.equal((await ring.containers()).at(-1)?.attempt, 2);
+    await ring.clock.advance(19_000);
+    assert.equal((await ring.containers()).at(-1)?.attempt, 2, "and it doubles from there");
+  });
+
   test("past its active deadline a pod fails", async () => {
     const ring = new FakeRing();
     await ring.want(pod("web").container("app").with({ activeDeadlineSeconds: 60 }).build());
     await ring.clock.advance(59_000);
     assert.equal(ring.status()?.phase, "Running");
     await ring.clock.advance(1000);
+    assert.deepEqual([ring.status()?.phase, ring.status()?.reason], ["Failed", "DeadlineExceeded"]);
+  });
+
+  test("past its active deadline a pod fails also while it waits for an image", async () => {
+    const ring = new FakeRing();
+    ring.runtime.image("app:1", { state: "pullable" });
+    ring.runtime.control.delay("pullImage", 600_000);
+    await ring.wantAsIs(pod("web").container("app").with({ activeDeadlineSeconds: 60 }).build());
+    await ring.clock.advance(59_000);
+    assert.equal(ring.runtime.control.inFlight("pullImage"), 1);
+    await ring.clock.advance(1000);
+    assert.equal(ring.runtime.control.inFlight("pullImage"), 0);
     assert.deepEqual([ring.status()?.phase, ring.status()?.reason], ["Failed", "DeadlineExceeded"]);
   });
 });

@@ -117,10 +117,16 @@ describe("summaries", () => {
 
   test("show a refused pod with its reason", async () => {
     const ring = new FakeRing();
-    await ring.want(pod("web").container("app").with({ runtimeClassName: "kata" }).build());
+    await ring.want(
+      pod("web")
+        .container("app")
+        .with({ resourceClaims: [{ name: "gpu" }] })
+        .build(),
+    );
     const summary = ring.view.summary("uid-of-web");
-    assert.deepEqual([summary?.phase, summary?.state], ["Failed", "PodFeatureUnsupported"]);
-    assert.match(ring.view.explain("uid-of-web")?.errors[0]?.message ?? "", /runtimeClassName/);
+    assert.deepEqual([summary?.phase, summary?.state], ["Pending", "CreateContainerConfigError"]);
+    const event = ring.journal.events(0).find(({ reason }) => reason === "Failed");
+    assert.match(event?.message ?? "", /^Error: .*resourceClaims/);
   });
 });
 

@@ -3,26 +3,45 @@ import type { Clock, Instant } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import { containerHash } from "../model/container-hash.ts";
-import type { Pod, PodStatus } from "../model/generated/types.ts";
-import type { ObservedPod } from "../model/observed.ts";
-import { podIdentity } from "../model/pod-facts.ts";
+import type { Container, Pod, PodStatus } from "../model/generated/types.ts";
+import { CRASH_ANNOTATION } from "../model/labels.ts";
+import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
+import { allContainers, podIdentity } from "../model/pod-facts.ts";
 import type { ProbeKind } from "../model/probe.ts";
 import { StartError } from "../model/start-error.ts";
 import type { PodIdentity } from "../model/step.ts";
-import { afterRestart, type CrashLimits, type CrashState } from "./crash-backoff.ts";
-import { derivePodStatus, isTerminalPhase } from "./derive.ts";
+import { podDir } from "./config/paths.ts";
+import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "./crash-backoff.ts";
+import { derivePodStatus, isTerminalPhase, type StatusFailure } from "./derive.ts";
 import type { WaitingReason } from "./derive-container.ts";
 import { withProbeFlags } from "./derive-flags.ts";
 import type { ExecuteDeps, PodRun } from "./execute/context.ts";
 import { createSandbox } from "./execute/create-sandbox.ts";
 import { killContainer, stopPod } from "./execute/kill.ts";
 import { removeContainer, removePod } from "./execute/remove.ts";
+import { resizeContainer } from "./execute/resize-container.ts";
 import { startContainer } from "./execute/start-container.ts";
 import { mustInterrupt } from "./interrupt.ts";
 import type { PodJournal } from "./journal.ts";
-import { type ContainerStart, type PodAction, type PodPlan, planPod, type StartHold } from "./plan.ts";
+import {
+  type ContainerStart,
+  type PodAction,
+  type PodPlan,
+  planPod,
+  RESTART_ALL,
+  resizeHold,
+  type StartHold,
+} from "./plan.ts";
 import { needsSync, type PodProbes } from "./probes.ts";
+import { refusalOf } from "./refusal.ts";
+import { PodResize, RESIZE_RETRY_MS, type ResizeVerdict } from "./resize.ts";
+import { restartTriggers } from "./restart-rules.ts";
 import type { StartSlot } from "./start-slot.ts";
+
+/** A resize that the runtime or the kernel refused is tried again after this. */
+const RESIZE_ERROR_MS = 10_000;
+/** No record of a pod's resources is longer. */
+const MOST_RECORD_BYTES = 1024 * 1024;
 
 /** After an error that says nothing about when to try again (10 s in Kubernetes, which waits as long for a passing one). */
 const ERROR_RETRY_MS = { first: 1000, max: 30_000 };
@@ -49,6 +68,8 @@ export interface WorkerDeps {
   readonly slot: StartSlot;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Whether the node has room for a pod that wants other requests. */
+  resizeVerdict(pod: Pod): ResizeVerdict;
   /** Takes the newly derived status. */
   publish(uid: string, status: PodStatus): void;
   /** Aborts a while after the agent was told to stop: until then creates and starts are finished. */
@@ -61,11 +82,13 @@ export interface WorkerOptions {
   readonly crashLimits: CrashLimits;
   /** The pod is only known from the runtime: stop it, take it away. */
   readonly orphan?: boolean;
+  /** What was said of the pod before this agent began: a final phase stays final, a start time stays. */
+  readonly known?: PodStatus;
 }
 
 interface Stop {
   readonly graceSeconds: number;
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: StatusFailure;
 }
 
 /** Drives one pod to what its source wants. Built and woken by the `WorkerPool`. */
@@ -84,6 +107,16 @@ export class PodWorker {
   private failures = 0;
   /** Monotonic time before which a failed action is not tried again, however often the worker is woken. */
   private blockedUntil = 0;
+  /** Why nothing of the pod is started, whatever else is true. */
+  private refusal: WaitingReason | undefined;
+  private isAdopted = false;
+  private readonly resize: PodResize;
+  /** Containers do not have yet what they were given. */
+  private isResizing = false;
+  /** All containers were removed to be started anew, and are not all there yet. */
+  private restartingAll: boolean;
+  /** The pod whose limits its cgroup has. */
+  private limited: Pod | undefined;
   private readonly crashes = new Map<string, CrashState>();
   private readonly holds = new Map<string, StartHold>();
   private readonly replacing = new Set<string>();
@@ -99,10 +132,21 @@ export class PodWorker {
   ) {
     this.current = pod;
     this.identity = podIdentity(pod);
+    this.status = options.known;
+    this.restartingAll = isRestartingAll(options.known);
+    const { files, node } = deps.execute;
+    const record = `${podDir(node.paths, this.identity.uid)}/resize.json`;
+    this.resize = new PodResize({
+      log: deps.log,
+      load: () => files.readTail(record, MOST_RECORD_BYTES),
+      save: (text) => files.writeFile(record, text, 0o640),
+      verdict: (asked) => deps.resizeVerdict(asked),
+      event: (type, reason, message) => deps.journal.event(type, reason, message),
+    });
     if (options.orphan === true) {
       this.isWanted = false;
       this.stop = { graceSeconds: 1 };
-    }
+    } else this.refuse();
   }
 
   get phase(): WorkerPhase {
@@ -113,18 +157,42 @@ export class PodWorker {
     return this.current;
   }
 
+  /** The pod with what it was given of its requests and limits, which is what it counts for. */
+  get allocated(): Pod {
+    return this.resize.view(this.current);
+  }
+
+  /** It asks for more than there is room for, and would like to hear of any. */
+  get awaitsRoom(): boolean {
+    return this.resize.pending !== undefined;
+  }
+
   get lastStatus(): PodStatus | undefined {
     return this.status;
   }
 
   /** Told to stop, and not only done by itself. */
   get isStopping(): boolean {
-    return !this.isWanted;
+    return !this.isWanted || this.current.metadata.deletionTimestamp !== undefined;
   }
 
   /** The source has another version under the same UID. */
   update(pod: Pod): void {
     this.current = pod;
+    this.refuse();
+    if (pod.metadata.deletionTimestamp === undefined) this.wake({ retry: true });
+    else this.terminate();
+  }
+
+  /**
+   * The API server was asked to delete the pod: stop it with its grace, but keep what it was until the source no longer
+   * has it. The grace can only shrink.
+   */
+  terminate(graceSeconds?: number): void {
+    const own =
+      this.current.metadata.deletionGracePeriodSeconds ?? this.current.spec.terminationGracePeriodSeconds ?? 30;
+    const asked = Math.max(1, graceSeconds ?? own);
+    this.stop = { ...this.stop, graceSeconds: Math.min(asked, this.stop?.graceSeconds ?? asked) };
     this.wake({ retry: true });
   }
 
@@ -143,13 +211,9 @@ export class PodWorker {
 
   /** The source no longer has the pod: stop it with its grace and take everything away. The grace can only shrink. */
   remove(options: { graceSeconds?: number; keepLogs?: boolean } = {}): void {
-    const own =
-      this.current.metadata.deletionGracePeriodSeconds ?? this.current.spec.terminationGracePeriodSeconds ?? 30;
-    const asked = Math.max(1, options.graceSeconds ?? own);
-    this.stop = { ...this.stop, graceSeconds: Math.min(asked, this.stop?.graceSeconds ?? asked) };
     this.isWanted = false;
     if (options.keepLogs !== undefined) this.keepLogs = options.keepLogs;
-    this.wake({ retry: true });
+    this.terminate(options.graceSeconds);
   }
 
   /** A probe decided anew. Ready and started go into the last status at once, also while the worker is busy. */
@@ -161,6 +225,18 @@ export class PodWorker {
       if (this.status !== before) this.deps.publish(this.identity.uid, this.status);
     }
     if (needsSync(kind)) this.wake();
+  }
+
+  /** The node needs its room: stop it with its own grace, as Failed. Whoever wants it may see how it ended. */
+  evict(failure: StatusFailure): void {
+    const own = this.current.spec.terminationGracePeriodSeconds ?? 30;
+    this.stop = { graceSeconds: Math.min(Math.max(1, own), this.stop?.graceSeconds ?? own), failure };
+    this.wake({ retry: true });
+  }
+
+  /** Told to stop, for whatever reason, whether it has begun to or not. */
+  get willStop(): boolean {
+    return this.stop !== undefined;
   }
 
   /** Runs until the pod is gone or the agent stops. Never rejects. */
@@ -221,7 +297,8 @@ export class PodWorker {
     const { journal, slot } = this.deps;
     const podIp = newest?.ips[0] ?? this.status?.podIP ?? "";
     const { preStopped } = this;
-    return { pod: this.current, journal, slot, interrupt, finish: this.deps.late, sandbox, podIp, preStopped };
+    const ids = new Map(observed.containers.map(({ name, id }) => [name, id] as const).toReversed());
+    return { pod: this.current, journal, slot, interrupt, finish: this.deps.late, sandbox, podIp, ids, preStopped };
   }
 
   private enter(phase: WorkerPhase): number {
@@ -234,13 +311,22 @@ export class PodWorker {
     return 0;
   }
 
-  private async sync(run: PodRun, observed: ObservedPod): Promise<number | undefined> {
+  private async sync(given: PodRun, observed: ObservedPod): Promise<number | undefined> {
+    this.adopt(observed);
+    await this.resize.adopt(observed);
+    const run: PodRun = { ...given, pod: this.resize.settle(given.pod) };
     const now = this.deps.clock.now();
     const { crashes, holds, replacing } = this;
     this.deps.probes.follow(run.pod, observed);
     const probes = this.deps.probes.results(this.identity.uid);
-    const plan = planPod(run.pod, { observed, probes, memory: { crashes, holds, replacing } }, now);
+    const { refusal } = this;
+    const actualOf = (container: ObservedContainer) => this.resize.actualOf(container);
+    const memory = { crashes, holds, replacing };
+    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory }, now);
+    this.isResizing = this.resize.follow(run.pod, observed);
+    await this.ensureCgroup(run, observed);
     this.noteWaits(plan);
+    if (run.pod.spec.containers.every(({ name }) => run.ids.has(name))) this.restartingAll = isAsked(run.pod, observed);
     if (replacing.size === 0) this.publish(observed, {});
     const deadlineMs = this.untilDeadline(now);
     if (deadlineMs !== undefined && deadlineMs <= 0) return this.pastDeadline();
@@ -256,8 +342,41 @@ export class PodWorker {
       this.unsaid.clear();
       return 0;
     }
-    await this.perform(run, observed, plan.actions);
+    // Also while it waits for a volume, an image or a hook, a pod is stopped when its time is over.
+    const deadline = deadlineMs === undefined ? undefined : this.deps.clock.after(deadlineMs, () => this.expire());
+    try {
+      await this.perform(run, observed, plan.actions);
+    } finally {
+      deadline?.cancel();
+    }
     return 0;
+  }
+
+  /** Looks whether the pod asks for what cannot be done; said once, shown as long as it does. */
+  private refuse(): void {
+    const before = this.refusal;
+    this.refusal = refusalOf(this.current);
+    const names = allContainers(this.current).map(({ name }) => name);
+    if (this.refusal === undefined) {
+      for (const name of names) if (this.waiting.get(name) === before) this.waiting.delete(name);
+      return;
+    }
+    for (const name of names) this.waiting.set(name, this.refusal);
+    const { message } = this.refusal;
+    if (message !== before?.message) this.deps.journal.event("Warning", "Failed", `Error: ${message}`);
+  }
+
+  /** A pod that runs already, from an earlier life of the agent or in another form, has its limits set once. */
+  private async ensureCgroup(run: PodRun, observed: ObservedPod): Promise<void> {
+    if ((this.limited === run.pod && !this.isResizing) || observed.sandboxes[0]?.state !== "ready") return;
+    // Lower limits of the whole pod come after those of its containers.
+    this.limited = this.isResizing ? undefined : run.pod;
+    await this.deps.execute.cgroups.ensure(run.pod, { growOnly: this.isResizing }).catch((error: unknown) => {
+      this.deps.log.warn("the limits of a running pod could not be set", {
+        pod: this.identity.name,
+        error: messageOf(error),
+      });
+    });
   }
 
   /** Nothing to do now: say when there will be. */
@@ -265,7 +384,8 @@ export class PodWorker {
     const wall = this.deps.clock.now().wall;
     const first = [...plan.waits].sort((a, b) => a.afterMs - b.afterMs)[0];
     this.deps.journal.setNext(first && { at: wall + first.afterMs, why: `${first.container}: ${first.reason}` });
-    const sleeps = [first?.afterMs, deadlineMs].filter((ms) => ms !== undefined);
+    const resizeMs = this.resize.pending === undefined ? undefined : RESIZE_RETRY_MS;
+    const sleeps = [first?.afterMs, deadlineMs, resizeMs].filter((ms) => ms !== undefined);
     return sleeps.length === 0 ? undefined : Math.max(1, Math.min(...sleeps));
   }
 
@@ -313,14 +433,47 @@ export class PodWorker {
         await killContainer(execute, run, { ...action, graceSeconds: action.graceSeconds ?? graceSeconds });
         return true;
       case "startContainer":
-        return (await this.start(run, action.start)) || action.start.kind === "regular";
-      case "removeContainer":
-        await removeContainer(execute, { pod: this.identity, container: action.container }, { signal: run.finish });
+        return (await this.start(run, action.start)) || action.start.kind !== "init";
+      case "restartAll":
+        this.beginRestartAll(run.pod, action.triggers);
         return true;
+      case "removeContainer":
+        await removeContainer(execute, { ...action, pod: this.identity }, { signal: run.finish });
+        return true;
+      case "resizeContainer":
+        return this.resizeOne(run, action);
       case "removeSandbox":
         await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
         return true;
     }
+  }
+
+  /** False when it failed: the others are tried again with it. */
+  private async resizeOne(run: PodRun, { running, spec }: { running: ObservedContainer; spec: Container }) {
+    try {
+      await resizeContainer(this.deps.execute, run, { running, spec });
+    } catch (error) {
+      const message = messageOf(error);
+      this.resize.failed(message);
+      const untilMono = this.deps.clock.now().mono + RESIZE_ERROR_MS;
+      this.holds.set(resizeHold(spec.name), { untilMono, hash: "", reason: "ResizeError", message });
+      return false;
+    }
+    this.holds.delete(resizeHold(spec.name));
+    this.resize.done(running.id, spec.resources ?? {});
+    return true;
+  }
+
+  /** Until each container runs again, none of them being there means nothing. */
+  private beginRestartAll(pod: Pod, triggers: readonly ObservedContainer[]): void {
+    const finishedAt = Math.max(...triggers.map((trigger) => trigger.finishedAt));
+    const times = { finishedAt, wallNow: this.deps.clock.now().wall };
+    this.crashes.set(RESTART_ALL, afterRestart(this.crashes.get(RESTART_ALL), times, this.options.crashLimits));
+    this.restartingAll = true;
+    const waiting = { reason: "RestartingAllContainers", message: "" };
+    for (const { name } of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])])
+      this.waiting.set(name, waiting);
+    this.deps.journal.note("backoff", `all containers are restarted: ${triggers.map(({ name }) => name).join(", ")}`);
   }
 
   private async prepareVolumes(run: PodRun): Promise<void> {
@@ -341,9 +494,9 @@ export class PodWorker {
   }
 
   private async start(run: PodRun, start: ContainerStart): Promise<boolean> {
-    const now = this.deps.clock.now();
+    const crash = this.crashAfter(start);
     try {
-      await startContainer(this.deps.execute, run, start);
+      await startContainer(this.deps.execute, run, { ...start, ...(crash && { crash }) });
     } catch (error) {
       if (!(error instanceof StartError)) throw error;
       this.deps.observer.doubt(this.identity.uid);
@@ -351,7 +504,7 @@ export class PodWorker {
       return false;
     } finally {
       // Also a start that failed counts as a restart, so that a command that does not exist backs off.
-      this.countRestart(start, now);
+      if (crash !== undefined) this.crashes.set(start.name, crash);
     }
     this.holds.delete(start.name);
     this.replacing.delete(start.name);
@@ -359,15 +512,25 @@ export class PodWorker {
     return true;
   }
 
-  private countRestart(start: ContainerStart, now: Instant): void {
-    if (start.previousEnd === undefined) return;
-    const times = { finishedAt: start.previousEnd, wallNow: now.wall };
-    this.crashes.set(start.name, afterRestart(this.crashes.get(start.name), times, this.options.crashLimits));
+  private crashAfter(start: ContainerStart): CrashState | undefined {
+    const before = this.crashes.get(start.name);
+    if (start.previousEnd === undefined) return before;
+    const times = { finishedAt: start.previousEnd, wallNow: this.deps.clock.now().wall };
+    return afterRestart(before, times, this.options.crashLimits);
+  }
+
+  /** What an earlier agent knew of crashes is written on the containers. */
+  private adopt(observed: ObservedPod): void {
+    if (this.isAdopted) return;
+    this.isAdopted = true;
+    for (const { name, annotations } of observed.containers.toReversed()) {
+      const crash = parseCrash(annotations[CRASH_ANNOTATION]);
+      if (crash !== undefined) this.crashes.set(name, crash);
+    }
   }
 
   private holdBack(run: PodRun, start: ContainerStart, error: StartError): void {
-    const list = [...run.pod.spec.containers, ...(run.pod.spec.initContainers ?? [])];
-    const container = list.find(({ name }) => name === start.name);
+    const container = allContainers(run.pod).find(({ name }) => name === start.name);
     this.waiting.set(start.name, { reason: error.reason, message: error.message });
     this.unsaid.add(start.name);
     this.holds.set(start.name, {
@@ -417,23 +580,32 @@ export class PodWorker {
   }
 
   private pastDeadline(): number {
+    this.expire();
+    return this.enter("stopping");
+  }
+
+  private expire(): void {
     const message = "Pod was active on the node longer than the specified deadline";
     this.stop = {
       graceSeconds: this.current.spec.terminationGracePeriodSeconds ?? 30,
       failure: { reason: "DeadlineExceeded", message },
     };
     this.deps.journal.event("Normal", "DeadlineExceeded", message);
-    return this.enter("stopping");
+    this.wake({ retry: true });
   }
 
   private publish(observed: ObservedPod, flags: { terminating?: boolean; finished?: boolean }): void {
     const { node } = this.deps.execute;
     const failure = this.stop?.failure;
     this.status = derivePodStatus({
-      ...{ pod: this.current, observed, previous: this.status, waiting: this.waiting },
+      ...{ pod: this.allocated, observed, previous: this.status, waiting: this.waiting },
       probes: this.deps.probes.results(this.identity.uid),
       ...{ runtimeName: node.runtimeName, hostIps: node.hostIps, now: this.deps.clock.now().wall },
       ...{ terminating: flags.terminating === true, finished: flags.finished === true },
+      ...{ restartingAll: this.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly() },
+      actualOf: (container) => this.resize.actualOf(container),
+      resizePending: this.resize.pending,
+      resizing: this.isResizing ? { error: this.resize.error } : undefined,
       ...(failure === undefined ? {} : { failure }),
     });
     this.deps.publish(this.identity.uid, this.status);
@@ -463,6 +635,17 @@ export class PodWorker {
       signal.addEventListener("abort", done, { once: true });
     });
   }
+}
+
+function isRestartingAll(known: PodStatus | undefined): boolean {
+  return (
+    known?.conditions?.some(({ type, status }) => type === "AllContainersRestarting" && status === "True") === true
+  );
+}
+
+/** Whether a container asks for the restart of all that has not been done yet. */
+function isAsked(pod: Pod, observed: ObservedPod): boolean {
+  return restartTriggers(pod, observed).length > 0;
 }
 
 /** After these, only a list tells what is left. */

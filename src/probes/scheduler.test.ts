@@ -19,6 +19,7 @@ class Bed {
   readonly runs: ProbeRun[] = [];
   readonly changes: ProbeChange[] = [];
   readonly asked: HttpRequest[] = [];
+  readonly forgotten: string[] = [];
   readonly records = new Map<string, string>();
   /** By path. */
   readonly answers = new Map<string, number>();
@@ -40,7 +41,11 @@ class Bed {
           load: (uid) => this.records.get(uid) ?? "",
           save: (uid, text) => Promise.resolve(void this.records.set(uid, text)),
         },
-        hooks: { ran: (run) => this.runs.push(run), changed: (change) => this.changes.push(change) },
+        hooks: {
+          ran: (run) => this.runs.push(run),
+          changed: (change) => this.changes.push(change),
+          forgotten: ({ uid }) => this.forgotten.push(uid),
+        },
       },
       { upstreamTiming: false, hostIp: "192.0.2.1", random: () => 0.5 },
       this.stop.signal,

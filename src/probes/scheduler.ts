@@ -46,6 +46,8 @@ export interface ProbeHooks {
   ran(run: ProbeRun): void;
   /** The result of a probe is another one. */
   changed(change: ProbeChange): void;
+  /** Nothing of the pod is probed any more. */
+  forgotten(pod: PodIdentity): void;
 }
 
 export interface SchedulerDeps extends HandlerDeps, Pick<WorkerDeps, "clock"> {
@@ -124,6 +126,7 @@ export class ProbeScheduler {
     pod.writer.close();
     for (const container of pod.containers.values()) container.stop();
     this.pods.delete(uid);
+    this.deps.hooks.forgotten(pod.identity);
   }
 
   /** What the probes say, each about the instance of its container that was followed last. */

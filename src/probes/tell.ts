@@ -24,10 +24,15 @@ export function probeHooks({ journal, metrics, changed }: TellDeps): ProbeHooks 
   const labels = ["probe_type", "result", "container", "pod", "namespace", "pod_uid"];
   const total = metrics.counter("prober_probe_total", "Runs of probes by container and result.", labels);
   const duration = metrics.histogram("prober_probe_duration_seconds", "How long runs of probes took.", ["probe_type"]);
+  /** The series of each pod by its UID, which end with it: pods come and go, and each has a name of its own. */
+  const series = new Map<string, Map<string, readonly string[]>>();
   return {
     ran: (run) => {
       const { pod, container } = run;
-      total.inc([NAMES[run.kind], resultWord(run.result), container, pod.name, pod.namespace, pod.uid]);
+      const of = [NAMES[run.kind], resultWord(run.result), container, pod.name, pod.namespace, pod.uid];
+      total.inc(of);
+      const known = series.get(pod.uid) ?? new Map<string, readonly string[]>();
+      series.set(pod.uid, known.set(of.join(), of));
       duration.observe(run.tookMs / 1000, [NAMES[run.kind]]);
       const event = probeEvent(run);
       if (event !== undefined) journal.of(pod).event("Warning", event.reason, { message: event.message, container });
@@ -35,6 +40,10 @@ export function probeHooks({ journal, metrics, changed }: TellDeps): ProbeHooks 
     changed: (change) => {
       journal.of(change.pod).note("probe", changeWord(change), change.container);
       changed(change);
+    },
+    forgotten: ({ uid }) => {
+      for (const of of series.get(uid)?.values() ?? []) total.remove(of);
+      series.delete(uid);
     },
   };
 }

@@ -7,10 +7,28 @@ export interface CgroupOptions {
   readonly driver: CgroupDriver;
   /** Parent of everything, `/` by default. */
   readonly root: string;
+  /** False puts every pod right below the root, without cgroups of our own. */
+  readonly perQos?: boolean;
+}
+
+/** The cgroups above those of pods. */
+export function classCgroups(options: CgroupOptions): {
+  readonly all: string;
+  readonly burstable: string;
+  readonly bestEffort: string;
+} {
+  const isPlain = options.driver === "cgroupfs";
+  const all = isPlain ? "/kubepods" : "/kubepods.slice";
+  return {
+    all: join(options, all),
+    burstable: join(options, isPlain ? `${all}/burstable` : `${all}/kubepods-burstable.slice`),
+    bestEffort: join(options, isPlain ? `${all}/besteffort` : `${all}/kubepods-besteffort.slice`),
+  };
 }
 
 /** The cgroup of a pod, as it is given to the runtime (3.1 of the node reference). */
 export function podCgroup(pod: Pod, options: CgroupOptions): string {
+  if (options.perQos === false) return options.root || "/";
   return join(options, candidates(pod.metadata.uid ?? "", options.driver)[qosClass(pod)]);
 }
 

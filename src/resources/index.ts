@@ -1,2 +1,2 @@
 export type { CgroupDriver, CgroupOptions } from "./cgroup-names.ts";
-export { PodCgroups } from "./pod-cgroups.ts";
+export { type CgroupHost, type LimitRules, PodCgroups } from "./pod-cgroups.ts";

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
-import { silent } from "../lib/log.ts";
+import type { Logger } from "../lib/log.ts";
 import type { ResourceRequirements } from "../model/generated/types.ts";
-import { type CgroupDriver, PodCgroups } from "./index.ts";
+import type { CgroupValues } from "../model/pod-cgroup-values.ts";
+import { parseResources } from "../model/resources.ts";
+import { type CgroupDriver, type CgroupOptions, type LimitRules, PodCgroups } from "./index.ts";
 
 const UID = "1b2c-3d";
 const full = { cpu: "1", memory: "64Mi" };
@@ -14,13 +16,51 @@ const kinds: Readonly<Record<string, ResourceRequirements>> = {
   BestEffort: {},
 };
 
-function cgroups(driver: CgroupDriver, root = "/"): { cgroups: PodCgroups; removed: string[]; ended: string[] } {
-  const removed: string[] = [];
-  const host = { removeCgroup: (path: string) => Promise.resolve(void removed.push(path)) };
-  const ended: string[] = [];
-  const endProcesses = (path: string): number => ended.push(path);
-  return { cgroups: new PodCgroups({ host, endProcesses, log: silent }, { driver, root }), removed, ended };
+/** Cgroups that only remember, and a kernel that refuses what the test says. */
+class Machine {
+  readonly values = new Map<string, CgroupValues>();
+  readonly sets: string[] = [];
+  readonly removed: string[] = [];
+  readonly ended: string[] = [];
+  readonly warnings: unknown[] = [];
+  refuses: string[] = [];
+  noCgroup = false;
+  rules: LimitRules = {
+    ...{ cpuCfsQuota: true, cpuPeriodUs: 100_000, hugepageSizes: [], podPidsLimit: 50 },
+    node: { allocatable: parseResources({ cpu: "2", memory: "1Gi" }), pids: 1000 },
+  };
+
+  cgroups(options: Partial<CgroupOptions> & { driver: CgroupDriver }): PodCgroups {
+    const log: Pick<Logger, "warn"> = { warn: (_message, fields) => void this.warnings.push(fields) };
+    return new PodCgroups(
+      {
+        log,
+        host: { removeCgroup: (path) => Promise.resolve(void this.removed.push(path)) },
+        endProcesses: (path) => this.ended.push(path),
+        tree: {
+          ensure: async (path) => {
+            if (this.noCgroup) throw new Error("read-only file system");
+            if (!this.values.has(path)) this.values.set(path, {});
+          },
+          set: async (path, values) => {
+            this.sets.push(path);
+            this.values.set(path, { ...this.values.get(path), ...values });
+            return this.refuses;
+          },
+          read: (path) => this.values.get(path),
+          forget: () => Promise.resolve(),
+          memoryUsage: () => undefined,
+        },
+      },
+      { root: "/", ...options, rules: () => this.rules },
+    );
+  }
 }
+
+const of = (kind: string, uid = UID) =>
+  pod("web", uid)
+    .container("app", { resources: kinds[kind] ?? {} })
+    .build();
 
 describe("the cgroup of a pod", () => {
   const cases: [CgroupDriver, string, string, string][] = [
@@ -35,22 +75,98 @@ describe("the cgroup of a pod", () => {
     ["cgroupfs", "/agents/one/", "Guaranteed", "/agents/one/kubepods/pod1b2c-3d"],
   ];
   for (const [driver, root, kind, want] of cases) {
-    test(`${driver} below "${root}", ${kind}: ${want}`, () => {
-      const of = pod("web", UID)
-        .container("app", { resources: kinds[kind] ?? {} })
-        .build();
-      assert.equal(cgroups(driver, root).cgroups.parentOf(of), want);
+    test(`${driver} below "${root}", ${kind}: ${want}`, async () => {
+      const machine = new Machine();
+      const made = machine.cgroups({ driver, root });
+      assert.equal(made.parentOf(of(kind)), want);
+      await made.ensure(of(kind));
+      assert.equal(machine.values.get(want)?.pids, 50, "and it is made there, with its limits");
+      assert.deepEqual(made.read(of(kind)), machine.values.get(want));
     });
   }
 
   test("is removed wherever it may be, because the class of a pod that is gone is not known", async () => {
-    const { cgroups: made, removed, ended } = cgroups("cgroupfs", "/agents");
-    await made.remove(UID);
+    const machine = new Machine();
+    const { removed, ended } = machine;
+    await machine.cgroups({ driver: "cgroupfs", root: "/agents" }).remove(UID);
     assert.deepEqual(ended, removed, "what still runs in it is killed first");
     assert.deepEqual(removed.sort(), [
       "/agents/kubepods/besteffort/pod1b2c-3d",
       "/agents/kubepods/burstable/pod1b2c-3d",
       "/agents/kubepods/pod1b2c-3d",
     ]);
+  });
+
+  test("without cgroups per class nothing is made or removed, and pods go to the root", async () => {
+    const machine = new Machine();
+    const made = machine.cgroups({ driver: "cgroupfs", root: "/agents", perQos: false });
+    await made.ensure(of("Burstable"));
+    await made.remove(UID);
+    assert.equal(made.parentOf(of("Burstable")), "/agents");
+    assert.deepEqual([machine.values.size, machine.removed], [0, []]);
+  });
+});
+
+describe("the cgroups above pods", () => {
+  test("all pods are limited to what the node has for them, and follow the configuration", async () => {
+    const machine = new Machine();
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    await made.ensure(of("BestEffort"));
+    assert.deepEqual(machine.values.get("/kubepods"), {
+      ...{ cpuShares: 2048, memoryLimit: 2 ** 30, pids: 1000, hugepages: {} },
+    });
+    const node = { allocatable: parseResources({ cpu: "1", memory: "512Mi" }), pids: 1000 };
+    machine.rules = { ...machine.rules, node };
+    await made.ensure(of("BestEffort"));
+    assert.equal(machine.values.get("/kubepods")?.memoryLimit, 2 ** 29);
+  });
+
+  test("the burstable class has the sum of its pods' requests, of those that are there", async () => {
+    const machine = new Machine();
+    const made = machine.cgroups({ driver: "systemd" });
+    const shares = (): number | undefined => machine.values.get("/kubepods.slice/kubepods-burstable.slice")?.cpuShares;
+    await made.ensure(of("Burstable", "a"));
+    assert.equal(shares(), 102);
+    await made.ensure(of("Burstable", "b"));
+    assert.equal(shares(), 204);
+    await made.ensure(of("Guaranteed", "c"));
+    assert.equal(shares(), 204);
+    await made.remove("a");
+    assert.equal(shares(), 102);
+    assert.equal(machine.values.get("/kubepods.slice/kubepods-besteffort.slice")?.cpuShares, 2);
+  });
+});
+
+describe("setting limits", () => {
+  test("what is set already is not written again, unless the cgroup is gone", async () => {
+    const machine = new Machine();
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    const burstable = of("Burstable");
+    await made.ensure(burstable);
+    const before = machine.sets.length;
+    await made.ensure(burstable);
+    assert.equal(machine.sets.length, before);
+    machine.values.delete(made.parentOf(burstable));
+    await made.ensure(burstable);
+    assert.ok(machine.values.has(made.parentOf(burstable)));
+  });
+
+  test("a limit that the kernel refuses is warned of once, and the pod runs without it", async () => {
+    const machine = new Machine();
+    machine.refuses = ["pids.max: there is no pids controller"];
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    await made.ensure(of("Burstable", "a"));
+    await made.ensure(of("Burstable", "b"));
+    assert.equal(machine.warnings.length, 1);
+  });
+
+  test("a cgroup that cannot be made is an error, and tried again", async () => {
+    const machine = new Machine();
+    machine.noCgroup = true;
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    await assert.rejects(made.ensure(of("Burstable")), /read-only/);
+    machine.noCgroup = false;
+    await made.ensure(of("Burstable"));
+    assert.ok(machine.values.has("/kubepods/burstable/pod1b2c-3d"));
   });
 });

@@ -1,19 +1,57 @@
+import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Pod } from "../model/generated/types.ts";
-import { type CgroupOptions, podCgroup, podCgroups } from "./cgroup-names.ts";
+import {
+  type CgroupRules,
+  type CgroupValues,
+  classCgroupValues,
+  largerValues,
+  nodeCgroupValues,
+  podCgroupValues,
+} from "../model/pod-cgroup-values.ts";
+import { qosClass } from "../model/qos.ts";
+import type { ResourceAmounts } from "../model/resources.ts";
+import { type CgroupOptions, classCgroups, podCgroup, podCgroups } from "./cgroup-names.ts";
+
+/** The machine's cgroups, as `adapters/cgroup` has them. */
+export interface CgroupHost {
+  ensure(path: string): Promise<void>;
+  /** Answers what the kernel refused. */
+  set(path: string, values: CgroupValues): Promise<readonly string[]>;
+  read(path: string): CgroupValues | undefined;
+  forget(path: string): Promise<void>;
+  /** Bytes used by the cgroup below `path` that carries the container's id in its name. */
+  memoryUsage(path: string, containerId: string): number | undefined;
+}
 
 export interface CgroupDeps {
   readonly host: { removeCgroup(path: string): Promise<void> };
+  readonly tree: CgroupHost;
   readonly log: Pick<Logger, "warn">;
   /** Kills whatever is in a cgroup or below it; tells how many processes that were. */
   endProcesses(path: string): number;
 }
 
-/** Names the cgroups of pods and takes them away again; their limits come with the lifecycle issue. */
+/** What the limits follow from. */
+export interface LimitRules extends CgroupRules {
+  /** What all pods together may use; undefined values are not limited. */
+  readonly node: { readonly allocatable: ResourceAmounts; readonly pids: number | undefined };
+}
+
+/**
+ * The tree `kubepods / class / pod` with its limits. A kernel that refuses a limit is warned of once, and the pod runs
+ * without it; one that refuses the cgroup itself is an error.
+ */
 export class PodCgroups {
+  /** What was last set, by path: the same is not written again. */
+  private readonly written = new Map<string, string>();
+  private readonly pods = new Map<string, Pod>();
+  private readonly warned = new Set<string>();
+  private roots: Promise<void> | undefined;
+
   constructor(
     private readonly deps: CgroupDeps,
-    private readonly options: CgroupOptions,
+    private readonly options: CgroupOptions & { rules(): LimitRules },
   ) {}
 
   parentOf(pod: Pod): string {
@@ -21,15 +59,92 @@ export class PodCgroups {
   }
 
   /**
+   * Makes the pod's cgroup and sets its limits; with `growOnly` none becomes less than it was, for containers that get
+   * their own lower limits first. Called whenever the pod is about to start something; cheap to repeat.
+   */
+  async ensure(pod: Pod, options: { growOnly?: boolean } = {}): Promise<void> {
+    if (this.options.perQos === false) return;
+    const rules = this.options.rules();
+    await this.ensureRoots(rules);
+    const path = this.parentOf(pod);
+    const wanted = podCgroupValues(pod, rules);
+    const values = options.growOnly === true ? largerValues(this.valuesOf(path), wanted) : wanted;
+    if (this.written.get(path) !== JSON.stringify(values) || this.deps.tree.read(path) === undefined) {
+      this.written.delete(path);
+      await this.deps.tree.ensure(path);
+      await this.set(path, values);
+    }
+    const before = this.pods.get(pod.metadata.uid ?? "");
+    this.pods.set(pod.metadata.uid ?? "", pod);
+    if (before !== pod) await this.refreshClasses();
+  }
+
+  /** Bytes of memory that a container of the pod uses now. */
+  memoryUsage(pod: Pod, containerId: string): number | undefined {
+    return this.options.perQos === false ? undefined : this.deps.tree.memoryUsage(this.parentOf(pod), containerId);
+  }
+
+  private valuesOf(path: string): CgroupValues {
+    const text = this.written.get(path);
+    return text === undefined ? {} : (JSON.parse(text) as CgroupValues); // reason: written here from such values
+  }
+
+  /** What the kernel has for the pod now. */
+  read(pod: Pod): CgroupValues | undefined {
+    return this.options.perQos === false ? undefined : this.deps.tree.read(this.parentOf(pod));
+  }
+
+  /**
    * Removes the pod's cgroup in every hierarchy; succeeds when there is none. Called when the runtime has stopped all
    * that it knows of: what still runs there is what it forgot, and is killed, as in Kubernetes.
    */
   async remove(uid: string): Promise<void> {
-    const { host, log } = this.deps;
+    const { host, log, tree } = this.deps;
+    if (this.options.perQos === false) return;
     for (const path of podCgroups(uid, this.options)) {
+      this.written.delete(path);
       const processes = this.deps.endProcesses(path);
       if (processes > 0) log.warn("killed what the runtime had left in the cgroup of a pod", { uid, processes });
+      await tree.forget(path);
       await host.removeCgroup(path);
+    }
+    if (this.pods.delete(uid)) await this.refreshClasses();
+  }
+
+  /** Made once (a failure is tried again with the next pod); what all may use follows the configuration. */
+  private async ensureRoots({ node, hugepageSizes }: LimitRules): Promise<void> {
+    this.roots ??= this.makeRoots().catch((error: unknown) => {
+      this.roots = undefined;
+      throw error;
+    });
+    await this.roots;
+    const values = nodeCgroupValues(node.allocatable, { pids: node.pids, hugepageSizes });
+    await this.set(classCgroups(this.options).all, values);
+  }
+
+  private async makeRoots(): Promise<void> {
+    const { all, burstable, bestEffort } = classCgroups(this.options);
+    for (const path of [all, burstable, bestEffort]) await this.deps.tree.ensure(path);
+    await this.set(bestEffort, classCgroupValues([]));
+  }
+
+  /** The share of the burstable class is the sum of what its pods ask for. */
+  private async refreshClasses(): Promise<void> {
+    const burstable = [...this.pods.values()].filter((pod) => qosClass(pod) === "Burstable");
+    await this.set(classCgroups(this.options).burstable, classCgroupValues(burstable));
+  }
+
+  private async set(path: string, values: CgroupValues): Promise<void> {
+    const text = JSON.stringify(values);
+    if (this.written.get(path) === text) return;
+    this.written.set(path, text);
+    const problems = await this.deps.tree.set(path, values).catch((error: unknown) => [messageOf(error)]);
+    for (const problem of problems) {
+      // A kernel without a controller says the same for every pod.
+      const kind = problem.split(":")[0] ?? "";
+      if (this.warned.has(kind)) continue;
+      this.warned.add(kind);
+      this.deps.log.warn("the kernel refuses a limit of a cgroup, pods run without it", { cgroup: path, problem });
     }
   }
 }

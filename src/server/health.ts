@@ -4,6 +4,7 @@ import { textAnswer } from "../adapters/net/http-route.ts";
 /** One named check; `problem` tells what is wrong now, or nothing. It must be cheap: supervisors ask every second. */
 export interface HealthCheck {
   readonly name: string;
+  /** In words, with since when. */
   problem(): string | undefined;
 }
 
@@ -11,19 +12,30 @@ export interface HealthCheck {
 export const ping: HealthCheck = { name: "ping", problem: () => undefined };
 
 /**
- * `/healthz` over all checks and `/healthz/NAME` for each, for any method. The health port passes only `ping`:
- * supervisors restart the agent on anything but 200, and a runtime that is away is no reason to.
+ * `/healthz` and `/healthz/ping` of the health port, for any method: 200 as long as the process lives, since supervisors
+ * restart the agent on anything else, and a runtime that is away is no reason to. `?verbose` says what is wrong.
  */
-export function healthRoutes(checks: readonly HealthCheck[]): HttpRoute[] {
+export function livenessRoutes(checks: readonly HealthCheck[]): HttpRoute[] {
   return [
-    { methods: "any", path: "/healthz", handle: (request) => overall(checks, request) },
-    ...checks.map(
-      (check): HttpRoute => ({ methods: "any", path: `/healthz/${check.name}`, handle: () => single(check) }),
-    ),
+    {
+      methods: "any",
+      path: "/healthz",
+      handle: ({ query }) => textAnswer(200, query.has("verbose") ? inWords(checks) : "ok"),
+    },
+    { methods: "any", path: "/healthz/ping", handle: () => textAnswer(200, "ok") },
   ];
 }
 
-function overall(checks: readonly HealthCheck[], { query }: HttpRequest): HttpAnswer {
+function inWords(checks: readonly HealthCheck[]): string {
+  const lines = checks.map((check) => {
+    const problem = check.problem();
+    return problem === undefined ? `[+]${check.name} ok\n` : `[-]${check.name} failing: ${problem}\n`;
+  });
+  return `${lines.join("")}healthz check passed\n`;
+}
+
+/** `/healthz` over all checks. */
+export function healthAnswer(checks: readonly HealthCheck[], { query }: HttpRequest): HttpAnswer {
   const excluded = new Set(query.getAll("exclude"));
   const lines: string[] = [];
   let isHealthy = true;
@@ -44,7 +56,10 @@ function overall(checks: readonly HealthCheck[], { query }: HttpRequest): HttpAn
   return textAnswer(200, `${[...lines, "healthz check passed"].join("\n")}\n`);
 }
 
-function single(check: HealthCheck): HttpAnswer {
+/** `/healthz/NAME`. */
+export function singleAnswer(checks: readonly HealthCheck[], name: string): HttpAnswer {
+  const check = checks.find((one) => one.name === name);
+  if (check === undefined) return textAnswer(404, "404 page not found\n");
   const problem = check.problem();
   return problem === undefined ? textAnswer(200, "ok") : textAnswer(500, `internal server error: ${problem}\n`);
 }

@@ -1,9 +1,14 @@
+import type { Guard } from "../adapters/net/http-dispatch.ts";
 import { listenHttp } from "../adapters/net/http-server.ts";
 import { KeptListener } from "../adapters/net/kept-listener.ts";
+import type { TlsOptions } from "../adapters/net/tls-listener.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import { healthRoutes, ping } from "./health.ts";
-import { type ReadOnlyDeps, readOnlyRoutes } from "./read-only.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { toHttpRoutes } from "./api-route.ts";
+import { type HealthCheck, livenessRoutes } from "./health.ts";
+import type { RequestMetrics } from "./request-metrics.ts";
+import { API_ROUTES } from "./table.ts";
 
 interface ServerDeps {
   readonly log: Logger;
@@ -16,15 +21,40 @@ interface Port {
 }
 
 /** The liveness port (10248), or undefined when its port is 0. */
-export function healthServer(deps: ServerDeps, { host, port }: Port): KeptListener | undefined {
+export function healthServer(
+  deps: ServerDeps & { checks: readonly HealthCheck[] },
+  { host, port }: Port,
+): KeptListener | undefined {
   if (port === 0) return undefined;
-  const options = { address: { host, port, option: "healthz-port" }, routes: healthRoutes([ping]) };
+  const options = { address: { host, port, option: "healthz-port" }, routes: livenessRoutes(deps.checks) };
   return new KeptListener({ ...deps, listen: () => listenHttp(deps, options) }, { name: "health" });
 }
 
-/** The read-only port (10255), or undefined when its port is 0. */
-export function readOnlyServer(deps: ServerDeps & ReadOnlyDeps, { host, port }: Port): KeptListener | undefined {
+/** The read-only port (10255), or undefined when its port is 0. No credentials are asked for. */
+export function readOnlyServer(
+  deps: ServerDeps & { api: ApiDeps; requests: RequestMetrics },
+  { host, port }: Port,
+): KeptListener | undefined {
   if (port === 0) return undefined;
-  const options = { address: { host, port, option: "read-only-port" }, routes: readOnlyRoutes(deps) };
+  const options = {
+    address: { host, port, option: "read-only-port" },
+    routes: toHttpRoutes(API_ROUTES, deps.api, "readOnly"),
+    observe: deps.requests.of("readonly"),
+  };
   return new KeptListener({ ...deps, listen: () => listenHttp(deps, options) }, { name: "read-only" });
+}
+
+/** The main port (10250): HTTPS, and nothing without the guard's leave. */
+export function mainServer(
+  deps: ServerDeps & { api: ApiDeps; requests: RequestMetrics; guard: Guard; tls: () => Promise<TlsOptions> },
+  { host, port }: Port,
+): KeptListener {
+  const { guard } = deps;
+  const listen = async () =>
+    listenHttp(deps, {
+      address: { host, port, option: "port" },
+      routes: toHttpRoutes(API_ROUTES, deps.api, "main"),
+      ...{ guard, tls: await deps.tls(), observe: deps.requests.of("readwrite") },
+    });
+  return new KeptListener({ ...deps, listen }, { name: "main" });
 }

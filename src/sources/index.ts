@@ -1,3 +1,8 @@
+export { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice } from "./api-checkpoint.ts";
+export { ApiFacts } from "./api-facts.ts";
+export { ApiObjects } from "./api-objects.ts";
+export { ApiPods } from "./api-pods.ts";
+export { ApiTokens } from "./api-tokens.ts";
 export { type DecodedManifest, decodeManifest, type ManifestProblem } from "./decode.ts";
 export { FileSource, type FileSourceDeps, type FileSourceOptions } from "./file-source.ts";
 export type { FileFacts, ManifestFiles } from "./manifest-file.ts";

@@ -14,7 +14,7 @@ export type SourceObject =
 
 /** All pods and objects of one source; one that is missing is no longer there. */
 export interface Snapshot {
-  readonly source: "file" | "http";
+  readonly source: "file" | "http" | "api";
   readonly pods: readonly SourcePod[];
   readonly objects: readonly SourceObject[];
   /** Something could not be read or used: the source may want more pods than it names. */

@@ -30,6 +30,8 @@ class PlainAgent {
       KUBELET,
       `--config=${this.file}`,
       `--root-dir=${this.site.state}/kubelet`,
+      `--cert-dir=${this.site.state}/kubelet/pki`,
+      `--port=${await freePort()}`,
       `--local-api-socket=${this.site.state}/kubelet.sock`,
       `--pod-logs-dir=${this.site.state}/log/pods`,
       `--cgroup-root=${this.site.layout.cgroupRoot}`,

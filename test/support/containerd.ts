@@ -115,6 +115,11 @@ export class TestContainerd {
     return (await promisify(execFile)(this.tool("ctr"), all, { maxBuffer: 64 << 20 })).stdout;
   }
 
+  /** Ends and removes every pod, as a reboot of the machine does. */
+  removeEverything(): Promise<void> {
+    return this.removePods();
+  }
+
   /** The end of containerd's log, for a failure that needs explaining. */
   logTail(bytes = 4000): string {
     return existsSync(this.logFile) ? readFileSync(this.logFile, "utf8").slice(-bytes) : "";

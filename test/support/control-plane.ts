@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Subject } from "../../src/adapters/kubeapi/certificates.ts";
 import type { ClientConfig } from "../../src/adapters/kubeapi/client-config.ts";
 import { createKubeClients, type KubeClients } from "../../src/adapters/kubeapi/clients.ts";
+import { TOKEN_REVIEWS } from "../../src/adapters/kubeapi/resources.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
@@ -160,6 +161,17 @@ export class TestControlPlane {
     await bind("test-bootstrap", "system:node-bootstrapper", "system:bootstrappers");
     await bind("test-approve", `${approve}:nodeclient`, "system:bootstrappers");
     await bind("test-renew", `${approve}:selfnodeclient`, "system:nodes");
+  }
+
+  /** Who the holder of a token is, for the API server. */
+  async review(token: string): Promise<{ authenticated?: boolean; user?: { username?: string } }> {
+    const object = { metadata: {}, spec: { token } };
+    const answer = await this.clients().calls.create(
+      TOKEN_REVIEWS,
+      { object },
+      { signal: new AbortController().signal },
+    );
+    return answer.status ?? {};
   }
 
   async createNamespace(name: string): Promise<void> {

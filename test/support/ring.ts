@@ -12,7 +12,9 @@ import { silent } from "../../src/lib/log.ts";
 import { Metrics } from "../../src/lib/metrics.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import type { HttpRequest } from "../../src/model/http-action.ts";
+import { allContainers } from "../../src/model/pod-facts.ts";
 import {
+  type AdmissionNode,
   AgentView,
   DEFAULT_CRASH_LIMITS,
   DesiredPods,
@@ -20,9 +22,18 @@ import {
   Journal,
   Observer,
   type PodFiles,
+  Rejections,
+  UserRanges,
   WorkerPool,
 } from "../../src/pods/index.ts";
 import { ProbeScheduler, probeHooks } from "../../src/probes/index.ts";
+import { LIMITS } from "./limits.ts";
+
+const NODE: AdmissionNode = {
+  ...{ name: "here", labels: {}, taints: [], kernel: "6.1.0", hasAppArmor: true, hasStrictGroups: true },
+  allocatable: { cpu: "2", memory: "16Gi", pods: "110" },
+  allowedUnsafeSysctls: [],
+};
 
 /** The whole ring on the fake runtime and the fake clock: what a pod's life looks like without a machine. */
 export class FakeRing {
@@ -42,6 +53,10 @@ export class FakeRing {
     this.requests.push(`${request.scheme}://${request.host}:${request.port}${request.target}`);
     return Promise.resolve({ status: 200 });
   };
+  /** What each container uses, in bytes. */
+  memoryUsage: number | undefined;
+  /** The node that pods have to fit on; a test may change it. */
+  node: AdmissionNode = NODE;
   journal!: Journal;
   pool!: WorkerPool;
   view!: AgentView;
@@ -59,8 +74,7 @@ export class FakeRing {
 
   /** Tells the ring that exactly these pods are wanted, and lets everything happen that needs no time. */
   async want(...pods: readonly Pod[]): Promise<void> {
-    for (const pod of pods) for (const { image } of pod.spec.containers) this.runtime.image(image ?? "");
-    for (const pod of pods) for (const { image } of pod.spec.initContainers ?? []) this.runtime.image(image ?? "");
+    for (const pod of pods) for (const { image } of allContainers(pod)) this.runtime.image(image ?? "");
     await this.wantAsIs(...pods);
   }
 
@@ -130,12 +144,23 @@ export class FakeRing {
         teardown: (uid) => Promise.resolve(void this.tornDown.push(uid)),
       },
       objects: { get: () => Promise.resolve(undefined), onChange: () => undefined },
-      cgroups: { parentOf: () => "/kubepods/pod", remove: () => Promise.resolve() },
+      users: new UserRanges(files, { rootDir: "/root", idsPerPod: () => 65_536 }),
+      cgroups: {
+        parentOf: () => "/kubepods/pod",
+        ensure: () => Promise.resolve(),
+        read: () => undefined,
+        memoryUsage: () => this.memoryUsage,
+        remove: () => Promise.resolve(),
+      },
       node: {
         paths: { rootDir: "/root", podLogsDir: "/logs", containerLogsDir: "/links" },
-        ...{ hostIps: ["192.0.2.1"], memoryCapacity: 2 ** 34, allocatable: { cpu: "2", memory: "16Gi" } },
+        ...{
+          hostIps: ["192.0.2.1"],
+          limits: () => ({ ...LIMITS, memoryCapacity: 2 ** 34 }),
+          allocatable: () => this.node.allocatable,
+        },
         runtimeName: "fake",
-        extraMaskedPaths: [],
+        ...{ extraMaskedPaths: [], seccompDefault: false, hasRecursiveReadOnly: () => false },
         dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
         hostsFile: () => "",
       },
@@ -159,9 +184,18 @@ export class FakeRing {
       signal,
     );
     this.pool = new WorkerPool(
-      { execute, observer, desired: this.desired, probes, journal, clock, log: silent, late },
       {
-        ...{ maxConcurrentStarts: fixed(8), maxPods: fixed(110), crashLimits: DEFAULT_CRASH_LIMITS },
+        ...{ execute, observer, desired: this.desired, probes, journal, clock, log: silent, late },
+        rejections: new Rejections({
+          log: silent,
+          file: {
+            load: () => files.entries.get("/root/rejected_pods.json") ?? "",
+            save: (text) => files.writeFile("/root/rejected_pods.json", text),
+          },
+        }),
+      },
+      {
+        ...{ maxConcurrentStarts: fixed(8), node: () => this.node, crashLimits: DEFAULT_CRASH_LIMITS },
         ownsUnknown: () => true,
       },
       signal,

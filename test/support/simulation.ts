@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { RuntimeError, type RuntimeEvent } from "../../src/adapters/cri/port.ts";
-import type { Pod } from "../../src/model/generated/types.ts";
+import type { Pod, ResourceRequirements } from "../../src/model/generated/types.ts";
 import { isTerminalPhase } from "../../src/pods/derive.ts";
 import { pod } from "./pods.ts";
 import { FakeRing } from "./ring.ts";
@@ -25,7 +25,10 @@ const FAULTY = [
   "stopContainer",
   "removeContainer",
   "stopSandbox",
+  "updateContainerResources",
 ] as const;
+/** An exit with 42 restarts all containers of a pod that has these rules. */
+const TOGETHER = [{ action: "RestartAllContainers", exitCodes: { operator: "In", values: [42] } }];
 const SLOW = ["runSandbox", "createContainer", "startContainer", "pullImage", "listContainers"] as const;
 
 /**
@@ -77,6 +80,7 @@ export class Simulation {
     if (roll < 0.78) return this.slowDown();
     if (roll < 0.85) return this.toggleRuntime();
     if (roll < 0.93) return this.restart();
+    if (roll < 0.97) return this.resize();
     this.note("nothing");
   }
 
@@ -100,16 +104,40 @@ export class Simulation {
     const version = Math.floor(this.random() * 3);
     const kind = this.pick(["app", "job", "flaky"]);
     const policy = this.pick(POLICIES);
-    const builder = pod(name, `${name}-${version}-${kind}-${policy}`).restart(policy);
+    const extra = this.pick(["", "", "together", "debugged"]);
+    const uid = [name, version, kind, policy, extra].filter((part) => part !== "").join("-");
+    const builder = pod(name, uid).restart(policy);
     if (version === 2) builder.init("init");
-    return builder.container(kind).with({ terminationGracePeriodSeconds: 3 }).build();
+    if (extra === "debugged") builder.with({ ephemeralContainers: [{ name: "debug", image: "app:1" }] });
+    const together = extra === "together" ? { restartPolicy: policy, restartPolicyRules: TOGETHER } : {};
+    return builder
+      .container(kind, { resources: this.resources(), ...together })
+      .with({ terminationGracePeriodSeconds: 3 })
+      .build();
+  }
+
+  private resources(): ResourceRequirements {
+    return { requests: { cpu: this.pick(["100m", "200m", "500m"]) } };
+  }
+
+  /** The same pods with other requests, which must not restart anything. */
+  private resize(): void {
+    this.wanted = this.wanted.map((one) => ({
+      ...one,
+      spec: {
+        ...one.spec,
+        containers: one.spec.containers.map((container) => ({ ...container, resources: this.resources() })),
+      },
+    }));
+    this.note("other requests");
+    this.ring.publish(...this.wanted);
   }
 
   private crashOne(): void {
     const running = this.containers().filter(({ state }) => state === "running");
     const victim = running[Math.floor(this.random() * running.length)];
     if (victim === undefined) return;
-    const code = this.pick([0, 1, 137]);
+    const code = this.pick([0, 1, 42, 137]);
     this.note(`${victim.id} of ${victim.uid} exits with ${code}`);
     this.ring.runtime.exit(victim.id, code);
   }
@@ -218,10 +246,21 @@ export class Simulation {
     for (const one of this.wanted) {
       const uid = one.metadata.uid ?? "";
       const phase = this.ring.pool.status(uid)?.phase;
+      this.checkLimits(one);
       const name = one.spec.containers[0]?.name;
       const isUp = name === "app" && one.spec.restartPolicy === "Always";
       if (isUp) assert.equal(phase, "Running", `${uid} should run`);
       else assert.ok(phase !== undefined && phase !== "Pending", `${uid} is ${phase}`);
+    }
+  }
+
+  /** Once all is calm, what runs has the limits that are asked for. */
+  private checkLimits({ metadata, spec }: Pod): void {
+    for (const { id, name, state, uid } of this.containers()) {
+      const container = spec.containers.find((one) => one.name === name);
+      if (uid !== metadata.uid || state !== "running" || container === undefined) continue;
+      const shares = Math.floor((Number(container.resources?.requests?.["cpu"]?.replace("m", "")) * 1024) / 1000);
+      assert.equal(this.ring.runtime.limitsOf(id)?.cpuShares, shares, `${id} of ${uid} has other limits`);
     }
   }
 

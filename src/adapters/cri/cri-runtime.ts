@@ -10,6 +10,7 @@ import { KnownExits } from "./known-exits.ts";
 import { runtimeService as rpc } from "./methods.ts";
 import { OwnStarts } from "./own-starts.ts";
 import {
+  type CheckpointRequest,
   type ContainerStatus,
   type ContainerSummary,
   type CreateContainerRequest,
@@ -154,6 +155,11 @@ export class CriRuntime implements RuntimePort {
     await this.channel.unary(rpc.updateContainerResources, request, this.limit(signal));
   }
 
+  async setPodCidr(cidr: string, { signal }: Abortable): Promise<void> {
+    const request = { runtimeConfig: { networkConfig: { podCidr: cidr } } };
+    await this.channel.unary(rpc.updateRuntimeConfig, request, this.limit(signal));
+  }
+
   async reopenContainerLog(id: string, { signal }: Abortable): Promise<void> {
     await this.channel.unary(rpc.reopenContainerLog, { containerId: id }, this.limit(signal));
   }
@@ -184,6 +190,15 @@ export class CriRuntime implements RuntimePort {
   async portForward(sandboxId: string, ports: readonly number[], { signal }: Abortable): Promise<string> {
     const wire = { podSandboxId: sandboxId, port: [...ports] };
     return (await this.channel.unary(rpc.portForward, wire, this.limit(signal))).url;
+  }
+
+  async checkpointContainer(
+    id: string,
+    { location, timeoutSeconds }: CheckpointRequest,
+    { signal }: Abortable,
+  ): Promise<void> {
+    const request = { containerId: id, location, timeout: BigInt(timeoutSeconds) };
+    await this.channel.unary(rpc.checkpointContainer, request, this.limit(signal, timeoutSeconds));
   }
 
   events(options: Abortable): AsyncIterable<RuntimeEvent> {

@@ -31,6 +31,8 @@ export class FakeControl {
   /** Ends the calls under way when the runtime goes away. */
   private readonly cuts = new Set<() => void>();
   private away = false;
+  /** How often it went away: a call of before does nothing after it. */
+  private departures = 0;
 
   constructor(private readonly deps: { clock: Clock }) {}
 
@@ -56,6 +58,7 @@ export class FakeControl {
   /** From now on every call fails with Unavailable, those under way at once; or no longer. */
   set isAway(away: boolean) {
     this.away = away;
+    if (away) this.departures++;
     if (away) for (const cut of [...this.cuts]) cut();
   }
 
@@ -105,10 +108,11 @@ export class FakeControl {
 
   private async perform<T>(method: FakeMethod, signal: AbortSignal, work: () => T | Promise<T>): Promise<T> {
     const delayMs = this.delays.get(method) ?? 0;
+    const { departures } = this;
     // At least one turn, as every real call has.
     await (delayMs > 0 ? this.deps.clock.sleep(delayMs, { signal }) : Promise.resolve());
     // Gone meanwhile: a call that was not yet heard does nothing.
-    if (this.away) throw unavailable();
+    if (this.away || this.departures !== departures) throw unavailable();
     const fault = this.takeFault(method);
     if (fault !== undefined && !fault.afterwards) throw fault.error;
     const result = await work();

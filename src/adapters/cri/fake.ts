@@ -7,6 +7,7 @@ import { type FakeImage, FakeImages } from "./fake-images.ts";
 import type { FakeProgram } from "./fake-program.ts";
 import { FakeWorld, failure, hasLabels, KILLED, toSummary } from "./fake-world.ts";
 import {
+  type CheckpointRequest,
   type ContainerConfig,
   type ContainerStatus,
   type ContainerSummary,
@@ -37,6 +38,11 @@ export class FakeRuntime implements RuntimePort, ImagePort {
   readonly control: FakeControl;
   private readonly images: FakeImages;
   private readonly world: FakeWorld;
+
+  /** Whether pods may have a user namespace of their own. */
+  hasUserNamespaces = false;
+  /** Changed after the container was made. */
+  private readonly limits = new Map<string, LinuxResources>();
 
   constructor(
     private readonly deps: { clock: Clock },
@@ -93,6 +99,21 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     };
   }
 
+  /** What a container was made from. */
+  configOf(id: string): ContainerConfig | undefined {
+    return this.world.containers.get(id)?.config;
+  }
+
+  /** What a sandbox was made from. */
+  sandboxConfigOf(id: string): SandboxConfig | undefined {
+    return this.world.sandboxes.get(id)?.config;
+  }
+
+  /** The limits that a container has now. */
+  limitsOf(id: string): LinuxResources | undefined {
+    return this.limits.get(id) ?? this.configOf(id)?.linux.resources;
+  }
+
   get eventSource(): RuntimePort["eventSource"] {
     return this.control.isAway || this.world.readers.size === 0 ? "none" : "cri";
   }
@@ -115,7 +136,7 @@ export class FakeRuntime implements RuntimePort, ImagePort {
   }
 
   status({ signal }: Abortable): Promise<RuntimeStatus> {
-    const handlers = [{ name: "", recursiveReadOnlyMounts: true, userNamespaces: false }];
+    const handlers = [{ name: "", recursiveReadOnlyMounts: true, userNamespaces: this.hasUserNamespaces }];
     const status = { ready: true, networkReady: true, message: "", handlers, supplementalGroupsPolicy: true };
     return this.control.around(["status", ""], signal, () => status);
   }
@@ -226,8 +247,15 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     );
   }
 
-  updateContainerResources(id: string, _resources: LinuxResources, { signal }: Abortable): Promise<void> {
-    return this.control.around(["updateContainerResources", id], signal, () => void this.world.container(id));
+  updateContainerResources(id: string, resources: LinuxResources, { signal }: Abortable): Promise<void> {
+    return this.control.around(["updateContainerResources", id], signal, () => {
+      this.world.container(id);
+      this.limits.set(id, resources);
+    });
+  }
+
+  setPodCidr(cidr: string, { signal }: Abortable): Promise<void> {
+    return this.control.around(["setPodCidr", cidr], signal, () => undefined);
   }
 
   reopenContainerLog(id: string, { signal }: Abortable): Promise<void> {
@@ -262,6 +290,13 @@ export class FakeRuntime implements RuntimePort, ImagePort {
   portForward(sandboxId: string, _ports: readonly number[], { signal }: Abortable): Promise<string> {
     return this.control.around(["portForward", sandboxId], signal, () => {
       return `http://127.0.0.1:0/portforward/${this.world.sandbox(sandboxId).summary.id}`;
+    });
+  }
+
+  checkpointContainer(id: string, _request: CheckpointRequest, { signal }: Abortable): Promise<void> {
+    return this.control.around(["checkpointContainer", id], signal, () => {
+      this.world.running(id);
+      throw failure("Unimplemented", "checkpoint/restore is not there");
     });
   }
 

@@ -2,6 +2,7 @@ import type { ContainerState } from "../../model/observed.ts";
 import {
   NamespaceMode,
   PodSandboxState,
+  Signal,
   type Container as WireContainer,
   ContainerState as WireContainerState,
   type ContainerStatus as WireContainerStatus,
@@ -94,7 +95,21 @@ export function fromContainerStatus(status: WireContainerStatus): ContainerStatu
     annotations: status.annotations,
     logPath: status.logPath,
     mounts: status.mounts.map(({ containerPath, hostPath }) => ({ containerPath, hostPath })),
+    ...fromUser(status),
+    ...fromSignal(status),
   };
+}
+
+function fromUser({ user }: WireContainerStatus): Pick<ContainerStatus, "user"> {
+  const linux = user?.linux;
+  if (linux === undefined) return {};
+  const { uid, gid, supplementalGroups } = linux;
+  return { user: { uid: Number(uid), gid: Number(gid), groups: supplementalGroups.map(Number) } };
+}
+
+function fromSignal({ stopSignal }: WireContainerStatus): Pick<ContainerStatus, "stopSignal"> {
+  const name = Object.entries(Signal).find(([, value]) => value === stopSignal)?.[0];
+  return stopSignal === Signal.RUNTIME_DEFAULT || name === undefined ? {} : { stopSignal: name };
 }
 
 /** Ready and network ready are the two conditions that CRI requires; a missing one counts as not ready. */

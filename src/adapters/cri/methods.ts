@@ -41,10 +41,20 @@ export const runtimeService = {
     cri.ReopenContainerLogRequest,
     cri.ReopenContainerLogResponse,
   ),
+  updateRuntimeConfig: method(
+    `${RUNTIME}/UpdateRuntimeConfig`,
+    cri.UpdateRuntimeConfigRequest,
+    cri.UpdateRuntimeConfigResponse,
+  ),
   execSync: method(`${RUNTIME}/ExecSync`, cri.ExecSyncRequest, cri.ExecSyncResponse),
   exec: method(`${RUNTIME}/Exec`, cri.ExecRequest, cri.ExecResponse),
   attach: method(`${RUNTIME}/Attach`, cri.AttachRequest, cri.AttachResponse),
   portForward: method(`${RUNTIME}/PortForward`, cri.PortForwardRequest, cri.PortForwardResponse),
+  checkpointContainer: method(
+    `${RUNTIME}/CheckpointContainer`,
+    cri.CheckpointContainerRequest,
+    cri.CheckpointContainerResponse,
+  ),
   getContainerEvents: method(`${RUNTIME}/GetContainerEvents`, cri.GetEventsRequest, cri.ContainerEventResponse),
 } as const;
 

@@ -28,6 +28,8 @@ export interface RuntimePort {
   listContainers(filter: ListFilter, options: Abortable): Promise<readonly ContainerSummary[]>;
   updateContainerResources(id: string, resources: LinuxResources, options: Abortable): Promise<void>;
   reopenContainerLog(id: string, options: Abortable): Promise<void>;
+  /** Tells the runtime which addresses the pods of this node get (`10.1.0.0/24`, or one of each family, by a comma). */
+  setPodCidr(cidr: string, options: Abortable): Promise<void>;
 
   /** Runs a command to its end. `timeoutSeconds` 0 means no limit. A command that outlives it rejects with `Timeout`. */
   execSync(id: string, command: ExecCommand, options: Abortable): Promise<ExecResult>;
@@ -35,6 +37,8 @@ export interface RuntimePort {
   exec(id: string, request: ExecStreams & { command: readonly string[] }, options: Abortable): Promise<string>;
   attach(id: string, request: ExecStreams, options: Abortable): Promise<string>;
   portForward(sandboxId: string, ports: readonly number[], options: Abortable): Promise<string>;
+  /** Writes the state of a running container to a tar file. `timeoutSeconds` 0 means the runtime's own limit. */
+  checkpointContainer(id: string, request: CheckpointRequest, options: Abortable): Promise<void>;
 
   /**
    * Wake-ups about containers and sandboxes, from the best source that the runtime has. It never ends by itself:
@@ -168,15 +172,27 @@ export interface ContainerStatus {
   readonly annotations: Readonly<Record<string, string>>;
   readonly logPath: string;
   readonly mounts: readonly ObservedMount[];
+  /** Absent where the runtime does not tell. */
+  readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] };
+  readonly stopSignal?: string;
 }
 
 export type NamespaceMode = "pod" | "container" | "node" | "target";
+
+/** A range of ids of a user namespace, and what they are on the host; users and groups alike. */
+export interface IdMapping {
+  readonly hostId: number;
+  readonly containerId: number;
+  readonly length: number;
+}
 
 export interface NamespaceOptions {
   readonly network: NamespaceMode;
   readonly pid: NamespaceMode;
   readonly ipc: NamespaceMode;
   readonly targetId?: string;
+  /** The pod has a user namespace of its own; absent means the host's. */
+  readonly users?: IdMapping;
 }
 
 export interface SecurityProfile {
@@ -250,6 +266,8 @@ export interface ContainerMount {
   readonly recursiveReadOnly?: boolean;
   readonly selinuxRelabel?: boolean;
   readonly propagation: "private" | "hostToContainer" | "bidirectional";
+  /** How owners look inside the pod's user namespace. */
+  readonly users?: IdMapping;
   /** The runtime mounts the content of this image, or a part of it, instead of `hostPath`. */
   readonly image?: { readonly ref: string; readonly subPath: string };
 }
@@ -317,6 +335,12 @@ export interface ExecResult {
   readonly exitCode: number;
   readonly stdout: Uint8Array;
   readonly stderr: Uint8Array;
+}
+
+export interface CheckpointRequest {
+  /** Absolute path of the file. */
+  readonly location: string;
+  readonly timeoutSeconds: number;
 }
 
 export interface ExecStreams {

@@ -155,6 +155,9 @@ function toNamespaces(options: NamespaceOptions): Wire<WireNamespaces> {
     pid: NAMESPACE_MODES[options.pid],
     ipc: NAMESPACE_MODES[options.ipc],
     targetId: options.targetId ?? "",
+    ...(options.users && {
+      usernsOptions: { mode: NamespaceMode.POD, uids: [{ ...options.users }], gids: [{ ...options.users }] },
+    }),
   };
 }
 
@@ -170,6 +173,7 @@ function toMount(mount: ContainerMount): Wire<WireContainerConfig["mounts"][numb
     recursiveReadOnly: mount.recursiveReadOnly ?? false,
     selinuxRelabel: mount.selinuxRelabel ?? false,
     propagation: PROPAGATIONS[mount.propagation],
+    ...(mount.users && { uidMappings: [{ ...mount.users }], gidMappings: [{ ...mount.users }] }),
     ...(mount.image && { image: { image: mount.image.ref }, imageSubPath: mount.image.subPath }),
   };
 }

@@ -1,3 +1,5 @@
+import { CodedError } from "../../lib/errors.ts";
+
 /** A request as the features see it: no sockets, no streams of Node's. */
 export interface HttpRequest {
   readonly method: string;
@@ -5,9 +7,30 @@ export interface HttpRequest {
   readonly path: string;
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly query: URLSearchParams;
+  /** By lower-case name; a repeated header is joined by commas. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The certificate that the client showed, whether it is believed or not. Only on TLS. */
+  readonly peer?: ClientCertificate | undefined;
+  /** The body, read to its end. Rejects with `BodyTooLarge` past `limit` bytes. */
+  readBody(limit: number): Promise<Buffer>;
   /** Aborts when the client leaves or the listener closes. */
   readonly signal: AbortSignal;
 }
+
+/** Who a client says it is, and whether that is true at this moment. */
+export interface ClientCertificate {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  /** Values of Kubernetes' attribute for the UID of a user. */
+  readonly uids: readonly string[];
+  /** SHA-256 of the certificate, lower-case hex. */
+  readonly fingerprint: string;
+  /** Signed by an authority of now, for clients, and within its time. */
+  isTrusted(wallMs: number): boolean;
+}
+
+/** A request body over the limit. */
+export class BodyTooLarge extends CodedError<"TooLarge"> {}
 
 /** The answer as data. A streamed body is pulled only as fast as the client reads, and left when it goes away. */
 export interface HttpAnswer {
@@ -16,6 +39,8 @@ export interface HttpAnswer {
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+  /** Hands the client's upgraded connection to the server of this URL instead, byte for byte; all above is ignored. */
+  readonly upgradeTo?: string;
 }
 
 /** One path (find-my-way's syntax) and what answers it. */
@@ -58,4 +83,15 @@ export function readTarget(target: string): { path: string; query: URLSearchPara
 function originForm(target: string): string | undefined {
   const match = /^https?:\/\/[^/?#]*(\/[^#]*)?$/i.exec(target);
   return match === null ? undefined : (match[1] ?? "/");
+}
+
+/** A request as handlers get it, made from a method and a target; for tests and for callers inside the process. */
+export function bareRequest(method: string, target: string, more: Partial<HttpRequest> = {}): HttpRequest {
+  const url = new URL(target, "http://localhost");
+  return {
+    ...{ method, path: decodeURIComponent(url.pathname), params: {}, query: url.searchParams, headers: {} },
+    readBody: async () => Buffer.alloc(0),
+    signal: new AbortController().signal,
+    ...more,
+  };
 }

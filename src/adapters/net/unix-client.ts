@@ -1,4 +1,5 @@
 import { type IncomingMessage, request } from "node:http";
+import type { Duplex } from "node:stream";
 import type { Abortable } from "../../lib/abort.ts";
 import { CodedError, errnoOf, messageOf } from "../../lib/errors.ts";
 
@@ -14,6 +15,12 @@ export class AgentError extends CodedError<AgentErrorCode> {
   ) {
     super(code, message, { cause: details.cause });
   }
+}
+
+/** A connection that speaks another protocol now, and what came right behind the agreement. */
+export interface Upgraded {
+  readonly socket: Duplex;
+  readonly head: Buffer;
 }
 
 /** Most bytes of one JSON answer or one line; an agent's lists stay far below. */
@@ -70,6 +77,25 @@ export class UnixClient {
     } finally {
       response.destroy();
     }
+  }
+
+  /** Asks for another protocol on the same connection. Rejects like the others when the agent says no. */
+  async upgrade(path: string, protocol: string, { signal }: Abortable): Promise<Upgraded> {
+    const answer = await new Promise<Upgraded | IncomingMessage>((resolve, reject) => {
+      const headers = {
+        ...{ Connection: "Upgrade", Upgrade: "SPDY/3.1", "Content-Length": "0" },
+        "X-Stream-Protocol-Version": protocol,
+      };
+      const call = request({ socketPath: this.socketPath, path, method: "POST", agent: false, headers, signal });
+      call.on("response", resolve);
+      call.on("upgrade", (_response, socket, head) => {
+        socket.on("error", () => socket.destroy());
+        resolve({ socket, head });
+      });
+      call.on("error", (cause) => reject(signal.aborted ? signal.reason : connectError(this.socketPath, cause)));
+      call.end();
+    });
+    return "socket" in answer && "head" in answer ? answer : refuse(answer as IncomingMessage); // reason: the other of two
   }
 
   private ask(path: string, method: string, signal: AbortSignal): Promise<IncomingMessage> {

@@ -34,6 +34,12 @@ export const processFlags = {
     topic: "Configuration",
     help: "What a changed file or drop-in does by itself: live applies what cannot evict or reject pods, all applies that too, off waits for SIGHUP or `kubelet config apply`.",
   }),
+  upstreamProbeTiming: option(bool, {
+    flag: "upstream-probe-timing",
+    default: false,
+    topic: "Container runtime",
+    help: "Probe exactly when Kubernetes would, without the extra rounds by which a new container is seen ready sooner.",
+  }),
   dynamicConfigDir: option(text("DIR"), {
     flag: "dynamic-config-dir",
     default: "",
@@ -63,7 +69,6 @@ export const processFlags = {
     topic: "API server",
     help: "How to reach the API server; empty means to run alone.",
     since: "1.3",
-    effect: "planned",
   }),
   bootstrapKubeconfig: option(text("FILE"), {
     flag: "bootstrap-kubeconfig",
@@ -71,7 +76,6 @@ export const processFlags = {
     topic: "API server",
     help: "Credentials to ask for the first client certificate with.",
     since: "1.5",
-    effect: "planned",
   }),
   apiServers: option(list("URL,..."), {
     flag: "api-servers",
@@ -79,7 +83,6 @@ export const processFlags = {
     topic: "API server",
     help: "API servers.",
     since: "1.3",
-    effect: "planned",
     deprecated: "use --kubeconfig FILE",
     validate: each(apiServer),
   }),
@@ -106,7 +109,6 @@ export const processFlags = {
     topic: "Node",
     help: "Address of this node, or one of each family.",
     since: "1.3",
-    effect: "planned",
   }),
   nodeLabels: option(labelMap, {
     flag: "node-labels",
@@ -114,7 +116,6 @@ export const processFlags = {
     topic: "Node",
     help: "Labels of the node at its registration; may be repeated.",
     since: "1.3",
-    effect: "planned",
     validate: nodeLabels,
   }),
   cloudProvider: option(oneOf("", "external"), {
@@ -123,7 +124,6 @@ export const processFlags = {
     topic: "Node",
     help: "Whether a cloud controller fills in the node.",
     since: "1.3",
-    effect: "planned",
   }),
   certDir: option(text("DIR"), {
     flag: "cert-dir",
@@ -131,7 +131,6 @@ export const processFlags = {
     topic: "Directories",
     help: "Where certificates are kept.",
     since: "1.3",
-    effect: "planned",
     validate: absolutePath,
   }),
   rootDir: option(text("DIR"), {
@@ -148,7 +147,6 @@ export const processFlags = {
     topic: "Security",
     help: "RuntimeDefault seccomp for every container that asks for none.",
     since: "1.22",
-    effect: "planned",
   }),
   lockFile: option(text("FILE"), {
     flag: "lock-file",

@@ -41,7 +41,6 @@ export const resourceFields = configFields({
     help: "Put pods into cgroups by their quality of service.",
     since: "1.6",
     nullable: true,
-    effect: "planned",
   }),
   cgroupDriver: option(oneOf("cgroupfs", "systemd"), {
     flag: "cgroup-driver",
@@ -68,7 +67,6 @@ export const resourceFields = configFields({
     since: "1.32",
     nullable: true,
     applies: "new pods",
-    effect: "planned",
   }),
   cpuManagerPolicy: option(oneOf("none", "static"), {
     flag: "cpu-manager-policy",
@@ -148,7 +146,6 @@ export const resourceFields = configFields({
     since: "1.3",
     nullable: true,
     applies: "new pods",
-    effect: "planned",
   }),
   cpuCFSQuotaPeriod: option(duration, {
     flag: "cpu-cfs-quota-period",
@@ -158,7 +155,6 @@ export const resourceFields = configFields({
     since: "1.12",
     nullable: true,
     applies: "new pods",
-    effect: "planned",
     validate: (value) => (value >= 1 && value <= 1000 ? undefined : "must be between 1ms and 1s"),
   }),
   podPidsLimit: option(int64, {
@@ -169,7 +165,6 @@ export const resourceFields = configFields({
     since: "1.10",
     nullable: true,
     applies: "new pods",
-    effect: "planned",
   }),
   maxPods: option(int, {
     flag: "max-pods",
@@ -187,7 +182,6 @@ export const resourceFields = configFields({
     help: "Pods per CPU; 0 means no such limit.",
     since: "1.3",
     applies: "reload",
-    effect: "planned",
     validate: atLeast(0),
   }),
   podCIDR: option(text("CIDR"), {
@@ -205,7 +199,6 @@ export const resourceFields = configFields({
     help: "What the host's own daemons need (cpu=200m,memory=500Mi).",
     since: "1.4",
     applies: "reload",
-    effect: "planned",
     validate: reservations,
   }),
   kubeReserved: option(textMap(), {
@@ -215,7 +208,6 @@ export const resourceFields = configFields({
     help: "What the node agents need (cpu=200m,memory=500Mi).",
     since: "1.4",
     applies: "reload",
-    effect: "planned",
     validate: reservations,
   }),
   reservedSystemCPUs: option(text("CPUS"), {
@@ -336,7 +328,6 @@ export const resourceFields = configFields({
     help: "Unsafe sysctls that pods may set; may end in *.",
     since: "1.11",
     applies: "new pods",
-    effect: "planned",
     validate: each(sysctlPattern),
   }),
   maxOpenFiles: option(int64, {

@@ -194,7 +194,6 @@ export const runtimeFields = configFields({
     help: "RuntimeDefault seccomp for every container that asks for none.",
     since: "1.22",
     nullable: true,
-    effect: "planned",
   }),
   maxContainerRestartPeriod: option(optionalSpan, {
     flag: undefined,
@@ -205,7 +204,6 @@ export const runtimeFields = configFields({
     field: "crashLoopBackOff.maxContainerRestartPeriod",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: restartPeriod,
   }),
 });

@@ -19,7 +19,6 @@ export const serverFields = configFields({
     help: "Serve the main port.",
     since: "1.3",
     nullable: true,
-    effect: "planned",
   }),
   address: option(text("IP"), {
     flag: "address",
@@ -35,7 +34,6 @@ export const serverFields = configFields({
     topic: "Ports",
     help: "Main port (HTTPS).",
     since: "1.3",
-    effect: "planned",
     validate: between(1, 65535),
   }),
   readOnlyPort: option(int, {
@@ -55,7 +53,6 @@ export const serverFields = configFields({
     since: "1.4",
     applies: "live",
     isPath: true,
-    effect: "planned",
   }),
   tlsPrivateKeyFile: option(text("FILE"), {
     flag: "tls-private-key-file",
@@ -65,7 +62,6 @@ export const serverFields = configFields({
     since: "1.4",
     applies: "live",
     isPath: true,
-    effect: "planned",
   }),
   tlsCipherSuites: option(list("NAME,..."), {
     flag: "tls-cipher-suites",
@@ -73,7 +69,6 @@ export const serverFields = configFields({
     topic: "TLS and authentication",
     help: "Cipher suites up to TLS 1.2 that are allowed; empty means a good choice.",
     since: "1.10",
-    effect: "planned",
     validate: cipherSuites,
   }),
   tlsCurvePreferences: option(intList, {
@@ -82,7 +77,6 @@ export const serverFields = configFields({
     topic: "TLS and authentication",
     help: "Key exchange groups that are allowed, by their registered number.",
     since: "1.36",
-    effect: "planned",
     validate: curves,
   }),
   tlsMinVersion: option(oneOf("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"), {
@@ -91,7 +85,6 @@ export const serverFields = configFields({
     topic: "TLS and authentication",
     help: "Lowest TLS version; empty means TLS 1.2.",
     since: "1.10",
-    effect: "planned",
   }),
   rotateCertificates: option(bool, {
     flag: "rotate-certificates",
@@ -99,7 +92,6 @@ export const serverFields = configFields({
     topic: "TLS and authentication",
     help: "Renew the certificate for the API server before it ends.",
     since: "1.11",
-    effect: "planned",
   }),
   serverTLSBootstrap: option(bool, {
     flag: "rotate-server-certificates",
@@ -107,7 +99,6 @@ export const serverFields = configFields({
     topic: "TLS and authentication",
     help: "Ask the API server for the serving certificate, and renew it.",
     since: "1.11",
-    effect: "planned",
   }),
   clientCAFile: option(text("FILE"), {
     flag: "client-ca-file",
@@ -118,7 +109,6 @@ export const serverFields = configFields({
     field: "authentication.x509.clientCAFile",
     isPath: true,
     applies: "live",
-    effect: "planned",
   }),
   webhookAuthentication: option(bool, {
     flag: "authentication-token-webhook",
@@ -129,7 +119,6 @@ export const serverFields = configFields({
     field: "authentication.webhook.enabled",
     nullable: true,
     legacyDefault: false,
-    effect: "planned",
   }),
   webhookAuthenticationCacheTTL: option(duration, {
     flag: "authentication-token-webhook-cache-ttl",
@@ -139,7 +128,6 @@ export const serverFields = configFields({
     since: "1.5",
     field: "authentication.webhook.cacheTTL",
     applies: "live",
-    effect: "planned",
   }),
   anonymousAuth: option(bool, {
     flag: "anonymous-auth",
@@ -150,7 +138,6 @@ export const serverFields = configFields({
     field: "authentication.anonymous.enabled",
     nullable: true,
     legacyDefault: true,
-    effect: "planned",
   }),
   authorizationMode: option(oneOf("AlwaysAllow", "Webhook"), {
     flag: "authorization-mode",
@@ -160,7 +147,6 @@ export const serverFields = configFields({
     since: "1.5",
     field: "authorization.mode",
     legacyDefault: "AlwaysAllow",
-    effect: "planned",
   }),
   authorizedTTL: option(duration, {
     flag: "authorization-webhook-cache-authorized-ttl",
@@ -170,7 +156,6 @@ export const serverFields = configFields({
     since: "1.5",
     field: "authorization.webhook.cacheAuthorizedTTL",
     applies: "live",
-    effect: "planned",
   }),
   unauthorizedTTL: option(duration, {
     flag: "authorization-webhook-cache-unauthorized-ttl",
@@ -180,7 +165,6 @@ export const serverFields = configFields({
     since: "1.5",
     field: "authorization.webhook.cacheUnauthorizedTTL",
     applies: "live",
-    effect: "planned",
   }),
   enableDebuggingHandlers: option(bool, {
     flag: "enable-debugging-handlers",
@@ -189,7 +173,6 @@ export const serverFields = configFields({
     help: "Serve logs, exec, attach and port-forward on the main port.",
     since: "1.3",
     nullable: true,
-    effect: "planned",
   }),
   enableContentionProfiling: option(bool, {
     flag: "contention-profiling",
@@ -207,7 +190,6 @@ export const serverFields = configFields({
     since: "1.19",
     nullable: true,
     applies: "live",
-    effect: "planned",
   }),
   enableSystemLogQuery: option(bool, {
     flag: undefined,
@@ -217,7 +199,6 @@ export const serverFields = configFields({
     since: "1.27",
     nullable: true,
     applies: "live",
-    effect: "planned",
   }),
   enableProfilingHandler: option(bool, {
     flag: undefined,
@@ -227,7 +208,6 @@ export const serverFields = configFields({
     since: "1.21",
     nullable: true,
     applies: "live",
-    effect: "planned",
   }),
   enableDebugFlagsHandler: option(bool, {
     flag: undefined,
@@ -237,7 +217,6 @@ export const serverFields = configFields({
     since: "1.21",
     nullable: true,
     applies: "live",
-    effect: "planned",
   }),
   healthzPort: option(int, {
     flag: "healthz-port",

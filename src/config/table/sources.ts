@@ -72,7 +72,6 @@ export const sourceFields = configFields({
     since: "1.3",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: atLeast(0),
   }),
   kubeAPIBurst: option(int, {
@@ -82,16 +81,15 @@ export const sourceFields = configFields({
     help: "Calls that may be made at once before --kube-api-qps holds them back.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     validate: atLeast(0),
   }),
   contentType: option(text("TYPE"), {
     flag: "kube-api-content-type",
     default: "application/vnd.kubernetes.protobuf",
     topic: "API server",
-    help: "Content type of calls to the API server.",
+    help: "Content type of calls to the API server; JSON is spoken whatever it says.",
     since: "1.3",
-    effect: "planned",
+    effect: "none",
   }),
   eventRecordQPS: option(int, {
     flag: "event-qps",
@@ -101,7 +99,6 @@ export const sourceFields = configFields({
     since: "1.3",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: atLeast(0),
   }),
   eventBurst: option(int, {
@@ -111,7 +108,6 @@ export const sourceFields = configFields({
     help: "Events that may be sent at once before --event-qps holds them back.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     validate: atLeast(0),
   }),
   nodeStatusUpdateFrequency: option(duration, {
@@ -121,7 +117,6 @@ export const sourceFields = configFields({
     help: "How often the state of the node is looked at.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     validate: positive,
   }),
   nodeStatusReportFrequency: option(duration, {
@@ -131,7 +126,6 @@ export const sourceFields = configFields({
     help: "Send the state of the node this often even when nothing changed.",
     since: "1.13",
     applies: "live",
-    effect: "planned",
     validate: positive,
   }),
   nodeLeaseDurationSeconds: option(int, {
@@ -141,7 +135,6 @@ export const sourceFields = configFields({
     help: "How long the node counts as alive after its last sign; renewed four times as often.",
     since: "1.12",
     applies: "live",
-    effect: "planned",
     validate: positive,
   }),
   nodeStatusMaxImages: option(int, {
@@ -152,7 +145,6 @@ export const sourceFields = configFields({
     since: "1.19",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: atLeast(-1),
   }),
   registerNode: option(bool, {
@@ -162,7 +154,6 @@ export const sourceFields = configFields({
     help: "Create the Node object in the cluster.",
     since: "1.3",
     nullable: true,
-    effect: "planned",
   }),
   registerWithTaints: option(taints, {
     flag: "register-with-taints",
@@ -170,7 +161,6 @@ export const sourceFields = configFields({
     topic: "Node",
     help: "Taints of the node at its first registration.",
     since: "1.6",
-    effect: "planned",
     validate: taintRule,
   }),
   providerID: option(text("ID"), {
@@ -179,7 +169,6 @@ export const sourceFields = configFields({
     topic: "Node",
     help: "Name of this machine at the cloud provider.",
     since: "1.19",
-    effect: "planned",
     deprecated: undefined,
   }),
   configMapAndSecretChangeDetectionStrategy: option(oneOf("Get", "Cache", "Watch"), {
@@ -204,7 +193,6 @@ export const sourceFields = configFields({
     help: "Leave attaching volumes to the controller.",
     since: "1.3",
     nullable: true,
-    effect: "planned",
   }),
   volumePluginDir: option(text("DIR"), {
     flag: "volume-plugin-dir",

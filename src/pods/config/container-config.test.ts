@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { ContainerConfig } from "../../adapters/cri/port.ts";
 import { containerHash } from "../../model/container-hash.ts";
@@ -15,8 +16,9 @@ const facts: ContainerFacts = {
     mounts: [],
     seccompRoot: "/root/seccomp",
     extraMaskedPaths: ["/extra"],
+    seccompDefault: false,
   },
-  ...{ memoryCapacity: 2 ** 30, podIps: ["10.0.0.5"], hostIps: ["192.0.2.1"], allocatable: {} },
+  ...{ limits: LIMITS, podIps: ["10.0.0.5"], hostIps: ["192.0.2.1"], allocatable: {} },
 };
 
 function build(more: Partial<Container> = {}, change: (of: Pod) => Pod = (of) => of): ContainerConfig {

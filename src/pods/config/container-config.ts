@@ -1,4 +1,4 @@
-import type { ContainerConfig, ContainerMount, RuntimeImage } from "../../adapters/cri/port.ts";
+import type { ContainerConfig, ContainerMount, IdMapping, RuntimeImage } from "../../adapters/cri/port.ts";
 import { containerHash } from "../../model/container-hash.ts";
 import { expandEnv } from "../../model/env-expand.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
@@ -7,19 +7,22 @@ import {
   CONTAINER_NAME_LABEL,
   CONTAINER_PORTS_ANNOTATION,
   CONTAINER_RESTART_COUNT_ANNOTATION,
+  CRASH_ANNOTATION,
   POD_DELETION_GRACE_PERIOD_ANNOTATION,
   POD_NAME_LABEL,
   POD_NAMESPACE_LABEL,
   POD_TERMINATION_GRACE_PERIOD_ANNOTATION,
   POD_UID_LABEL,
   PRE_STOP_HANDLER_ANNOTATION,
+  RESOURCES_ANNOTATION,
   TERMINATION_MESSAGE_PATH_ANNOTATION,
   TERMINATION_MESSAGE_POLICY_ANNOTATION,
 } from "../../model/labels.ts";
 import { containerLogPath } from "../../model/names.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
+import { type CrashState, formatCrash } from "../crash-backoff.ts";
 import { type EnvironmentFacts, environment } from "./environment.ts";
-import { containerResources } from "./linux-resources.ts";
+import { containerResources, type LimitFacts } from "./linux-resources.ts";
 import { containerSecurity } from "./security.ts";
 
 /** What a container is made from besides its spec. */
@@ -31,8 +34,12 @@ export interface ContainerFacts extends EnvironmentFacts {
   readonly mounts: readonly ContainerMount[];
   readonly seccompRoot: string;
   readonly extraMaskedPaths: readonly string[];
-  /** Bytes; the memory share of a burstable container's OOM score is counted against it. */
-  readonly memoryCapacity: number;
+  readonly seccompDefault: boolean;
+  readonly users?: IdMapping;
+  /** See `SecurityFacts`. */
+  readonly targetId?: string;
+  readonly limits: LimitFacts;
+  readonly crash?: CrashState;
 }
 
 /** The runtime's container for this spec (8.2). Pure; throws a ConfigError where the spec cannot be honoured. */
@@ -58,19 +65,22 @@ export function containerConfig(pod: Pod, container: Container, facts: Container
       [POD_UID_LABEL]: identity.uid,
       [CONTAINER_NAME_LABEL]: container.name,
     },
-    annotations: annotationsOf(pod, container, facts.attempt),
+    annotations: annotationsOf(pod, container, facts),
     logPath: containerLogPath(container.name, facts.attempt),
     stdin: container.stdin === true,
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,
+    ...(container.lifecycle?.stopSignal === undefined ? {} : { stopSignal: container.lifecycle.stopSignal }),
     linux: {
-      resources: containerResources(pod, container, { memoryCapacity: facts.memoryCapacity }),
+      resources: containerResources(pod, container, facts.limits),
       security: containerSecurity(pod, container, facts),
     },
   };
 }
 
-function annotationsOf(pod: Pod, container: Container, attempt: number): Record<string, string> {
+function annotationsOf(pod: Pod, container: Container, facts: ContainerFacts): Record<string, string> {
+  const { attempt, crash } = facts;
+  const { resources } = container;
   const grace = pod.spec.terminationGracePeriodSeconds;
   const deletionGrace = pod.metadata.deletionGracePeriodSeconds;
   const preStop = container.lifecycle?.preStop;
@@ -82,6 +92,8 @@ function annotationsOf(pod: Pod, container: Container, attempt: number): Record<
     ...(deletionGrace === undefined ? {} : { [POD_DELETION_GRACE_PERIOD_ANNOTATION]: String(deletionGrace) }),
     ...(grace === undefined ? {} : { [POD_TERMINATION_GRACE_PERIOD_ANNOTATION]: String(grace) }),
     ...(preStop === undefined ? {} : { [PRE_STOP_HANDLER_ANNOTATION]: JSON.stringify(preStop) }),
+    ...(crash === undefined ? {} : { [CRASH_ANNOTATION]: formatCrash(crash) }),
+    ...(resources === undefined ? {} : { [RESOURCES_ANNOTATION]: JSON.stringify(resources) }),
     ...((container.ports?.length ?? 0) === 0 ? {} : { [CONTAINER_PORTS_ANNOTATION]: JSON.stringify(container.ports) }),
   };
 }

@@ -13,6 +13,8 @@ export interface EnvironmentFacts extends FieldFacts {
   readonly allocatable: Readonly<Record<string, string>>;
   /** The ConfigMaps and Secrets that `envReferences` names, as far as they exist. */
   readonly objects?: EnvObjects;
+  /** Variables of services: seen by `$(VAR)` last, added where nothing else has their name. */
+  readonly services?: ReadonlyMap<string, string>;
 }
 
 /**
@@ -32,6 +34,7 @@ export function environment(
     const value = valueOf(variable, { pod, container, facts, resolved });
     if (value !== undefined) resolved.set(variable.name, value);
   }
+  for (const [name, value] of facts.services ?? []) if (!resolved.has(name)) resolved.set(name, value);
   return [...resolved].map(([name, value]) => ({ name, value }));
 }
 
@@ -45,7 +48,8 @@ interface Resolving {
 function valueOf(variable: EnvVar, context: Resolving): string | undefined {
   const { pod, container, facts } = context;
   const from = variable.valueFrom;
-  if (from === undefined) return expandEnv(variable.value ?? "", (name) => context.resolved.get(name));
+  if (from === undefined)
+    return expandEnv(variable.value ?? "", (name) => context.resolved.get(name) ?? facts.services?.get(name));
   if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, pod, facts);
   if (from.resourceFieldRef !== undefined) {
     return resourceFieldValue(pod, from.resourceFieldRef, { container, allocatable: facts.allocatable });

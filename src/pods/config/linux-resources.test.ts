@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { ResourceRequirements } from "../../model/generated/types.ts";
-import { containerResources } from "./linux-resources.ts";
+import { containerResources, type LimitFacts, sandboxResources } from "./linux-resources.ts";
 
 const GIB = 2 ** 30;
 const full = { cpu: "500m", memory: "256Mi" };
@@ -49,7 +50,74 @@ describe("a container's limits for the runtime", () => {
         .with(ofPod === undefined ? {} : { resources: ofPod })
         .build();
       const container = of.spec.containers[0] ?? { name: "" };
-      assert.deepEqual(containerResources(of, container, { memoryCapacity: GIB }), want);
+      assert.deepEqual(containerResources(of, container, { ...LIMITS, memoryCapacity: GIB }), want);
     });
   }
+
+  const node: [string, Partial<LimitFacts>, object][] = [
+    ["without CFS quotas no quota", { cpuCfsQuota: false }, { cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 }],
+    [
+      "another period",
+      { cpuPeriodUs: 20_000 },
+      { cpuShares: 512, cpuPeriod: 20_000, cpuQuota: 10_000, memoryLimitBytes: 256 * 2 ** 20 },
+    ],
+    [
+      "swap is counted with the memory on version 1",
+      { canLimitSwap: true, cpuCfsQuota: false },
+      { cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20, memorySwapLimitBytes: 256 * 2 ** 20 },
+    ],
+    [
+      "on version 2 the container ends as a whole and has no swap",
+      { cgroupVersion: 2, singleProcessOomKill: false, cpuCfsQuota: false },
+      {
+        ...{ cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 },
+        unified: { "memory.oom.group": "1", "memory.swap.max": "0" },
+      },
+    ],
+    [
+      "every page size of the kernel is limited, to 0 unless asked for",
+      { hugepageSizes: ["2MB", "1GB"], cpuCfsQuota: false },
+      {
+        ...{ cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 },
+        hugepageLimits: [
+          { pageSize: "2MB", limit: 4 * 2 ** 20 },
+          { pageSize: "1GB", limit: 0 },
+        ],
+      },
+    ],
+  ];
+  for (const [name, facts, want] of node) {
+    test(name, () => {
+      const limits = { ...full, ...(facts.hugepageSizes && { "hugepages-2Mi": "4Mi" }) };
+      const of = pod()
+        .container("app", { resources: { limits, requests: limits } })
+        .build();
+      const got = containerResources(of, of.spec.containers[0] ?? { name: "" }, { ...LIMITS, ...facts });
+      assert.deepEqual(got, { oomScoreAdj: -997, ...want });
+    });
+  }
+});
+
+describe("what the runtime is told of the whole pod", () => {
+  test("its sums, and its overhead apart", () => {
+    const of = pod()
+      .container("a", { resources: { limits: full, requests: full } })
+      .container("b", { resources: { limits: full, requests: full } })
+      .with({ overhead: { cpu: "250m", memory: "64Mi" } })
+      .build();
+    assert.deepEqual(sandboxResources(of, LIMITS), {
+      resources: { cpuShares: 1024, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitBytes: 512 * 2 ** 20 },
+      overhead: { cpuShares: 256, cpuPeriod: 100_000, cpuQuota: 25_000, memoryLimitBytes: 64 * 2 ** 20 },
+    });
+  });
+
+  test("no limit as soon as one container has none", () => {
+    const of = pod()
+      .container("a", { resources: { limits: full, requests: full } })
+      .container("b")
+      .build();
+    assert.deepEqual(sandboxResources(of, LIMITS), {
+      resources: { cpuShares: 512, cpuPeriod: 100_000, cpuQuota: 0 },
+    });
+  });
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { SandboxConfig } from "../../adapters/cri/port.ts";
 import type { ContainerPort, Pod, PodSpec } from "../../model/generated/types.ts";
@@ -12,6 +13,7 @@ const facts: SandboxFacts = {
   cgroupParent: "/kubepods/poduid-1",
   dns: { servers: ["10.96.0.10"], searches: ["svc.local"], options: ["ndots:5"] },
   clusterDomain: "cluster.local",
+  limits: LIMITS,
 };
 
 function config(spec: Partial<PodSpec> = {}, more: Partial<SandboxFacts> = {}): SandboxConfig {

@@ -1,10 +1,11 @@
-import type { PortMapping, SandboxConfig } from "../../adapters/cri/port.ts";
+import type { IdMapping, PortMapping, SandboxConfig } from "../../adapters/cri/port.ts";
 import type { ContainerPort, Pod } from "../../model/generated/types.ts";
 import { OWNER_ANNOTATION, POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL } from "../../model/labels.ts";
 import { podHostName } from "../../model/names.ts";
-import { podIdentity } from "../../model/pod-facts.ts";
+import { allContainers, podIdentity } from "../../model/pod-facts.ts";
 import { ConfigError } from "./config-error.ts";
 import type { DnsConfig } from "./dns.ts";
+import { type LimitFacts, sandboxResources } from "./linux-resources.ts";
 import { type PodPaths, podLogDir } from "./paths.ts";
 import { groupsOf, namespacesOf } from "./security.ts";
 import { sysctlName } from "./sysctl-name.ts";
@@ -16,6 +17,9 @@ export interface SandboxFacts {
   readonly cgroupParent: string;
   readonly dns: DnsConfig;
   readonly clusterDomain: string;
+  readonly limits: LimitFacts;
+  /** The pod's own user namespace. */
+  readonly users?: IdMapping | undefined;
   /** Whose pod it is, on a runtime that others use too. */
   readonly owner?: string;
 }
@@ -42,13 +46,14 @@ export function sandboxConfig(pod: Pod, facts: SandboxFacts): SandboxConfig {
     },
     linux: {
       cgroupParent: facts.cgroupParent,
+      ...sandboxResources(pod, facts.limits),
       sysctls: Object.fromEntries((shared?.sysctls ?? []).map(({ name, value }) => [sysctlName(name), value])),
       security: {
-        namespaces: namespacesOf(pod),
-        privileged: containersOf(pod).some((container) => container.securityContext?.privileged === true),
+        namespaces: namespacesOf(pod, facts.users),
+        privileged: allContainers(pod).some((container) => container.securityContext?.privileged === true),
         ...(shared?.runAsUser === undefined ? {} : { runAsUser: shared.runAsUser }),
         ...(shared?.runAsGroup === undefined ? {} : { runAsGroup: shared.runAsGroup }),
-        supplementalGroups: groupsOf(pod),
+        ...groupsOf(pod),
         seccomp: { type: "runtimeDefault" },
         ...(shared?.seLinuxOptions === undefined ? {} : { selinux: shared.seLinuxOptions }),
       },
@@ -60,10 +65,6 @@ function sandboxHostname(pod: Pod, clusterDomain: string): string {
   const name = podHostName(pod, clusterDomain);
   if (name.error !== undefined) throw new ConfigError(name.error);
   return name.sandboxHostname;
-}
-
-function containersOf(pod: Pod): readonly { securityContext?: { privileged?: boolean } }[] {
-  return [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])];
 }
 
 function portMappings(pod: Pod): PortMapping[] {

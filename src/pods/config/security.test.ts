@@ -26,7 +26,12 @@ function security({ own, shared, spec = {}, image = root, annotation }: Given): 
   const annotations = { "container.apparmor.security.beta.kubernetes.io/app": annotation ?? "" };
   const of = { ...built, metadata: { ...built.metadata, ...(annotation !== undefined && { annotations }) } };
   const container = of.spec.containers[0] ?? { name: "" };
-  return containerSecurity(of, container, { image, seccompRoot: "/root/seccomp", extraMaskedPaths: [THROTTLE] });
+  return containerSecurity(of, container, {
+    image,
+    seccompRoot: "/root/seccomp",
+    seccompDefault: false,
+    extraMaskedPaths: [THROTTLE],
+  });
 }
 
 describe("namespaces", () => {
@@ -125,8 +130,15 @@ describe("groups", () => {
 
   test("the file system's group first, then the supplemental ones", () => {
     const shared = { fsGroup: 5, supplementalGroups: [3, 4] };
-    assert.deepEqual(groupsOf(pod().container("app").with({ securityContext: shared }).build()), [5, 3, 4]);
+    const of = pod().container("app").with({ securityContext: shared }).build();
+    assert.deepEqual(groupsOf(of), { supplementalGroups: [5, 3, 4] });
     assert.deepEqual(security({ shared }).supplementalGroups, [5, 3, 4]);
+  });
+
+  test("the image's own groups count unless the policy is strict", () => {
+    assert.equal("supplementalGroupsPolicy" in security({ shared: { supplementalGroupsPolicy: "Merge" } }), false);
+    const { supplementalGroupsPolicy } = security({ shared: { supplementalGroupsPolicy: "Strict" } });
+    assert.equal(supplementalGroupsPolicy, "Strict");
   });
 });
 

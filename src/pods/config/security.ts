@@ -1,16 +1,23 @@
-import type { ContainerSecurity, NamespaceOptions, RuntimeImage, SecurityProfile } from "../../adapters/cri/port.ts";
+import type {
+  ContainerSecurity,
+  IdMapping,
+  NamespaceOptions,
+  RuntimeImage,
+  SecurityProfile,
+} from "../../adapters/cri/port.ts";
 import type { AppArmorProfile, Container, Pod, SeccompProfile } from "../../model/generated/types.ts";
 import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
 import { ConfigError } from "./config-error.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./masked-paths.ts";
 
 /** The namespaces that a pod's containers share. */
-export function namespacesOf(pod: Pod): NamespaceOptions {
+export function namespacesOf(pod: Pod, users?: IdMapping): NamespaceOptions {
   const spec = pod.spec;
   return {
     network: spec?.hostNetwork === true ? "node" : "pod",
     ipc: spec?.hostIPC === true ? "node" : "pod",
     pid: spec?.hostPID === true ? "node" : spec?.shareProcessNamespace === true ? "pod" : "container",
+    ...(users && { users }),
   };
 }
 
@@ -20,6 +27,12 @@ export interface SecurityFacts {
   readonly seccompRoot: string;
   /** What this machine has to hide from containers besides what every machine has. */
   readonly extraMaskedPaths: readonly string[];
+  /** The runtime's own profile for containers that name none. */
+  readonly seccompDefault: boolean;
+  /** The pod's own user namespace. */
+  readonly users?: IdMapping;
+  /** The container whose processes an ephemeral container wants to see. */
+  readonly targetId?: string;
 }
 
 /** The security context of a container; the container's fields win over the pod's (8.8). */
@@ -32,7 +45,7 @@ export function containerSecurity(pod: Pod, container: Container, facts: Securit
   const selinux = own?.seLinuxOptions ?? shared?.seLinuxOptions;
   const apparmor = apparmorOf(pod, container);
   return {
-    namespaces: namespacesOf(pod),
+    namespaces: { ...namespacesOf(pod, facts.users), ...targetOf(pod, facts.targetId) },
     privileged: own?.privileged === true,
     readonlyRootfs: own?.readOnlyRootFilesystem === true,
     noNewPrivs: own?.allowPrivilegeEscalation === false,
@@ -40,19 +53,25 @@ export function containerSecurity(pod: Pod, container: Container, facts: Securit
     dropCapabilities: own?.capabilities?.drop ?? [],
     ...user(pod, container, facts.image),
     ...(runAsGroup === undefined ? {} : { runAsGroup }),
-    supplementalGroups: groupsOf(pod),
+    ...groupsOf(pod),
     maskedPaths: isUnmasked ? [] : [...MASKED_PATHS, ...facts.extraMaskedPaths],
     readonlyPaths: isUnmasked ? [] : READONLY_PATHS,
-    seccomp: seccomp(own?.seccompProfile ?? shared?.seccompProfile, facts.seccompRoot),
+    seccomp: seccomp(own?.seccompProfile ?? shared?.seccompProfile, facts),
     ...(apparmor === undefined ? {} : { apparmor }),
     ...(selinux === undefined ? {} : { selinux }),
   };
 }
 
-/** fsGroup first, then the supplemental groups, as Kubernetes orders them. */
-export function groupsOf(pod: Pod): readonly number[] {
+/** fsGroup first, then the supplemental groups, as Kubernetes orders them; and whether the image's own count too. */
+export function groupsOf(pod: Pod): Pick<ContainerSecurity, "supplementalGroups" | "supplementalGroupsPolicy"> {
   const shared = pod.spec.securityContext;
-  return [...(shared?.fsGroup === undefined ? [] : [shared.fsGroup]), ...(shared?.supplementalGroups ?? [])];
+  return {
+    supplementalGroups: [
+      ...(shared?.fsGroup === undefined ? [] : [shared.fsGroup]),
+      ...(shared?.supplementalGroups ?? []),
+    ],
+    ...(shared?.supplementalGroupsPolicy === "Strict" ? { supplementalGroupsPolicy: "Strict" } : {}),
+  };
 }
 
 function user(
@@ -81,14 +100,24 @@ function user(
   return { runAsUser: uid };
 }
 
-function seccomp(profile: SeccompProfile | undefined, root: string): SecurityProfile {
+/** Only where each container has processes of its own is there anything to join. */
+function targetOf(pod: Pod, targetId: string | undefined): Partial<NamespaceOptions> {
+  return targetId === undefined || namespacesOf(pod).pid !== "container" ? {} : { pid: "target", targetId };
+}
+
+function seccomp(
+  profile: SeccompProfile | undefined,
+  { seccompRoot, seccompDefault }: Pick<SecurityFacts, "seccompRoot" | "seccompDefault">,
+): SecurityProfile {
   switch (profile?.type) {
     case "RuntimeDefault":
       return { type: "runtimeDefault" };
     case "Localhost":
-      return { type: "localhost", localhostRef: `${root}/${profile.localhostProfile ?? ""}` };
-    default:
+      return { type: "localhost", localhostRef: `${seccompRoot}/${profile.localhostProfile ?? ""}` };
+    case "Unconfined":
       return { type: "unconfined" };
+    default:
+      return { type: seccompDefault ? "runtimeDefault" : "unconfined" };
   }
 }
 

@@ -1,11 +1,13 @@
-import type { RuntimeImage, RuntimePort } from "../../adapters/cri/port.ts";
+import type { IdMapping, RuntimeImage, RuntimePort } from "../../adapters/cri/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
 import type { HttpRequest } from "../../model/http-action.ts";
 import type { ObjectSource } from "../../model/object-source.ts";
+import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
 import type { DnsFacts } from "../config/dns.ts";
+import type { LimitFacts } from "../config/linux-resources.ts";
 import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
 import type { StartSlot } from "../start-slot.ts";
@@ -62,6 +64,12 @@ export interface VolumeProvider {
 /** Cgroups of pods. */
 export interface PodCgroups {
   parentOf(pod: Pod): string;
+  /** Makes the pod's cgroup with its limits; cheap to repeat. */
+  ensure(pod: Pod, options?: { growOnly?: boolean }): Promise<void>;
+  /** Bytes that a container of the pod uses now; undefined when its cgroup is not found. */
+  memoryUsage(pod: Pod, containerId: string): number | undefined;
+  /** What the kernel has for the pod now; undefined when it has no cgroup. */
+  read(pod: Pod): CgroupValues | undefined;
   /** Removes the pod's cgroup once nothing runs in it. */
   remove(uid: string): Promise<void>;
 }
@@ -70,16 +78,30 @@ export interface PodCgroups {
 export interface NodeFacts {
   readonly paths: PodPaths;
   readonly hostIps: readonly string[];
-  readonly memoryCapacity: number;
-  readonly allocatable: Readonly<Record<string, string>>;
+  /** How containers are limited; may change while the agent runs. */
+  limits(): LimitFacts;
+  /** What the node has for pods, by resource. */
+  allocatable(): Readonly<Record<string, string>>;
   /** `containerd` …, the scheme of container ids. */
   readonly runtimeName: string;
+  /** The runtime can make a mount read-only with all that is mounted below it, as far as it has said. */
+  hasRecursiveReadOnly(): boolean;
+  /** Containers that name no seccomp profile get the runtime's own. */
+  readonly seccompDefault: boolean;
   /** What containers must not see on this machine, besides what every machine hides. */
   readonly extraMaskedPaths: readonly string[];
   /** Set where other agents use the same runtime: the mark of our pods. */
   readonly owner?: string;
   dns(): DnsFacts;
   hostsFile(): string;
+}
+
+/** What only a cluster knows about a pod. */
+export interface ClusterFacts {
+  /** Variables that tell where services are; rejects while they are not known yet. */
+  serviceVariables(pod: Pod, options: Abortable): Promise<ReadonlyMap<string, string>>;
+  /** The runtime's handler for the pod's RuntimeClass; empty for the default one. */
+  handlerOf(pod: Pod, options: Abortable): Promise<string>;
 }
 
 /** Everything that the executors act through. */
@@ -91,12 +113,16 @@ export interface ExecuteDeps {
   readonly objects: ObjectSource;
   readonly files: PodFiles;
   readonly cgroups: PodCgroups;
+  /** Ids for pods that have a user namespace of their own. */
+  readonly users: { of(uid: string): Promise<IdMapping>; release(uid: string): void };
+  /** Missing for an agent that runs alone. */
+  readonly cluster?: ClusterFacts;
   readonly node: NodeFacts;
   readonly clock: Clock;
   readonly log: Logger;
   /** For lifecycle hooks, see `hooks.ts`. */
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
-  /** Told of every sandbox made, and of every container with its sandbox, before an event about it can come. */
+  /** Told of every container and sandbox made, before an event about it can come. */
   learn(id: string, uid: string, sandboxId?: string): void;
 }
 
@@ -110,6 +136,8 @@ export interface PodRun {
   /** Aborts only when the agent has waited long enough while stopping: create and start are finished, then undone. */
   readonly finish: AbortSignal;
   /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
+  /** The newest container of each name, by name, when the run began. */
+  readonly ids: ReadonlyMap<string, string>;
   /** The address that hooks of the pod are asked at. */
   readonly podIp: string;
   /** Containers whose preStop hook has begun; it runs once, however often the kill is begun anew. */

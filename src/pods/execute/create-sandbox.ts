@@ -1,23 +1,26 @@
 import type { SandboxConfig } from "../../adapters/cri/port.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import { podDns } from "../config/dns.ts";
 import { podLogDir } from "../config/paths.ts";
 import { sandboxConfig } from "../config/sandbox-config.ts";
 import type { OpenStep } from "../journal.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
+import { requireUserNamespaces, userMapping } from "./user-namespace.ts";
 
 /** The sandbox configuration of this attempt; containers are created with the same one. */
-export function describeSandbox(
+export async function describeSandbox(
   deps: ExecuteDeps,
   run: Pick<PodRun, "pod" | "journal">,
   attempt: number,
-): SandboxConfig {
+): Promise<SandboxConfig> {
   const facts = deps.node.dns();
   const dns = podDns(run.pod, facts);
   for (const { reason, message } of dns.warnings) run.journal.event("Warning", reason, message);
   return sandboxConfig(run.pod, {
     ...{ attempt, paths: deps.node.paths, dns: { servers: dns.servers, searches: dns.searches, options: dns.options } },
-    cgroupParent: deps.cgroups.parentOf(run.pod),
+    ...{ cgroupParent: deps.cgroups.parentOf(run.pod), limits: deps.node.limits() },
+    users: await userMapping(deps, run),
     clusterDomain: facts.clusterDomain,
     ...(deps.node.owner === undefined ? {} : { owner: deps.node.owner }),
   });
@@ -30,9 +33,12 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
   await enterLane(run);
   const step = journal.begin("sandbox", { detail: attempt === 0 ? "" : `attempt ${attempt}` });
   try {
-    const config = describeSandbox(deps, run, attempt);
+    await ensureCgroup(deps, run);
+    const handler = await handlerOf(deps, run);
+    await requireUserNamespaces(deps, run, handler);
+    const config = await describeSandbox(deps, run, attempt);
     await deps.files.makeDir(podLogDir(deps.node.paths, identity), 0o755);
-    const id = await deps.runtime.runSandbox(config, "", { signal: run.finish });
+    const id = await deps.runtime.runSandbox(config, handler, { signal: run.finish });
     deps.learn(id, identity.uid);
     const status = await deps.runtime.sandboxStatus(id, { signal: run.finish });
     const ips = pod.spec.hostNetwork === true ? [] : status.ips;
@@ -44,6 +50,23 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
     journal.event("Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${text}`);
     throw error;
   }
+}
+
+/** Everything of the pod goes below its cgroup, so that comes first (5.6 item 6). */
+async function ensureCgroup(deps: ExecuteDeps, run: PodRun): Promise<void> {
+  try {
+    await deps.cgroups.ensure(run.pod);
+  } catch (error) {
+    const message = `unable to ensure pod container exists: ${messageOf(error)}`;
+    run.journal.event("Warning", "FailedCreatePodContainer", message);
+    throw error;
+  }
+}
+
+async function handlerOf({ cluster }: ExecuteDeps, { pod, interrupt }: PodRun): Promise<string> {
+  if (cluster !== undefined) return cluster.handlerOf(pod, { signal: interrupt });
+  if (pod.spec.runtimeClassName) throw new Error("runtime classes come only from an API server");
+  return "";
 }
 
 /** Waits for the pod's turn to start; a wait that is not one leaves no trace. */

@@ -3,7 +3,7 @@ import { messageOf } from "../../lib/errors.ts";
 import type { Container, LifecycleHandler, Pod } from "../../model/generated/types.ts";
 import { PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
-import { isSidecar } from "../../model/pod-facts.ts";
+import { allContainers, isSidecar } from "../../model/pod-facts.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { type HookTarget, runHook } from "./hooks.ts";
 
@@ -39,8 +39,7 @@ async function preStop(
   kill: { container: ObservedContainer; graceSeconds: number },
 ): Promise<number> {
   const { container, graceSeconds } = kill;
-  const all = [...run.pod.spec.containers, ...(run.pod.spec.initContainers ?? [])];
-  const spec = all.find(({ name }) => name === container.name) ?? { name: container.name };
+  const spec = allContainers(run.pod).find(({ name }) => name === container.name) ?? { name: container.name };
   const handler = spec.lifecycle?.preStop ?? handlerOf(container);
   if (handler === undefined || container.state !== "running" || graceSeconds <= 0) return 0;
   if (run.preStopped.has(container.id)) return 0;

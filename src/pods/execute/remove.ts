@@ -36,5 +36,6 @@ export async function removePod(
   await deps.volumes.teardown(pod.uid, options);
   await deps.cgroups.remove(pod.uid);
   await deps.files.removeTree(podDir(deps.node.paths, pod.uid));
+  deps.users.release(pod.uid);
   if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
 }

@@ -3,17 +3,19 @@ import { messageOf } from "../../lib/errors.ts";
 import { type EnvObjects, envReferences, readEnvObjects } from "../../model/env-objects.ts";
 import type { Container } from "../../model/generated/types.ts";
 import { logLinkName } from "../../model/names.ts";
-import { podIdentity } from "../../model/pod-facts.ts";
+import { containersOf, podIdentity } from "../../model/pod-facts.ts";
 import { StartError } from "../../model/start-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { podLogDir } from "../config/paths.ts";
+import type { CrashState } from "../crash-backoff.ts";
 import type { ContainerStart } from "../plan.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { describeSandbox } from "./create-sandbox.ts";
 import { runHook } from "./hooks.ts";
 import { hookTarget } from "./kill.ts";
 import { containerMounts, type ImageVolumes, pullImageVolumes } from "./mounts.ts";
+import { userMapping } from "./user-namespace.ts";
 
 /** How long a failed create or start waits before it is tried again. */
 const RETRY_MS = 10_000;
@@ -32,7 +34,7 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   const imageVolumes = await pullImageVolumes(deps, run, container);
   await run.slot.hold(run.interrupt);
   const attempt = start.attempt ?? (await attemptFromLogs(deps, run, container));
-  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes });
+  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes, crash: start.crash });
   journal.event("Normal", "Created", { message: `Container created`, container: container.name });
   const step = journal.begin("start", { container: container.name });
   try {
@@ -79,8 +81,7 @@ async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Contai
 }
 
 function containerOf(run: PodRun, start: ContainerStart): Container {
-  const list = start.kind === "init" ? run.pod.spec.initContainers : run.pod.spec.containers;
-  const found = list?.find((container) => container.name === start.name);
+  const found = containersOf(run.pod, start.kind).find((container) => container.name === start.name);
   if (found === undefined) throw new Error(`the plan starts ${start.name}, which the pod does not have`);
   return found;
 }
@@ -91,6 +92,7 @@ type Making = {
   ref: string;
   image: Parameters<typeof containerConfig>[2]["image"];
   imageVolumes: ImageVolumes;
+  crash: CrashState | undefined;
 };
 
 async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<string> {
@@ -100,19 +102,23 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
   const step = journal.begin("create", { container: container.name });
   try {
     const environment = {
-      ...{ podIps: podIps(deps, run), hostIps: deps.node.hostIps, allocatable: deps.node.allocatable },
+      ...{ podIps: podIps(deps, run), hostIps: deps.node.hostIps, allocatable: deps.node.allocatable() },
       objects: await envObjects(deps, run, container),
+      services: await serviceVariables(deps, run),
     };
+    const users = await userMapping(deps, run);
+    const mounts = await containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes });
     const config = containerConfig(pod, container, {
       ...environment,
-      ...{ attempt, image: making.image, imageRef: making.ref },
-      memoryCapacity: deps.node.memoryCapacity,
+      ...{ attempt, image: making.image, imageRef: making.ref, ...(making.crash && { crash: making.crash }) },
+      ...{ limits: deps.node.limits(), seccompDefault: deps.node.seccompDefault, ...targetOf(run, container) },
       extraMaskedPaths: deps.node.extraMaskedPaths,
       seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
-      mounts: await containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes }),
+      ...(users && { users }),
+      mounts: users === undefined ? mounts : mounts.map((mount) => ({ ...mount, users })),
     });
     await deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);
-    const request = { sandboxId: sandbox.id, config, sandbox: describeSandbox(deps, run, sandbox.attempt) };
+    const request = { sandboxId: sandbox.id, config, sandbox: await describeSandbox(deps, run, sandbox.attempt) };
     const id = await deps.runtime.createContainer(request, { signal: run.finish });
     deps.learn(id, podIdentity(pod).uid, sandbox.id);
     step.done();
@@ -124,11 +130,28 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
   }
 }
 
+/** The container whose processes an ephemeral container asks to see. */
+function targetOf(run: PodRun, { name }: Container): { targetId?: string } {
+  const target = (run.pod.spec.ephemeralContainers ?? []).find((one) => one.name === name)?.targetContainerName;
+  if (target === undefined || target === "") return {};
+  const targetId = run.ids.get(target);
+  if (targetId === undefined) throw new ConfigError(`unable to find target container ${target}`);
+  return { targetId };
+}
+
 /** The objects that variables come from; not being able to read them is a problem of the configuration, as in Kubernetes. */
 async function envObjects(deps: ExecuteDeps, run: PodRun, container: Container): Promise<EnvObjects> {
   const refs = envReferences(container, podIdentity(run.pod).namespace);
   try {
     return await readEnvObjects(deps.objects, refs, { signal: run.finish });
+  } catch (error) {
+    throw new ConfigError(messageOf(error), { cause: error });
+  }
+}
+
+async function serviceVariables(deps: ExecuteDeps, run: PodRun): Promise<ReadonlyMap<string, string>> {
+  try {
+    return (await deps.cluster?.serviceVariables(run.pod, { signal: run.finish })) ?? new Map();
   } catch (error) {
     throw new ConfigError(messageOf(error), { cause: error });
   }

@@ -35,6 +35,7 @@ export function shortName(name: string): string {
 export interface Agent extends Program {
   readonly healthPort: number;
   readonly readOnlyPort: number;
+  readonly mainPort: number;
 }
 
 /** A directory of manifests and a state directory; agents come and go on it. Short paths: a socket's has 107 bytes. */
@@ -60,13 +61,13 @@ export class Site {
 
   /** Starts an agent and waits for nothing. */
   async launch(flags: readonly string[] = [], options: SpawnOptions = {}): Promise<Agent> {
-    const [healthPort, readOnlyPort] = [await freePort(), await freePort()];
-    const ports = [`--healthz-port=${healthPort}`, `--read-only-port=${readOnlyPort}`];
+    const [healthPort, readOnlyPort, mainPort] = [await freePort(), await freePort(), await freePort()];
+    const ports = [`--healthz-port=${healthPort}`, `--read-only-port=${readOnlyPort}`, `--port=${mainPort}`];
     const place = [`--pods=${this.pods}`, `--state-dir=${this.state}`, `--hostname-override=${NODE}`];
     const command = [KUBELET, "up", ...place, ...ports, ...flags];
     const program = new Program(command, options);
     this.programs.push(program);
-    return Object.assign(program, { healthPort, readOnlyPort });
+    return Object.assign(program, { healthPort, readOnlyPort, mainPort });
   }
 
   /** Waits until this agent, and no earlier one, serves the local socket. */

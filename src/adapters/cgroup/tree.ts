@@ -1,0 +1,59 @@
+import { messageOf } from "../../lib/errors.ts";
+import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
+import type { CgroupMount } from "../host/cgroups.ts";
+import { type Hierarchies, hierarchiesOf, levelsOf, makeCgroup } from "./hierarchy.ts";
+import { type BusCall, SystemdSlices } from "./systemd-slices.ts";
+import { readUsage, readValues, writeValues } from "./values.ts";
+
+/** The machine's cgroups, version 1 or 2, of files alone or (with a bus) of systemd's slices. */
+export class CgroupTree {
+  private readonly hierarchies: Hierarchies | undefined;
+  private readonly slices: SystemdSlices | undefined;
+
+  constructor(mounts: readonly CgroupMount[], options: { systemd?: BusCall } = {}) {
+    this.hierarchies = hierarchiesOf(mounts);
+    const { systemd } = options;
+    this.slices = systemd && this.hierarchies && new SystemdSlices(systemd, this.hierarchies.version);
+  }
+
+  /** Undefined when no hierarchy with controllers is mounted: then there is nothing to limit with. */
+  get version(): 1 | 2 | undefined {
+    return this.hierarchies?.version;
+  }
+
+  /** Makes the cgroup where it is missing, with those above it. Safe to repeat. Rejects when the kernel says no. */
+  async ensure(path: string): Promise<void> {
+    if (this.hierarchies === undefined) return;
+    for (const level of this.slices === undefined ? [] : levelsOf(path)) {
+      if (level.endsWith(".slice")) await this.slices?.start(level);
+    }
+    await makeCgroup(this.hierarchies, path);
+  }
+
+  /** Sets limits; answers what could not be set, one line each. */
+  async set(path: string, values: CgroupValues): Promise<readonly string[]> {
+    if (this.hierarchies === undefined) return [];
+    const problems: string[] = [];
+    if (path.endsWith(".slice")) {
+      await this.slices
+        ?.set(path, values)
+        .catch((error: unknown) => void problems.push(`systemd: ${messageOf(error)}`));
+    }
+    return [...problems, ...(await writeValues(this.hierarchies, path, values))];
+  }
+
+  /** What is set now; undefined when there is no such cgroup. */
+  read(path: string): CgroupValues | undefined {
+    return this.hierarchies && readValues(this.hierarchies, path);
+  }
+
+  /** Bytes of memory used by the cgroup right below `path` that has the container's id in its name. */
+  memoryUsage(path: string, containerId: string): number | undefined {
+    return this.hierarchies && readUsage(this.hierarchies, path, containerId);
+  }
+
+  /** Before the directories go: a slice that systemd still knows comes back. */
+  async forget(path: string): Promise<void> {
+    if (path.endsWith(".slice")) await this.slices?.stop(path);
+  }
+}

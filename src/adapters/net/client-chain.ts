@@ -1,0 +1,59 @@
+import { X509Certificate } from "node:crypto";
+
+/** The authorities that are believed now. */
+export interface ChainContext {
+  readonly authorities: readonly X509Certificate[];
+}
+
+const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
+const ANY_USAGE = "2.5.29.37.0";
+/** Longer chains than this are nobody's. */
+const DEEPEST = 8;
+
+/** The certificates of a PEM bundle. Throws when one cannot be read. */
+export function parseAuthorities(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
+  return blocks.map((block) => new X509Certificate(block));
+}
+
+/**
+ * True when the first certificate is for clients and leads, by valid signatures and within everybody's time, to one of
+ * the authorities; the rest of `shown` may be steps on the way.
+ */
+export function isChainTrusted(
+  shown: readonly X509Certificate[],
+  { authorities }: ChainContext,
+  wallMs: number,
+): boolean {
+  const [leaf, ...steps] = shown;
+  if (leaf === undefined || !isForClients(leaf) || !isInTime(leaf, wallMs)) return false;
+  let current = leaf;
+  for (let depth = 0; depth < DEEPEST; depth++) {
+    const last = current;
+    if (authorities.some((authority) => signed(authority, last) && isInTime(authority, wallMs))) return true;
+    const next = steps.find((step) => step.fingerprint256 !== last.fingerprint256 && step.ca && signed(step, last));
+    if (next === undefined || !isInTime(next, wallMs)) return false;
+    current = next;
+  }
+  return false;
+}
+
+function signed(issuer: X509Certificate, subject: X509Certificate): boolean {
+  if (issuer.fingerprint256 === subject.fingerprint256) return true;
+  try {
+    return issuer.ca && subject.checkIssued(issuer) && subject.verify(issuer.publicKey);
+  } catch {
+    return false; // a key of a kind that cannot verify
+  }
+}
+
+function isInTime(certificate: X509Certificate, wallMs: number): boolean {
+  return Date.parse(certificate.validFrom) <= wallMs && wallMs <= Date.parse(certificate.validTo);
+}
+
+/** No usages at all means all of them. */
+function isForClients(certificate: X509Certificate): boolean {
+  // `keyUsage` holds the extended usages, as dotted numbers; undefined when the certificate has none.
+  const usages = certificate.keyUsage as readonly string[] | undefined; // reason: @types says it is always there
+  return usages === undefined || usages.length === 0 || usages.includes(CLIENT_AUTH) || usages.includes(ANY_USAGE);
+}

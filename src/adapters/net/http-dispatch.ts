@@ -1,0 +1,41 @@
+import Router from "find-my-way";
+import { type HttpAnswer, type HttpRequest, type HttpRoute, readTarget, textAnswer } from "./http-route.ts";
+
+/** A request as it came, before its path is known. */
+export type RawRequest = Pick<HttpRequest, "method" | "headers" | "peer" | "readBody" | "signal"> & {
+  readonly target: string;
+};
+
+/** Who may come in: an answer refuses, nothing lets through. Asked once the path is known to exist. */
+export type Guard = (request: HttpRequest) => Promise<HttpAnswer | undefined>;
+
+export type Dispatch = (request: RawRequest) => Promise<HttpAnswer>;
+
+/**
+ * Finds the route of a request. A path that nobody serves is 404 to everybody; behind a path that exists, the guard
+ * comes before all else, a wrong method too. The router only knows paths; methods are ours, so that a wrong one is 405.
+ */
+export function dispatcher(routes: readonly HttpRoute[], guard?: Guard): Dispatch {
+  const router = Router({ maxParamLength: 1024, caseSensitive: true });
+  const byPath = new Map<string, HttpRoute[]>();
+  for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
+  for (const [path, candidates] of byPath) router.on("GET", path, () => undefined, candidates);
+
+  return async ({ target, ...raw }) => {
+    const read = readTarget(target);
+    if ("refused" in read) return textAnswer(400, `400 Bad Request: ${read.refused}\n`);
+    const found = router.find("GET", read.path);
+    if (found === null) return textAnswer(404, "404 page not found\n");
+    const request: HttpRequest = {
+      ...raw,
+      path: decodeURIComponent(read.path),
+      params: found.params,
+      query: read.query,
+    };
+    const refusal = await guard?.(request);
+    if (refusal !== undefined) return refusal;
+    const candidates = found.store as readonly HttpRoute[]; // reason: stored by the line above
+    const route = candidates.find(({ methods }) => methods === "any" || methods.includes(raw.method));
+    return route === undefined ? textAnswer(405, "405: Method Not Allowed") : route.handle(request);
+  };
+}

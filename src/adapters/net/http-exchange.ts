@@ -1,0 +1,156 @@
+import { type IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { AbortedError, isAborted, manyListeners } from "../../lib/abort.ts";
+import type { Dispatch } from "./http-dispatch.ts";
+import { BodyTooLarge, type ClientCertificate, type HttpAnswer, textAnswer } from "./http-route.ts";
+import { proxyUpgrade } from "./upgrade-proxy.ts";
+
+/** What every exchange of one listener shares. */
+export interface ExchangeContext {
+  readonly dispatch: Dispatch;
+  /** Aborts when the listener closes. */
+  readonly leaving: AbortSignal;
+  /** Told of each request; what it returns is called at the end of the answer. */
+  observe?(method: string, target: string): () => void;
+  peerOf?(request: IncomingMessage): ClientCertificate | undefined;
+}
+
+/** An `Upgrade` request has lost its parser: only the socket and what was read past the head are left. */
+export interface Upgrade {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+/** Answers one request. Rejects with what went wrong inside a handler, after the client got its 500. */
+export async function exchange(
+  context: ExchangeContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const left = manyListeners();
+  const leave = (): void => left.abort(new AbortedError("the client left"));
+  request.on("error", leave);
+  response.on("error", leave).on("close", leave);
+  await during(context, { request, left, leave }, async () => {
+    const { answer, failure } = await judge(context, request, left.signal);
+    request.resume();
+    const sent = answer.upgradeTo === undefined ? answer : textAnswer(500, "Upgrade request required\n");
+    if (!left.signal.aborted) await send(response, sent, left.signal);
+    if (failure !== undefined) throw failure;
+  });
+}
+
+/** Answers a request for an upgrade: handed on where the route says so, else as any other and closed. */
+export async function exchangeUpgrade(
+  context: ExchangeContext,
+  request: IncomingMessage,
+  { socket, head }: Upgrade,
+): Promise<void> {
+  const left = manyListeners();
+  const leave = (): void => left.abort(new AbortedError("the client left"));
+  socket.on("error", leave).on("close", leave);
+  await during(context, { request, left, leave }, async () => {
+    const { answer, failure } = await judge(context, request, left.signal);
+    if (left.signal.aborted) return;
+    if (answer.upgradeTo !== undefined) {
+      await proxyUpgrade({ request, socket, head }, new URL(answer.upgradeTo), left);
+      return;
+    }
+    const response = new ServerResponse(request);
+    response.on("error", leave);
+    // The parser of this connection is gone, so nothing can follow.
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
+    response.on("finish", () => socket.end());
+    await send(response, answer, left.signal);
+    if (failure !== undefined) throw failure;
+  });
+}
+
+interface Course {
+  readonly request: IncomingMessage;
+  readonly left: AbortController;
+  leave(): void;
+}
+
+async function during(context: ExchangeContext, { request, left, leave }: Course, work: () => Promise<void>) {
+  const { leaving } = context;
+  const observed = context.observe?.(request.method ?? "GET", request.url ?? "/");
+  if (leaving.aborted) leave();
+  leaving.addEventListener("abort", leave);
+  try {
+    await work();
+  } catch (error) {
+    if (isAborted(error, left.signal)) return;
+    request.destroy();
+    throw error;
+  } finally {
+    leaving.removeEventListener("abort", leave);
+    observed?.();
+  }
+}
+
+async function judge(
+  { dispatch, peerOf }: ExchangeContext,
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<{ answer: HttpAnswer; failure?: unknown }> {
+  try {
+    const answer = await dispatch({
+      method: request.method ?? "GET",
+      target: request.url ?? "/",
+      headers: request.headers as Readonly<Record<string, string | undefined>>, // reason: only set-cookie is a list
+      peer: peerOf?.(request),
+      readBody: (limit) => readBody(request, limit),
+      signal,
+    });
+    return { answer };
+  } catch (failure) {
+    if (failure instanceof BodyTooLarge) return { answer: textAnswer(413, "the request body is too large\n") };
+    const answer = textAnswer(500, "Internal Error: see the agent's log\n");
+    return isAborted(failure, signal) ? { answer } : { answer, failure };
+  }
+}
+
+async function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    const bytes = chunk as Buffer; // reason: no encoding is set, so chunks are buffers
+    size += bytes.length;
+    if (size > limit) throw new BodyTooLarge("TooLarge", `over ${limit} bytes`);
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function send(response: ServerResponse, answer: HttpAnswer, signal: AbortSignal): Promise<void> {
+  const head = { "Content-Type": answer.type ?? "text/plain; charset=utf-8", ...answer.headers };
+  if (typeof answer.body === "string" || answer.body instanceof Uint8Array) {
+    response.writeHead(answer.status, { ...head, "Content-Length": Buffer.byteLength(answer.body) });
+    response.end(answer.body);
+    return;
+  }
+  response.writeHead(answer.status, head);
+  response.flushHeaders();
+  for await (const chunk of answer.body) {
+    if (signal.aborted) return;
+    await written(response, chunk, signal);
+  }
+  response.end();
+}
+
+/**
+ * Resolves when the chunk has left for the kernel, or the client is gone: only then may its memory be used again,
+ * and only as fast as the client reads is more asked for.
+ */
+function written(response: ServerResponse, chunk: string | Uint8Array, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    signal.addEventListener("abort", done, { once: true });
+    response.write(chunk, done);
+  });
+}

@@ -1,0 +1,137 @@
+import { X509Certificate } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { createServer, type Server, type ServerOptions } from "node:https";
+import { type PeerCertificate, type SecureContextOptions, type SecureVersion, TLSSocket } from "node:tls";
+import { messageOf } from "../../lib/errors.ts";
+import type { Live } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import { type ChainContext, isChainTrusted, parseAuthorities } from "./client-chain.ts";
+import type { ClientCertificate } from "./http-route.ts";
+
+/** What a TLS listener shows and believes. Without a certificate every handshake fails. */
+export interface TlsMaterial {
+  /** PEM, leaf first. */
+  readonly certificate: string;
+  readonly key: string;
+  /** PEM of the authorities whose clients are believed; empty: clients are not asked. */
+  readonly clientAuthorities: string;
+}
+
+export interface TlsOptions {
+  /** A change is used from the next connection on; connections that stand go on. */
+  readonly material: Live<TlsMaterial>;
+  readonly minVersion: SecureVersion;
+  /** In OpenSSL's words; undefined means Node's choice. */
+  readonly ciphers?: string | undefined;
+  readonly groups?: string | undefined;
+}
+
+/** A client that does not finish its handshake is let go after this long. */
+const HANDSHAKE_MS = 20_000;
+/** Kubernetes' attribute for the UID of a user. */
+const UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2";
+
+/** An HTTPS server whose certificate and client authorities follow `material`. */
+export class TlsListener {
+  readonly server: Server;
+  private readonly asked = new WeakMap<TLSSocket, ClientCertificate | "none">();
+  private trust: ChainContext & { readonly pem: string };
+
+  constructor(
+    private readonly deps: { log: Logger },
+    private readonly options: TlsOptions,
+    http: ServerOptions,
+  ) {
+    const { current } = options.material;
+    this.trust = { pem: current.clientAuthorities, authorities: parseAuthorities(current.clientAuthorities) };
+    this.server = createServer({
+      ...http,
+      ...this.context(current),
+      handshakeTimeout: HANDSHAKE_MS,
+      requestCert: current.clientAuthorities !== "",
+      rejectUnauthorized: false,
+    });
+    // Garbage, old versions, scanners: no business of ours. The socket is destroyed by then.
+    this.server.on("tlsClientError", (error) => deps.log.debug(4, "TLS handshake failed", { error: messageOf(error) }));
+  }
+
+  /** Follows the material until the signal aborts. */
+  follow(signal: AbortSignal): void {
+    this.options.material.onChange((next) => this.renew(next), { signal });
+  }
+
+  /** The certificate of the client on the other end of this request, if it showed one. */
+  peerOf(request: IncomingMessage): ClientCertificate | undefined {
+    const { socket } = request;
+    if (!(socket instanceof TLSSocket)) return undefined;
+    let known = this.asked.get(socket);
+    if (known === undefined) {
+      known = this.describe(socket) ?? "none";
+      this.asked.set(socket, known);
+    }
+    return known === "none" ? undefined : known;
+  }
+
+  private renew(next: TlsMaterial): void {
+    try {
+      const authorities = parseAuthorities(next.clientAuthorities);
+      this.server.setSecureContext(this.context(next));
+      // Node reads it at each connection, and has no other way to begin or to stop asking.
+      Object.assign(this.server, { requestCert: next.clientAuthorities !== "" });
+      this.trust = { pem: next.clientAuthorities, authorities };
+      this.deps.log.info("certificates of the main port are in use now");
+    } catch (error) {
+      this.deps.log.warn("new certificates cannot be used, the old ones stay", { error: messageOf(error) });
+    }
+  }
+
+  private context({ certificate, key, clientAuthorities }: TlsMaterial): SecureContextOptions {
+    const { minVersion, ciphers, groups } = this.options;
+    return {
+      ...(certificate === "" ? {} : { cert: certificate, key }),
+      // Also with the new certificate: without it Node would believe its own list of authorities.
+      ca: clientAuthorities === "" ? [] : clientAuthorities,
+      minVersion,
+      ...(ciphers === undefined ? {} : { ciphers }),
+      ...(groups === undefined ? {} : { ecdhCurve: groups }),
+      honorCipherOrder: true,
+    };
+  }
+
+  private describe(socket: TLSSocket): ClientCertificate | undefined {
+    const shown = socket.getPeerCertificate(true);
+    if (shown === null || Object.keys(shown).length === 0) return undefined;
+    const chain = chainOf(shown);
+    const [leaf] = chain;
+    if (leaf === undefined) return undefined;
+    const atHandshake = { pem: this.trust.pem, isTrusted: socket.authorized };
+    const subject = shown.subject as unknown as Readonly<Record<string, string | string[] | undefined>>; // reason: a name may repeat, and any attribute may be there
+    return {
+      commonName: listed(subject["CN"]).at(-1) ?? "",
+      organizations: listed(subject["O"]),
+      uids: listed(subject[UID_ATTRIBUTE]),
+      fingerprint: leaf.fingerprint256.replaceAll(":", "").toLowerCase(),
+      isTrusted: (wallMs) => {
+        // OpenSSL judged by the authorities of the handshake; after a change of them it is our turn.
+        const isSame = atHandshake.pem === this.trust.pem;
+        return (!isSame || atHandshake.isTrusted) && isChainTrusted(chain, this.trust, wallMs);
+      },
+    };
+  }
+}
+
+function listed(value: string | string[] | undefined): string[] {
+  return value === undefined ? [] : Array.isArray(value) ? value : [value];
+}
+
+/** The leaf and what came with it, at most ten: a chain may lead back to itself. */
+function chainOf(shown: ReturnType<TLSSocket["getPeerCertificate"]>): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  let at: (PeerCertificate & { issuerCertificate?: PeerCertificate }) | undefined = shown;
+  while (at?.raw !== undefined && chain.length < 10) {
+    chain.push(new X509Certificate(at.raw));
+    const next: PeerCertificate | undefined = at.issuerCertificate;
+    at = next === at ? undefined : next;
+  }
+  return chain;
+}

@@ -1,0 +1,2 @@
+export type { EventFacts, EventSubject } from "./correlate.ts";
+export { EventRecorder } from "./recorder.ts";

@@ -1,0 +1,131 @@
+import { ApiError, EVENTS, type KubeApi } from "../adapters/kubeapi/index.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Event } from "../model/generated/types.ts";
+import { type Correlated, EventCorrelator, type EventFacts } from "./correlate.ts";
+
+/** Events that wait to be sent; more than that are dropped and counted: a worker never waits for one. */
+const MOST_WAITING = 1000;
+/** How often one is tried, and how long between. */
+const TRIES = { most: 12, waitMs: 10_000 };
+
+export interface RecorderDeps {
+  /** With its own rate limit, so that events never use up what status updates need. */
+  readonly api: Pick<KubeApi, "create" | "patch">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: () => number;
+  dropped?(): void;
+}
+
+/** Tells the API server what happened. `record` never blocks and never fails. */
+export class EventRecorder {
+  private readonly correlator = new EventCorrelator();
+  private readonly waiting: Correlated[] = [];
+  private wake: (() => void) | undefined;
+
+  constructor(
+    private readonly deps: RecorderDeps,
+    private readonly options: { readonly nodeName: string },
+  ) {}
+
+  record(facts: EventFacts): void {
+    const correlated = this.correlator.take(facts, this.deps.clock.now());
+    if (correlated === undefined) return;
+    // One more of a series that still waits is told by the one that waits.
+    if (this.waiting.some(({ key }) => key === correlated.key)) return;
+    if (this.waiting.length >= MOST_WAITING) {
+      this.deps.dropped?.();
+      return;
+    }
+    this.waiting.push(correlated);
+    this.wake?.();
+  }
+
+  /** Sends, one after the other, until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const next = this.waiting.shift();
+      if (next === undefined) await this.sleep(signal);
+      else await this.deliver(next, signal);
+    }
+  }
+
+  private async deliver(event: Correlated, signal: AbortSignal): Promise<void> {
+    for (let tries = 1; !signal.aborted; tries++) {
+      try {
+        return await this.send(event, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof ApiError)) throw error;
+        // The server does not want this one: a namespace that ends, a pod with a strange name.
+        if (!error.isRetryable || tries >= TRIES.most) {
+          this.deps.log.info("an event was not accepted", { reason: event.facts.reason, error: error.message });
+          return;
+        }
+        const waitMs = error.retryAfterMs ?? TRIES.waitMs * (tries === 1 ? this.deps.random() : 1);
+        await this.deps.clock.sleep(waitMs, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private async send({ facts, series, key }: Correlated, signal: AbortSignal): Promise<void> {
+    const { namespace } = facts.about;
+    const { count } = series;
+    if (series.name !== undefined) {
+      const body = { count, lastTimestamp: seconds(series.last), message: facts.message };
+      try {
+        await this.deps.api.patch(EVENTS, { namespace, name: series.name, type: "merge", body }, { signal });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code !== "NotFound") throw error;
+        // Events live an hour: it is told anew.
+        series.name = undefined;
+      }
+    }
+    try {
+      const made = await this.deps.api.create(EVENTS, { namespace, object: this.object(facts, series) }, { signal });
+      series.name = made.metadata.name;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "AlreadyExists") throw error;
+      this.correlator.forget(key);
+    }
+  }
+
+  private object({ about, type, reason, message }: EventFacts, series: Correlated["series"]): Event {
+    const { nodeName } = this.options;
+    const { kind, namespace, name, uid, fieldPath } = about;
+    // Unique for one node and object: the time and a random part.
+    const mark = BigInt(Math.floor(series.last * 1e6) + Math.floor(this.deps.random() * 1e6)).toString(16);
+    return {
+      metadata: { name: `${name}.${mark}`, namespace },
+      involvedObject: {
+        ...{ kind, name, uid, apiVersion: "v1" },
+        ...(kind === "Pod" && { namespace }),
+        ...(fieldPath !== undefined && { fieldPath }),
+      },
+      ...{ type, reason, message, count: series.count },
+      firstTimestamp: seconds(series.first),
+      lastTimestamp: seconds(series.last),
+      source: { component: "kubelet", host: nodeName },
+      reportingComponent: "kubelet",
+      reportingInstance: nodeName,
+    };
+  }
+
+  private sleep(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        signal.removeEventListener("abort", done);
+        this.wake = undefined;
+        resolve();
+      };
+      this.wake = done;
+      signal.addEventListener("abort", done, { once: true });
+    });
+  }
+}
+
+function seconds(wall: number): string {
+  return `${new Date(wall).toISOString().slice(0, 19)}Z`;
+}

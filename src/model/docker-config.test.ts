@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pullCredentials } from "./docker-config.ts";
+import type { Secret } from "./generated/types.ts";
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+const modern = (auths: object): Secret => ({
+  metadata: {},
+  type: "kubernetes.io/dockerconfigjson",
+  data: { ".dockerconfigjson": base64(JSON.stringify({ auths })) },
+});
+const old = (places: object): Secret => ({
+  metadata: {},
+  type: "kubernetes.io/dockercfg",
+  data: { ".dockercfg": base64(JSON.stringify(places)) },
+});
+const ada = { auth: base64("ada:pass:word") };
+const want = { username: "ada", password: "pass:word" };
+
+const cases = [
+  { name: "by host", image: "r.example.com/a/b:1", secrets: [modern({ "r.example.com": ada })], found: [want] },
+  {
+    name: "by host and port",
+    image: "r.example.com:5000/a",
+    secrets: [modern({ "r.example.com:5000": ada })],
+    found: [want],
+  },
+  { name: "another port", image: "r.example.com:5000/a", secrets: [modern({ "r.example.com": ada })], found: [] },
+  {
+    name: "with a scheme and a version",
+    image: "r.example.com/a",
+    secrets: [modern({ "https://r.example.com/v2/": ada })],
+    found: [want],
+  },
+  {
+    name: "the old form",
+    image: "r.example.com/a",
+    secrets: [old({ "r.example.com": { username: "u", password: "p" } })],
+    found: [{ username: "u", password: "p" }],
+  },
+  {
+    name: "Docker's own registry",
+    image: "busybox",
+    secrets: [modern({ "https://index.docker.io/v1/": ada })],
+    found: [want],
+  },
+  { name: "by path", image: "r.example.com/team/app", secrets: [modern({ "r.example.com/team": ada })], found: [want] },
+  {
+    name: "another path",
+    image: "r.example.com/teams/app",
+    secrets: [modern({ "r.example.com/team": ada })],
+    found: [],
+  },
+  { name: "with a star", image: "a.example.com/x", secrets: [modern({ "*.example.com": ada })], found: [want] },
+  { name: "a star is one word", image: "a.b.example.com/x", secrets: [modern({ "*.example.com": ada })], found: [] },
+  {
+    name: "the most exact first",
+    image: "r.example.com/team/app",
+    secrets: [
+      modern({
+        "r.example.com": { username: "all", password: "1" },
+        "r.example.com/team": { username: "team", password: "2" },
+      }),
+    ],
+    found: [
+      { username: "team", password: "2" },
+      { username: "all", password: "1" },
+    ],
+  },
+  {
+    name: "no JSON",
+    image: "r.example.com/a",
+    secrets: [{ ...modern({}), data: { ".dockerconfigjson": base64("{") } }],
+    found: [],
+  },
+  {
+    name: "another type of secret",
+    image: "r.example.com/a",
+    secrets: [{ ...modern({ "r.example.com": ada }), type: "Opaque" }],
+    found: [],
+  },
+];
+for (const { name, image, secrets, found } of cases) {
+  test(`pull credentials: ${name}`, () => assert.deepEqual(pullCredentials(image, secrets), found));
+}

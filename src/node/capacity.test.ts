@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeResources } from "./capacity.ts";
+
+const machine = { cores: 4, memoryBytes: 8 * 2 ** 30, storageBytes: 100 * 2 ** 30, hugePages: {} };
+const nothing = { maxPods: 110, podsPerCore: 0, systemReserved: {}, kubeReserved: {}, evictionHard: {} };
+
+test("a machine without reservations gives all it has", () => {
+  const { capacity, allocatable } = nodeResources(machine, nothing);
+  assert.deepEqual(capacity, { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" });
+  assert.deepEqual(allocatable, capacity);
+});
+
+const cases = [
+  {
+    name: "reservations and hard thresholds are taken off",
+    given: {
+      systemReserved: { cpu: "200m", memory: "1Gi" },
+      kubeReserved: { cpu: "300m", "ephemeral-storage": "5Gi" },
+      evictionHard: { "memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%" },
+    },
+    want: { cpu: "3500m", memory: "7068Mi", pods: "110", "ephemeral-storage": "85Gi" },
+  },
+  {
+    name: "never below nothing",
+    given: { systemReserved: { cpu: "9", memory: "9Gi" } },
+    want: { cpu: "0", memory: "0", pods: "110", "ephemeral-storage": "100Gi" },
+  },
+  {
+    name: "pods by core count, at most the fixed number",
+    given: { podsPerCore: 5 },
+    want: { cpu: "4", memory: "8Gi", pods: "20", "ephemeral-storage": "100Gi" },
+  },
+  {
+    name: "a large number of pods by core is cut",
+    given: { podsPerCore: 500 },
+    want: { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" },
+  },
+];
+for (const { name, given, want } of cases) {
+  test(name, () => assert.deepEqual(nodeResources(machine, { ...nothing, ...given }).allocatable, want));
+}
+
+test("huge pages are taken off the memory", () => {
+  const { capacity, allocatable } = nodeResources({ ...machine, hugePages: { "2Mi": 2 ** 30 } }, nothing);
+  assert.equal(capacity["hugepages-2Mi"], "1Gi");
+  assert.equal(capacity["memory"], "8Gi");
+  assert.equal(allocatable["memory"], "7Gi");
+});
+
+test("a filesystem that cannot be looked at is not told of", () => {
+  assert.equal(nodeResources({ ...machine, storageBytes: 0 }, nothing).capacity["ephemeral-storage"], undefined);
+});

@@ -1,0 +1,89 @@
+import { ApiError, CSI_NODES, type KubeApi } from "../adapters/kubeapi/index.ts";
+import { isAborted } from "../lib/abort.ts";
+import { Backoff } from "../lib/backoff.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
+import type { CSINode } from "../model/generated/types.ts";
+
+/** In-tree volumes that scheduler and attach controller count by their CSI drivers. */
+const MIGRATED = ["aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume"];
+const MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins";
+
+export interface CsiNodeDeps {
+  readonly api: Pick<KubeApi, "get" | "create" | "delete">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Resolves to the UID of the registered node as soon as it is another one than `not`. */
+  nodeUid(options: { signal: AbortSignal; not: string | undefined }): Promise<string>;
+  /** Told when the object is there. */
+  done(): void;
+}
+
+/** 5.9: makes sure that the node has its CSINode, owned by the node of now; again when the node was made anew. */
+export class CsiNodeKeeper {
+  private failure: string | undefined;
+  /** The node for which it is done. */
+  private doneFor: string | undefined;
+
+  constructor(
+    private readonly deps: CsiNodeDeps,
+    private readonly nodeName: string,
+  ) {}
+
+  /** What the node says while it is not done; undefined when it is. */
+  get problem(): string | undefined {
+    if (this.doneFor !== undefined) return undefined;
+    return this.failure === undefined
+      ? "CSINode is not yet initialized"
+      : `failed to initialize CSINode: ${this.failure}`;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.deps;
+    const backoff = new Backoff({ initialMs: 50, maxMs: 10_000, jitter: 0.1 });
+    while (!signal.aborted) {
+      try {
+        const uid = await this.deps.nodeUid({ signal, not: this.doneFor });
+        await this.ensure(uid, signal);
+        this.doneFor = uid;
+        backoff.reset();
+        this.deps.done();
+      } catch (error) {
+        if (isAborted(error, signal)) return;
+        this.failure = messageOf(error);
+        log.warn("the CSINode could not be made", { error: this.failure });
+        await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private async ensure(uid: string, signal: AbortSignal): Promise<void> {
+    const { api } = this.deps;
+    const name = this.nodeName;
+    try {
+      await api.create(CSI_NODES, { object: this.wanted(uid) }, { signal });
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "AlreadyExists") throw error;
+    }
+    const found = await api.get(CSI_NODES, { name }, { signal });
+    if (found.metadata.ownerReferences?.some((owner) => owner.uid === uid)) return;
+    // Of an earlier node with this name: its drivers are not ours.
+    const old = found.metadata.uid;
+    await api.delete(CSI_NODES, { name, ...(old !== undefined && { uid: old }) }, { signal });
+    await api.create(CSI_NODES, { object: this.wanted(uid) }, { signal });
+  }
+
+  private wanted(uid: string): CSINode {
+    const name = this.nodeName;
+    return {
+      metadata: {
+        name,
+        annotations: { [MIGRATED_ANNOTATION]: MIGRATED.map((plugin) => `kubernetes.io/${plugin}`).join(",") },
+        ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }],
+      },
+      spec: { drivers: [] },
+    };
+  }
+}

@@ -1,0 +1,150 @@
+import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus, Taint } from "../model/generated/types.ts";
+import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
+import type { NodeResources } from "./capacity.ts";
+
+/** What the node is, as far as it does not change while the agent runs. */
+export interface NodeIdentity {
+  readonly name: string;
+  /** Go's name: `amd64`. */
+  readonly architecture: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  readonly providerId: string;
+  readonly isExternalCloud: boolean;
+  readonly nodeIp: string;
+  /** `enableControllerAttachDetach`. */
+  readonly controllerAttaches: boolean;
+}
+
+/** What is found out each time the status is made. */
+export interface NodeFacts {
+  readonly addresses: readonly NodeAddress[];
+  readonly resources: NodeResources;
+  readonly conditions: readonly NodeCondition[];
+  readonly port: number;
+  readonly images: readonly ContainerImage[];
+  readonly info: {
+    readonly machineId: string;
+    readonly systemUuid: string;
+    readonly bootId: string;
+    readonly kernel: string;
+    readonly osImage: string;
+    /** `containerd://1.6.20`, or `Unknown`. */
+    readonly runtime: string;
+    readonly kubeletVersion: string;
+    readonly swapBytes: number;
+  };
+  readonly handlers: readonly {
+    readonly name: string;
+    readonly recursiveReadOnlyMounts: boolean;
+    readonly userNamespaces: boolean;
+  }[];
+  /** Undefined where the runtime does not say. */
+  readonly supplementalGroupsPolicy: boolean | undefined;
+  readonly declaredFeatures: readonly string[];
+}
+
+const ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach";
+const PROVIDED_IP_ANNOTATION = "alpha.kubernetes.io/provided-node-ip";
+const UNINITIALIZED: Taint = {
+  key: "node.cloudprovider.kubernetes.io/uninitialized",
+  value: "true",
+  effect: "NoSchedule",
+};
+
+/** 1.1: the object that a node registers itself with. Pure. */
+export function initialNode(identity: NodeIdentity, status: NodeStatus): Node {
+  const { name, taints, isExternalCloud, nodeIp, providerId } = identity;
+  const all = isExternalCloud ? [...taints, UNINITIALIZED] : taints;
+  return {
+    metadata: {
+      name,
+      labels: { ...defaultLabels(identity), ...identity.labels },
+      annotations: {
+        ...(identity.controllerAttaches && { [ATTACH_ANNOTATION]: "true" }),
+        ...(isExternalCloud && nodeIp !== "" && { [PROVIDED_IP_ANNOTATION]: nodeIp }),
+      },
+    },
+    spec: { ...(all.length > 0 && { taints: all }), ...(providerId !== "" && { providerID: providerId }) },
+    status,
+  };
+}
+
+function defaultLabels({ name, architecture }: NodeIdentity): Record<string, string> {
+  return {
+    [HOSTNAME_LABEL]: name,
+    [OS_LABEL]: "linux",
+    [ARCH_LABEL]: architecture,
+    "beta.kubernetes.io/os": "linux",
+    "beta.kubernetes.io/arch": architecture,
+  };
+}
+
+/** Labels that a node that exists already must agree with; others are somebody else's. */
+const RECONCILED_LABELS = [
+  ...[HOSTNAME_LABEL, OS_LABEL, ARCH_LABEL, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"],
+  ...["topology.kubernetes.io/zone", "topology.kubernetes.io/region"],
+  ...["failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"],
+  ...["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"],
+];
+
+/** What has to be changed in the metadata of a node that is there already; undefined when nothing has. Pure. */
+export function reconcileMetadata(existing: Node, wanted: Node): { metadata: object } | undefined {
+  const labels: Record<string, string> = {};
+  for (const name of RECONCILED_LABELS) {
+    const value = wanted.metadata.labels?.[name];
+    if (value !== undefined && existing.metadata.labels?.[name] !== value) labels[name] = value;
+  }
+  const wantedAttach = wanted.metadata.annotations?.[ATTACH_ANNOTATION];
+  const annotations =
+    existing.metadata.annotations?.[ATTACH_ANNOTATION] === wantedAttach
+      ? undefined
+      : { [ATTACH_ANNOTATION]: wantedAttach ?? null };
+  if (Object.keys(labels).length === 0 && annotations === undefined) return undefined;
+  return { metadata: { ...(Object.keys(labels).length > 0 && { labels }), ...(annotations && { annotations }) } };
+}
+
+/** 2.1: the status of the node. Pure. */
+export function nodeStatus(facts: NodeFacts, architecture: string): NodeStatus {
+  const { info } = facts;
+  return {
+    addresses: facts.addresses,
+    capacity: facts.resources.capacity,
+    allocatable: facts.resources.allocatable,
+    conditions: facts.conditions,
+    daemonEndpoints: { kubeletEndpoint: { Port: facts.port } },
+    images: facts.images,
+    nodeInfo: {
+      ...{ machineID: info.machineId, systemUUID: info.systemUuid, bootID: info.bootId },
+      ...{ kernelVersion: info.kernel, osImage: info.osImage, containerRuntimeVersion: info.runtime },
+      ...{ kubeletVersion: info.kubeletVersion, kubeProxyVersion: "", operatingSystem: "linux", architecture },
+      ...(info.swapBytes > 0 && { swap: { capacity: info.swapBytes } }),
+    },
+    ...(facts.handlers.length > 0 && {
+      runtimeHandlers: facts.handlers.map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
+        name,
+        features: { recursiveReadOnlyMounts, userNamespaces },
+      })),
+    }),
+    ...(facts.supplementalGroupsPolicy !== undefined && {
+      features: { supplementalGroupsPolicy: facts.supplementalGroupsPolicy },
+    }),
+    ...(facts.declaredFeatures.length > 0 && { declaredFeatures: facts.declaredFeatures }),
+  };
+}
+
+/** 2.5: the largest images first, at most five names each. Pure. */
+export function nodeImages(
+  images: readonly {
+    readonly tags: readonly string[];
+    readonly digests: readonly string[];
+    readonly sizeBytes: number;
+  }[],
+  most: number,
+): readonly ContainerImage[] {
+  const sorted = [...images].sort((a, b) => b.sizeBytes - a.sizeBytes);
+  return (most < 0 ? sorted : sorted.slice(0, most)).map(({ tags, digests, sizeBytes }) => ({
+    names: [...digests, ...tags].slice(0, 5),
+    sizeBytes,
+  }));
+}

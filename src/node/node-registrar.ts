@@ -1,0 +1,39 @@
+import { ApiError, type KubeApi, NODES } from "../adapters/kubeapi/index.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Node } from "../model/generated/types.ts";
+import { reconcileMetadata } from "./node-object.ts";
+
+/** What registration needs. */
+export interface RegistrarDeps {
+  readonly api: Pick<KubeApi, "get" | "create" | "patch">;
+  readonly log: Logger;
+}
+
+/**
+ * 1.2: creates the Node, or brings the one that is there in line and leaves its taints and others' labels alone.
+ * Answers with the node as the server has it. May be repeated; rejects with the server's `ApiError`.
+ */
+export async function registerNode({ api, log }: RegistrarDeps, wanted: Node, { signal }: Abortable): Promise<Node> {
+  const name = wanted.metadata.name ?? "";
+  try {
+    const made = await api.create(NODES, { object: wanted }, { signal });
+    log.info("the node is registered", { node: name, uid: made.metadata.uid ?? "" });
+    return made;
+  } catch (error) {
+    // Forbidden: an older node of this name may be there although it may not be made.
+    if (!(error instanceof ApiError) || (error.code !== "AlreadyExists" && error.code !== "Forbidden")) throw error;
+    return await reconcile({ api, log }, wanted, { signal }).catch((inner: unknown) => {
+      throw inner instanceof ApiError && inner.code === "NotFound" ? error : inner;
+    });
+  }
+}
+
+async function reconcile({ api, log }: RegistrarDeps, wanted: Node, { signal }: Abortable): Promise<Node> {
+  const name = wanted.metadata.name ?? "";
+  const existing = await api.get(NODES, { name }, { signal });
+  const body = reconcileMetadata(existing, wanted);
+  if (body === undefined) return existing;
+  log.info("the node was registered before and is brought in line", { node: name });
+  return api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
+}

@@ -1,0 +1,46 @@
+import { canonicalJson } from "../model/canonical-json.ts";
+import type { NodeCondition, NodeStatus } from "../model/generated/types.ts";
+
+/** What was sent last and what the server made of it, by field: an older server drops fields without a word. */
+export interface SentStatus {
+  readonly sent: NodeStatus;
+  readonly answer: NodeStatus;
+}
+
+const FIELDS = [
+  ...(["addresses", "capacity", "allocatable", "daemonEndpoints", "images", "nodeInfo"] as const),
+  ...(["runtimeHandlers", "features", "declaredFeatures"] as const),
+] as const;
+
+/**
+ * The strategic-merge patch that makes the node's status what is wanted; undefined when it is. Conditions are compared
+ * without their heartbeat; `refresh` sends them whatever they say. Pure.
+ */
+export function statusPatch(
+  wanted: NodeStatus,
+  { known, last, refresh }: { known: NodeStatus | undefined; last: SentStatus | undefined; refresh: boolean },
+): { status: Record<string, unknown> } | undefined {
+  const status: Record<string, unknown> = {};
+  for (const field of FIELDS) {
+    if (wanted[field] === undefined) continue;
+    const text = canonicalJson(wanted[field]);
+    if (text === canonicalJson(known?.[field])) continue;
+    const isDropped =
+      last !== undefined &&
+      text === canonicalJson(last.sent[field]) &&
+      canonicalJson(known?.[field]) === canonicalJson(last.answer[field]);
+    if (isDropped) continue;
+    // Merged by type alone, two addresses of one type would melt into one.
+    status[field] = field === "addresses" ? [...(wanted.addresses ?? []), { $patch: "replace" }] : wanted[field];
+  }
+  const changed = (wanted.conditions ?? []).some((condition) => !isSame(condition, known?.conditions));
+  if (Object.keys(status).length === 0 && !changed && !refresh) return undefined;
+  return { status: { ...status, conditions: wanted.conditions } };
+}
+
+function isSame(condition: NodeCondition, known: readonly NodeCondition[] | undefined): boolean {
+  const before = known?.find(({ type }) => type === condition.type);
+  return (
+    before?.status === condition.status && before.reason === condition.reason && before.message === condition.message
+  );
+}

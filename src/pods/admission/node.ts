@@ -1,0 +1,119 @@
+import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration } from "../../model/generated/types.ts";
+import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
+import { allContainers, isStaticPod } from "../../model/pod-facts.ts";
+import type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
+
+const OS_LABEL = "kubernetes.io/os";
+
+/** The operating system that the pod asks for, by its field or by the node's label. */
+export function osProblem(pod: Pod): Rejection | undefined {
+  const asked = pod.spec.nodeSelector?.[OS_LABEL];
+  if (asked !== undefined && asked !== "linux") {
+    const message = `Failed to admit pod as the \`${OS_LABEL}\` label doesn't match node label`;
+    return { reason: "PodOSSelectorNodeLabelDoesNotMatch", message };
+  }
+  if (pod.spec.os === undefined || pod.spec.os.name === "linux") return undefined;
+  return { reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS" };
+}
+
+/** Strict groups need a runtime that knows them. */
+export function groupsProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  if (pod.spec.securityContext?.supplementalGroupsPolicy !== "Strict" || node.hasStrictGroups !== false)
+    return undefined;
+  const message = "SupplementalGroupsPolicy=Strict is not supported in this node";
+  return { reason: "SupplementalGroupsPolicyNotSupported", message };
+}
+
+/** A pod that asks for any profile of AppArmor needs a kernel that has it on. */
+export function appArmorProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  if (node.hasAppArmor || (pod.status?.phase ?? "Pending") !== "Pending" || !asksForAppArmor(pod)) return undefined;
+  return { reason: "AppArmor", message: "Cannot enforce AppArmor: AppArmor is not enabled on the host" };
+}
+
+function asksForAppArmor(pod: Pod): boolean {
+  const isAny = (type: string | undefined): boolean => type !== undefined && type !== "Unconfined";
+  if (isAny(pod.spec.securityContext?.appArmorProfile?.type)) return true;
+  return allContainers(pod).some(({ name, securityContext }) => {
+    const annotated = pod.metadata.annotations?.[`${APPARMOR_ANNOTATION_PREFIX}${name}`];
+    const isAnnotated = annotated !== undefined && annotated !== "" && annotated !== "unconfined";
+    return isAny(securityContext?.appArmorProfile?.type) || isAnnotated;
+  });
+}
+
+/** The node selector, and the affinity that is required. */
+export function affinityProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  const selector = Object.entries(pod.spec.nodeSelector ?? {});
+  const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const isSelected = selector.every(([key, value]) => node.labels[key] === value);
+  const isWelcome = required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+  if (isSelected && isWelcome) return undefined;
+  return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector");
+}
+
+/** A pod of the API server is bound to one node, by its name. */
+export function nameProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  const asked = pod.spec.nodeName ?? "";
+  if (asked === "" || asked === node.name) return undefined;
+  return predicate("NodeName", "node(s) didn't match the requested node name");
+}
+
+/** Taints that would also drive out what runs; static pods are not asked. */
+export function taintProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  if (isStaticPod(pod)) return undefined;
+  const driving = node.taints.filter(({ effect }) => effect === "NoExecute");
+  const isTolerated = (taint: Taint): boolean => (pod.spec.tolerations ?? []).some((one) => tolerates(one, taint));
+  if (driving.every(isTolerated)) return undefined;
+  return predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate");
+}
+
+/** Whether a toleration covers a taint: an empty key with Exists covers all, an empty effect covers every effect. */
+export function tolerates(toleration: Toleration, taint: Taint): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (toleration.key && toleration.key !== taint.key) return false;
+  if (toleration.operator === "Exists") return true;
+  return (toleration.key ?? "") !== "" && (toleration.value ?? "") === (taint.value ?? "");
+}
+
+function predicate(name: string, why: string): Rejection {
+  return { reason: name, message: `Predicate ${name} failed: ${why}` };
+}
+
+/** All of a term must hold; one that asks for nothing matches nothing. */
+function matchesTerm(term: NodeSelectorTerm, node: AdmissionNode): boolean {
+  const expressions = term.matchExpressions ?? [];
+  const fields = term.matchFields ?? [];
+  if (expressions.length + fields.length === 0) return false;
+  return (
+    expressions.every((one) => matchesRequirement(one, node.labels)) &&
+    fields.every((one) => matchesRequirement(one, { "metadata.name": node.name }))
+  );
+}
+
+function matchesRequirement(
+  { key, operator, values = [] }: NodeSelectorRequirement,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  const has = Object.hasOwn(labels, key);
+  const value = labels[key] ?? "";
+  switch (operator) {
+    case "In":
+      return has && values.includes(value);
+    case "NotIn":
+      return !has || !values.includes(value);
+    case "Exists":
+      return has;
+    case "DoesNotExist":
+      return !has;
+    case "Gt":
+    case "Lt":
+      return has && compares(operator, value, values[0] ?? "");
+    default:
+      return false;
+  }
+}
+
+function compares(operator: "Gt" | "Lt", value: string, limit: string): boolean {
+  const isWhole = (text: string): boolean => /^[+-]?\d+$/.test(text);
+  if (!isWhole(value) || !isWhole(limit)) return false;
+  return operator === "Gt" ? BigInt(value) > BigInt(limit) : BigInt(value) < BigInt(limit);
+}

@@ -1,0 +1,78 @@
+import type { Pod } from "../../model/generated/types.ts";
+import { isCriticalPod } from "../../model/pod-facts.ts";
+import { type QosClass, qosClass } from "../../model/qos.ts";
+import { requestsOf, type Shortage } from "./resources.ts";
+
+/** What is still missing, by resource, in the numbers of `requestsOf`. */
+type Missing = Readonly<Record<string, number>>;
+
+/**
+ * The pods that have to go so that a critical one fits, or undefined when not even all of them would do. As few
+ * Guaranteed ones as possible, then as few Burstable ones, then BestEffort ones. Pure.
+ */
+export function chooseVictims(
+  pod: Pod,
+  others: readonly Pod[],
+  shortages: readonly Shortage[],
+): readonly Pod[] | undefined {
+  const missing: Missing = Object.fromEntries(
+    shortages.map(({ resource, requested, used, capacity }) => [resource, requested + used - capacity]),
+  );
+  const candidates = others.filter((other) => mayPreempt(pod, other));
+  if (!isEmpty(without(missing, candidates))) return undefined;
+  const of = (name: QosClass): readonly Pod[] => candidates.filter((candidate) => qosClass(candidate) === name);
+  const guaranteed = closest(of("Guaranteed"), without(missing, [...of("BestEffort"), ...of("Burstable")]));
+  const burstable = closest(of("Burstable"), without(missing, [...of("BestEffort"), ...guaranteed]));
+  const bestEffort = closest(of("BestEffort"), without(missing, [...burstable, ...guaranteed]));
+  return [...bestEffort, ...burstable, ...guaranteed];
+}
+
+/** A critical pod goes before any that is not; otherwise the priority decides. */
+export function mayPreempt(pod: Pod, other: Pod): boolean {
+  if (isCriticalPod(pod) && !isCriticalPod(other)) return true;
+  return (pod.spec.priority ?? 0) > (other.spec.priority ?? 0);
+}
+
+/** Picks the pod that comes nearest to what is missing, again and again, until nothing is. */
+function closest(pods: readonly Pod[], missing: Missing): readonly Pod[] {
+  const left = [...pods];
+  const chosen: Pod[] = [];
+  let open = missing;
+  while (!isEmpty(open) && left.length > 0) {
+    const [best] = left.toSorted((a, b) => distance(a, open) - distance(b, open) || bySize(a, b));
+    if (best === undefined) break;
+    left.splice(left.indexOf(best), 1);
+    chosen.push(best);
+    open = without(open, [best]);
+  }
+  return chosen;
+}
+
+/** The sum of the squared shares that would still be missing without this pod. */
+function distance(pod: Pod, missing: Missing): number {
+  const requests = requestsOf(pod);
+  return Object.entries(missing)
+    .filter(([, amount]) => amount > 0)
+    .map(([name, amount]) => (Math.max(0, amount - (requests[name] ?? 0)) / amount) ** 2)
+    .reduce((sum, each) => sum + each, 0);
+}
+
+/** Of two that serve alike the smaller one goes. */
+function bySize(a: Pod, b: Pod): number {
+  const [x, y] = [requestsOf(a), requestsOf(b)];
+  return (x["memory"] ?? 0) - (y["memory"] ?? 0) || (x["cpu"] ?? 0) - (y["cpu"] ?? 0);
+}
+
+function without(missing: Missing, pods: readonly Pod[]): Missing {
+  const freed = pods.map(requestsOf);
+  return Object.fromEntries(
+    Object.entries(missing).map(([name, amount]) => {
+      const sum = freed.reduce((total, requests) => total + (requests[name] ?? 0), 0);
+      return [name, amount - sum];
+    }),
+  );
+}
+
+function isEmpty(missing: Missing): boolean {
+  return Object.values(missing).every((amount) => amount <= 0);
+}

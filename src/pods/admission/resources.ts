@@ -1,0 +1,48 @@
+import type { Pod } from "../../model/generated/types.ts";
+import { milliValue, tryParseQuantity, wholeValue } from "../../model/quantity.ts";
+import { podRequests } from "../../model/resources.ts";
+import type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
+
+/** Something that the node has too little of, in its smallest unit (millicores, bytes, pieces). */
+export interface Shortage {
+  readonly resource: string;
+  readonly requested: number;
+  readonly used: number;
+  readonly capacity: number;
+}
+
+/** The resources that every node has; others are asked for only where the node knows them. */
+const NATIVE = ["cpu", "memory", "ephemeral-storage"];
+
+/** What the node has too little of for this pod, in the order in which Kubernetes looks. */
+export function shortages(pod: Pod, { others, node }: AdmissionFacts): readonly Shortage[] {
+  const asked = requestsOf(pod);
+  const names = ["pods", ...NATIVE, ...Object.keys(asked).filter((name) => !NATIVE.includes(name) && name !== "pods")];
+  return names.flatMap((resource) => {
+    const capacity = capacityOf(node, resource);
+    const requested = asked[resource] ?? 0;
+    if (capacity === undefined || requested === 0) return [];
+    const used = others.map((other) => requestsOf(other)[resource] ?? 0).reduce((sum, each) => sum + each, 0);
+    return requested + used > capacity ? [{ resource, requested, used, capacity }] : [];
+  });
+}
+
+/** In the words of Kubernetes. */
+export function shortageProblem({ resource, requested, used, capacity }: Shortage): Rejection {
+  const numbers = `requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+  return { reason: `OutOf${resource}`, message: `Node didn't have enough resource: ${resource}, ${numbers}` };
+}
+
+/** What a pod needs, as plain numbers; each pod is one of `pods`. */
+export function requestsOf(pod: Pod): Readonly<Record<string, number>> {
+  const amounts = Object.entries(podRequests(pod)).map(
+    ([name, amount]) => [name, name === "cpu" ? milliValue(amount) : wholeValue(amount)] as const,
+  );
+  return { ...Object.fromEntries(amounts), pods: 1 };
+}
+
+function capacityOf({ allocatable }: AdmissionNode, resource: string): number | undefined {
+  const amount = tryParseQuantity(allocatable[resource] ?? "");
+  if (amount === undefined) return undefined;
+  return resource === "cpu" ? milliValue(amount) : wholeValue(amount);
+}

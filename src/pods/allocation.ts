@@ -1,0 +1,59 @@
+import type { Container, Pod, ResourceRequirements } from "../model/generated/types.ts";
+import { compareAmounts, parseQuantity } from "../model/quantity.ts";
+
+/** Requests and limits by the name of the container that they were given to. */
+export type Allocation = ReadonlyMap<string, ResourceRequirements>;
+
+/** What may change while a container runs. */
+const RESIZABLE = ["cpu", "memory"] as const;
+export type Resizable = (typeof RESIZABLE)[number];
+
+/** The pod as it was last given room: its own resources where nothing was said. The same object when that is all. */
+export function withAllocation(pod: Pod, allocation: Allocation): Pod {
+  const { containers, initContainers } = pod.spec;
+  const isAsAsked = [...containers, ...(initContainers ?? [])].every(
+    ({ name, resources }) => changedResources(allocation.get(name) ?? resources, resources).length === 0,
+  );
+  if (isAsAsked) return pod;
+  const given = (container: Container): Container => {
+    const resources = allocation.get(container.name);
+    return resources === undefined ? container : { ...container, resources };
+  };
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: containers.map(given),
+      ...(initContainers && { initContainers: initContainers.map(given) }),
+    },
+  };
+}
+
+/** What each container of the pod asks for. */
+export function allocationOf({ spec }: Pod): Allocation {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  return new Map(containers.map(({ name, resources }) => [name, resources ?? {}]));
+}
+
+/** Which of cpu and memory differ between two descriptions, in a request or in a limit. */
+export function changedResources(
+  before: ResourceRequirements | undefined,
+  after: ResourceRequirements | undefined,
+): readonly Resizable[] {
+  return RESIZABLE.filter((name) =>
+    (["requests", "limits"] as const).some((side) => !isSame(before?.[side]?.[name], after?.[side]?.[name])),
+  );
+}
+
+function isSame(a: string | undefined, b: string | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return compareAmounts(parseQuantity(a), parseQuantity(b)) === 0;
+}
+
+/** Whether the container asks to be started anew when one of these changes. */
+export function needsRestart({ resizePolicy }: Container, changed: readonly Resizable[]): boolean {
+  return (resizePolicy ?? []).some(
+    ({ resourceName, restartPolicy }) =>
+      restartPolicy === "RestartContainer" && changed.some((name) => name === resourceName),
+  );
+}

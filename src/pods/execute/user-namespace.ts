@@ -1,0 +1,20 @@
+import type { IdMapping } from "../../adapters/cri/port.ts";
+import { podIdentity } from "../../model/pod-facts.ts";
+import type { ExecuteDeps, PodRun } from "./context.ts";
+
+/** The ids of a pod that wants a user namespace of its own (`hostUsers: false`); undefined for all others. */
+export async function userMapping(
+  { users }: ExecuteDeps,
+  { pod }: Pick<PodRun, "pod">,
+): Promise<IdMapping | undefined> {
+  return pod.spec.hostUsers === false ? users.of(podIdentity(pod).uid) : undefined;
+}
+
+/** Rejects when the pod wants a user namespace and the runtime's handler has none. */
+export async function requireUserNamespaces(deps: ExecuteDeps, run: PodRun, handler: string): Promise<void> {
+  if (run.pod.spec.hostUsers !== false) return;
+  const { handlers } = await deps.runtime.status({ signal: run.interrupt });
+  if (handlers.some(({ name, userNamespaces }) => name === handler && userNamespaces)) return;
+  const who = handler === "" ? "runtime" : `RuntimeClass handler "${handler}"`;
+  throw new Error(`can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces`);
+}

@@ -1,0 +1,63 @@
+import type { IdMapping } from "../adapters/cri/port.ts";
+import type { PodFiles } from "./execute/context.ts";
+
+/** The first id that may be given away: those below are the host's own. */
+const FIRST_ID = 65_536;
+const MOST_IDS = 2 ** 32;
+const MOST_FILE_BYTES = 4096;
+
+/**
+ * Ranges of user and group ids for pods with a user namespace, no two pods in the same one. Kept as
+ * `ROOT/pods/UID/userns`, which goes with the pod; whoever comes after a restart finds those that are taken.
+ */
+export class UserRanges {
+  /** First host id by UID. */
+  private readonly taken = new Map<string, number>();
+  private known: Promise<void> | undefined;
+
+  constructor(
+    private readonly files: Pick<PodFiles, "list" | "readTail" | "writeFile">,
+    private readonly options: { readonly rootDir: string; idsPerPod(): number },
+  ) {}
+
+  /** The pod's range, the same at each call. Rejects when there is none left. */
+  async of(uid: string): Promise<IdMapping> {
+    this.known ??= this.load();
+    await this.known;
+    const length = this.options.idsPerPod();
+    const before = this.taken.get(uid);
+    if (before !== undefined) return { hostId: before, containerId: 0, length };
+    const hostId = firstFree(new Set(this.taken.values()), length);
+    this.taken.set(uid, hostId);
+    const mapping = { hostId, containerId: 0, length };
+    const text = `${JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] })}\n`;
+    await this.files.writeFile(this.fileOf(uid), text, 0o600);
+    return mapping;
+  }
+
+  /** The pod is gone; its range may be given to another. */
+  release(uid: string): void {
+    this.taken.delete(uid);
+  }
+
+  private async load(): Promise<void> {
+    for (const uid of await this.files.list(`${this.options.rootDir}/pods`)) {
+      const text = await this.files.readTail(this.fileOf(uid), MOST_FILE_BYTES);
+      const hostId = Number(/"hostId":(\d+)/.exec(text)?.[1] ?? 0);
+      if (hostId >= FIRST_ID) this.taken.set(uid, hostId);
+    }
+  }
+
+  private fileOf(uid: string): string {
+    return `${this.options.rootDir}/pods/${uid}/userns`;
+  }
+}
+
+/** The lowest range of this length that nobody has. Pure. */
+export function firstFree(taken: ReadonlySet<number>, length: number): number {
+  for (let id = Math.max(FIRST_ID, length); id + length <= MOST_IDS; id += length) {
+    const isFree = ![...taken].some((other) => other < id + length && id < other + length);
+    if (isFree) return id;
+  }
+  throw new Error("no range of user ids is left for another pod");
+}

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Metrics } from "../lib/metrics.ts";
+import { probeHooks } from "./tell.ts";
+
+test("the series of a pod's probes end with the pod, and no others", async () => {
+  const metrics = new Metrics();
+  const journal = { of: () => ({ note: () => undefined, event: () => undefined }) };
+  const hooks = probeHooks({ journal, metrics, changed: () => undefined });
+  const run = (name: string, result: "success" | "failure") =>
+    hooks.ran({
+      ...{ pod: { uid: `uid-of-${name}`, name, namespace: "default" }, container: "app" },
+      ...({ kind: "readiness", result, output: "", tookMs: 1 } as const),
+    });
+  for (const name of ["one", "two"]) for (const result of ["success", "failure", "success"] as const) run(name, result);
+  const series = async (): Promise<string[]> =>
+    (await metrics.expose()).body.split("\n").filter((line) => line.startsWith("prober_probe_total{"));
+  assert.equal((await series()).length, 4);
+  hooks.forgotten({ uid: "uid-of-one", name: "one", namespace: "default" });
+  const left = await series();
+  assert.equal(left.length, 2);
+  assert.ok(left.every((line) => line.includes('pod="two"')));
+});

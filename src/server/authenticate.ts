@@ -1,0 +1,125 @@
+import { createHmac, randomBytes } from "node:crypto";
+import type { HttpRequest } from "../adapters/net/http-route.ts";
+import { type Abortable, withScope } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Live } from "../lib/live.ts";
+import type { Logger } from "../lib/log.ts";
+import { TtlCache } from "./ttl-cache.ts";
+
+/** Who makes a request. */
+export interface User {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Asks whose a token is: undefined when it is nobody's. Rejects when it cannot be told. */
+export interface TokenReviewer {
+  review(token: string, options: Abortable): Promise<User | undefined>;
+}
+
+export interface AuthenticatorOptions {
+  readonly anonymous: boolean;
+  readonly tokenTtlMs: number;
+}
+
+const ANONYMOUS: User = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+const AUTHENTICATED = "system:authenticated";
+/** How long whose a token is may take to find out. */
+const REVIEW_MS = 30_000;
+const MOST_TOKENS = 4096;
+/** A token of more bytes is nobody's; those with many groups have a few thousand. */
+const LONGEST_TOKEN = 64 * 1024;
+const TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io.";
+
+/**
+ * Says who makes a request: by client certificate, else by bearer token, else nobody (anonymous, if that is allowed).
+ * Credentials that are wrong never fall back to anonymous.
+ */
+export class Authenticator {
+  private readonly tokens: TtlCache<User | "nobody">;
+  private readonly asking = new Map<string, Promise<User | undefined>>();
+  /** So that a memory dump has no tokens, and nobody can look for keys that collide. */
+  private readonly secret = randomBytes(32);
+
+  constructor(
+    private readonly deps: { clock: Clock; log: Logger; reviewer?: TokenReviewer | undefined },
+    private readonly options: Live<AuthenticatorOptions>,
+  ) {
+    this.tokens = new TtlCache(deps.clock, MOST_TOKENS);
+  }
+
+  /** The user, or undefined for 401. Never rejects but with the signal's reason. */
+  async authenticate({ peer, headers, signal }: HttpRequest): Promise<User | undefined> {
+    let isWrong = false;
+    if (peer !== undefined) {
+      const isTrusted = peer.isTrusted(this.deps.clock.now().wall);
+      if (isTrusted && peer.commonName !== "" && peer.uids.length <= 1) {
+        const [uid] = peer.uids;
+        return known({
+          name: peer.commonName,
+          groups: peer.organizations,
+          ...(uid === undefined ? {} : { uid }),
+          extra: { "authentication.kubernetes.io/credential-id": [`X509SHA256=${peer.fingerprint}`] },
+        });
+      }
+      if (!isTrusted) isWrong = true;
+    }
+    const token = tokenOf(headers);
+    if (token !== undefined && this.deps.reviewer !== undefined) {
+      const user = token === "" || token.length > LONGEST_TOKEN ? undefined : await this.review(token, signal);
+      if (user !== undefined) return known(user);
+      isWrong = true;
+    }
+    if (isWrong || !this.options.current.anonymous) return undefined;
+    return ANONYMOUS;
+  }
+
+  /** Answers are kept, yes and no alike; failures are not. Two who ask about one token wait for one answer. */
+  private async review(token: string, signal: AbortSignal): Promise<User | undefined> {
+    const key = createHmac("sha256", this.secret).update(token).digest("base64");
+    const kept = this.tokens.get(key);
+    if (kept !== undefined) return kept === "nobody" ? undefined : kept;
+    let asked = this.asking.get(key);
+    if (asked === undefined) {
+      asked = this.ask(token, key).finally(() => this.asking.delete(key));
+      this.asking.set(key, asked);
+    }
+    const user = await asked;
+    signal.throwIfAborted();
+    return user;
+  }
+
+  private async ask(token: string, key: string): Promise<User | undefined> {
+    const { reviewer, clock, log } = this.deps;
+    if (reviewer === undefined) return undefined;
+    try {
+      const user = await withScope([], { clock, ms: REVIEW_MS }, (signal) => reviewer.review(token, { signal }));
+      this.tokens.set(key, user ?? "nobody", this.options.current.tokenTtlMs);
+      return user;
+    } catch (error) {
+      log.warn("whose a token is cannot be told", { error: messageOf(error) });
+      return undefined;
+    }
+  }
+}
+
+function known(user: User): User {
+  return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
+}
+
+/** The bearer token of a request, also as a WebSocket sub-protocol; empty for one that cannot be read. */
+function tokenOf(headers: HttpRequest["headers"]): string | undefined {
+  const match = /^bearer +(\S.*)$/i.exec(headers["authorization"]?.trim() ?? "");
+  if (match !== null) return match[1] ?? "";
+  const protocols = (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
+  const tokens = protocols.filter((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
+  const [token] = tokens;
+  // Another protocol must be there to speak: the token is none.
+  if (token === undefined || protocols.length === tokens.length) return undefined;
+  const encoded = token.slice(TOKEN_PROTOCOL.length);
+  if (tokens.length > 1 || !/^[\w-]+$/.test(encoded)) return "";
+  return Buffer.from(encoded, "base64url").toString("utf8");
+}

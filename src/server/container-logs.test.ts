@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ALL_ON, apiDeps, WEB } from "../../test/support/api-deps.ts";
+import { bareRequest } from "../adapters/net/http-route.ts";
+import { fixed } from "../lib/live.ts";
+import type { ContainerStatus } from "../model/generated/types.ts";
+import { chooseInstance, containerLogRoutes } from "./routes/container-logs.ts";
+import { readLogOptions } from "./routes/log-options.ts";
+
+const [route] = containerLogRoutes;
+
+async function logs(query: string, where = { namespace: "default", pod: "web", container: "main" }, gates = ALL_ON) {
+  const { calls, deps } = apiDeps({ switches: fixed(gates) });
+  assert.ok(route);
+  const answer = await route.handle(deps, bareRequest("GET", `/containerLogs?${query}`, { params: where }));
+  let body = "";
+  if (typeof answer.body === "string") body = answer.body;
+  else for await (const chunk of answer.body) body += String(chunk);
+  return { status: answer.status, body, calls };
+}
+
+const good = [
+  { query: "", wish: { path: "/log/c1", timestamps: false } },
+  { query: "previous=true&timestamps=1", wish: { path: "/log/c0", timestamps: true } },
+  { query: "follow=true", wish: { path: "/log/c1", timestamps: false, follow: true } },
+  { query: "follow=false", wish: { path: "/log/c1", timestamps: false } },
+  { query: "tailLines=0&limitBytes=5", wish: { path: "/log/c1", timestamps: false, tail: 0, limitBytes: 5 } },
+  { query: "tail=7", wish: { path: "/log/c1", timestamps: false, tail: 7 } },
+  { query: "tail=all", wish: { path: "/log/c1", timestamps: false } },
+  { query: "sinceSeconds=10", wish: { path: "/log/c1", timestamps: false, sinceMs: 90_000 } },
+  {
+    query: "sinceTime=2026-01-02T03:04:05Z",
+    wish: { path: "/log/c1", timestamps: false, sinceMs: Date.UTC(2026, 0, 2, 3, 4, 5) },
+  },
+  { query: "container=x&insecureSkipTLSVerifyBackend=true", wish: { path: "/log/c1", timestamps: false } },
+];
+for (const { query, wish } of good) {
+  test(`containerLogs ?${query}`, async () => {
+    const { status, body, calls } = await logs(query);
+    assert.deepEqual({ status, body, calls }, { status: 200, body: "hello\n", calls: [["log", wish]] });
+  });
+}
+
+test("containerLogs: one stream needs its gate", async () => {
+  assert.equal((await logs("stream=Stdout")).status, 400);
+  const { calls } = await logs("stream=Stderr", undefined, { ...ALL_ON, isGateOn: () => true });
+  assert.deepEqual(calls, [["log", { path: "/log/c1", timestamps: false, stream: "stderr" }]]);
+});
+
+const bad = [
+  { query: "tailLines=-1", status: 422 },
+  { query: "tailLines=x", status: 400 },
+  { query: "limitBytes=0", status: 422 },
+  { query: "sinceSeconds=0", status: 422 },
+  { query: "sinceSeconds=1&sinceTime=2026-01-02T03:04:05Z", status: 422 },
+  { query: "sinceTime=yesterday", status: 400 },
+  { query: "stream=Both", status: 422 },
+  { query: "tailLines=1&stream=Stdout", status: 422 },
+  { query: "tailLines=99999999999999999999", status: 400 },
+];
+for (const { query, status } of bad) {
+  test(`containerLogs ?${query} is ${status}, in JSON's words`, () => {
+    const answer = readLogOptions(new URLSearchParams(query));
+    assert.ok("status" in answer);
+    assert.equal(answer.status, status);
+    assert.equal(typeof (JSON.parse(String(answer.body)) as { message: unknown }).message, "string");
+  });
+}
+
+test("containerLogs: a bad parameter comes before a pod that is not there, which comes before its container", async () => {
+  const nope = { namespace: "default", pod: "nope", container: "main" };
+  assert.equal((await logs("limitBytes=0", nope)).status, 422);
+  assert.deepEqual(await logs("", nope), { status: 404, body: 'pod "nope" does not exist\n', calls: [] });
+  const other = { namespace: "default", pod: "web", container: "other" };
+  assert.equal((await logs("", other)).body, 'container "other" not found in pod "web"\n');
+});
+
+const ended = { exitCode: 0, containerID: "containerd://c5" };
+const choices: { name: string; status?: Partial<ContainerStatus>; previous?: boolean; want: string | RegExp }[] = [
+  { name: "running", status: { state: { running: {} }, containerID: "containerd://c1" }, want: "c1" },
+  { name: "ended", status: { state: { terminated: ended } }, want: "c5" },
+  {
+    name: "ended without an id, but one before",
+    status: { state: { terminated: { exitCode: 0 } }, lastState: { terminated: ended } },
+    want: "c5",
+  },
+  { name: "ended without an id", status: { state: { terminated: { exitCode: 0 } } }, want: /is terminated$/ },
+  {
+    name: "waiting after one that ended",
+    status: { state: { waiting: {} }, lastState: { terminated: ended } },
+    want: "c5",
+  },
+  {
+    name: "waiting for its image",
+    status: { state: { waiting: { reason: "ImagePullBackOff" } } },
+    want: /waiting to start: trying and failing to pull image$/,
+  },
+  {
+    name: "waiting",
+    status: { state: { waiting: { reason: "ContainerCreating" } } },
+    want: /waiting to start: ContainerCreating$/,
+  },
+  { name: "no status", want: /is not available$/ },
+  { name: "previous", status: { lastState: { terminated: ended } }, previous: true, want: "c5" },
+  { name: "no previous", status: { state: { running: {} } }, previous: true, want: /^previous terminated container/ },
+];
+for (const c of choices) {
+  test(`choice of instance: ${c.name}`, () => {
+    const base = { name: "main", image: "", imageID: "", ready: false, restartCount: 0 };
+    const pod = { ...WEB, status: c.status === undefined ? {} : { containerStatuses: [{ ...base, ...c.status }] } };
+    const chosen = chooseInstance(pod, "main", c.previous ?? false);
+    if (typeof c.want === "string") assert.deepEqual(chosen, { id: c.want });
+    else assert.match("refused" in chosen ? chosen.refused : "", c.want);
+  });
+}

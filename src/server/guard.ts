@@ -1,0 +1,40 @@
+import type { Guard } from "../adapters/net/http-dispatch.ts";
+import { type HttpAnswer, type HttpRequest, textAnswer } from "../adapters/net/http-route.ts";
+import { isAborted } from "../lib/abort.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
+import { accessOf } from "./access.ts";
+import type { Authenticator, User } from "./authenticate.ts";
+import type { Authorizer } from "./authorize.ts";
+
+/** Lets a request through only when its maker is known and may do it; before any work, and in Kubernetes' words. */
+export function accessGuard(deps: {
+  readonly authenticator: Pick<Authenticator, "authenticate">;
+  readonly authorizer: Pick<Authorizer, "isAllowed">;
+  readonly log: Logger;
+}): Guard {
+  return async (request) => {
+    const user = await deps.authenticator.authenticate(request);
+    if (user === undefined) return textAnswer(401, "Unauthorized");
+    return authorize(deps, user, request);
+  };
+}
+
+async function authorize(
+  { authorizer, log }: { authorizer: Pick<Authorizer, "isAllowed">; log: Logger },
+  user: User,
+  { method, path, signal }: HttpRequest,
+): Promise<HttpAnswer | undefined> {
+  const { verb, subresources } = accessOf(method, path);
+  const what = `(user=${user.name}, verb=${verb}, resource=nodes, subresource(s)=[${subresources.join(" ")}])`;
+  try {
+    for (const subresource of subresources) {
+      if (await authorizer.isAllowed({ user, verb, subresource }, { signal })) return undefined;
+    }
+  } catch (error) {
+    if (isAborted(error, signal)) throw error;
+    log.warn("whether a request is allowed cannot be told", { user: user.name, verb, error: messageOf(error) });
+    return textAnswer(500, `Authorization error ${what}`);
+  }
+  return textAnswer(403, `Forbidden ${what}`);
+}

@@ -1,0 +1,50 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Metrics } from "../lib/metrics.ts";
+
+const LABELS = ["method", "path", "server_type", "long_running"];
+const METHODS = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]);
+/** First parts of paths that are counted by their name; whatever else a client thinks of is `other`. */
+const BUCKETS = new Set([
+  ...["attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "logs", "metrics"],
+  ...["pods", "portForward", "run", "runningpods", "stats", "statusz"],
+]);
+const METRICS = new Set(["cadvisor", "probes", "resource", "slis"]);
+const LONG_RUNNING = new Set(["exec", "attach", "portforward", "debug"]);
+
+/** The labels of a request, always out of a small set: clients choose methods and paths. Pure. */
+export function requestLabels(method: string, target: string, server: "readwrite" | "readonly"): string[] {
+  const [first = "", second = ""] = (target.split("?", 1)[0] ?? "").replace(/^\/+/, "").split("/", 2);
+  const known = BUCKETS.has(first) ? first : "other";
+  const path = known === "metrics" && METRICS.has(second) ? `metrics/${second}` : known;
+  return [METHODS.has(method) ? method : "other", path, server, String(LONG_RUNNING.has(path))];
+}
+
+/** Counts the requests of all ports under Kubernetes' names. */
+export class RequestMetrics {
+  private readonly total;
+  private readonly duration;
+  private readonly inFlight;
+
+  constructor(
+    private readonly clock: Clock,
+    metrics: Metrics,
+  ) {
+    this.total = metrics.counter("kubelet_http_requests_total", "HTTP requests received.", LABELS);
+    this.duration = metrics.histogram("kubelet_http_requests_duration_seconds", "How long HTTP requests took.", LABELS);
+    this.inFlight = metrics.gauge("kubelet_http_inflight_requests", "HTTP requests that are being answered.", LABELS);
+  }
+
+  /** For a listener's `observe`. */
+  of(server: "readwrite" | "readonly"): (method: string, target: string) => () => void {
+    return (method, target) => {
+      const labels = requestLabels(method, target, server);
+      const begun = this.clock.now().mono;
+      this.total.inc(labels);
+      this.inFlight.add(1, labels);
+      return () => {
+        this.inFlight.add(-1, labels);
+        this.duration.observe((this.clock.now().mono - begun) / 1000, labels);
+      };
+    };
+  }
+}

@@ -1,0 +1,149 @@
+import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { CodedError } from "../../lib/errors.ts";
+import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
+import type { ApiDeps, LogWish } from "../api-deps.ts";
+import { type ApiRoute, DEBUGGING, nothingBelow } from "../api-route.ts";
+import { containerNames, containerStatus, isAnswer } from "./find-container.ts";
+import { type LogOptions, readLogOptions } from "./log-options.ts";
+
+/** What containers wrote. */
+export const containerLogRoutes: readonly ApiRoute[] = [
+  {
+    path: "/containerLogs/:namespace/:pod/:container",
+    methods: ["GET"],
+    gate: DEBUGGING,
+    query: "follow, previous, sinceSeconds, sinceTime, timestamps, tailLines, limitBytes, stream",
+    summary: "The log of a container.",
+    handle: containerLogs,
+  },
+  {
+    ...{ path: "/containerLogs/:namespace/:pod", methods: ["GET"], gate: DEBUGGING },
+    handle: () => textAnswer(400, '{"message": "Missing container name."}\n'),
+  },
+  {
+    ...{ path: "/containerLogs/:namespace", methods: ["GET"], gate: DEBUGGING },
+    handle: () => textAnswer(400, '{"message": "Missing podID."}\n'),
+  },
+  nothingBelow("/containerLogs", DEBUGGING),
+];
+
+/** Everything is decided before the first byte: a body of 200 is only ever the log. */
+async function containerLogs(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+  const { namespace = "", pod: podName = "", container = "" } = request.params;
+  const options = readLogOptions(request.query);
+  if (isAnswer(options)) return options;
+  const pod = deps.pods.find(namespace, podName);
+  if (pod === undefined) return textAnswer(404, `pod "${podName}" does not exist\n`);
+  if (!containerNames(pod).includes(container)) {
+    return textAnswer(404, `container "${container}" not found in pod "${podName}"\n`);
+  }
+  if (options.stream !== "All" && !deps.switches.current.isGateOn("PodLogsQuerySplitStreams")) {
+    return textAnswer(400, '{"message": "unable to return a single stream: PodLogsQuerySplitStreams is off"}\n');
+  }
+  const chosen = chooseInstance(pod, container, options.previous);
+  if ("refused" in chosen) return textAnswer(400, `${chosen.refused}\n`);
+  const uid = pod.metadata.uid ?? "";
+  const path = await logPathOf(deps, { uid, id: chosen.id }, request.signal);
+  if (path === undefined) return textAnswer(400, `${unavailable(container, podName)}\n`);
+  const wish = toWish(options, path, deps.now());
+  const follow = followOf(deps, { uid, id: chosen.id });
+  const body = deps.logs.read(options.follow ? { ...wish, follow } : wish, request);
+  return { status: 200, body: withoutLateErrors(body) };
+}
+
+/** The instance whose log is meant. Pure. */
+export function chooseInstance(
+  pod: Pod,
+  name: string,
+  isPrevious: boolean,
+): { readonly id: string } | { readonly refused: string } {
+  const status = containerStatus(pod, name);
+  const podName = pod.metadata.name ?? "";
+  if (status === undefined) return { refused: unavailable(name, podName) };
+  const last = idOf(status.lastState?.terminated?.containerID);
+  if (isPrevious) {
+    const missing = `previous terminated container "${name}" in pod "${podName}" not found`;
+    return last === "" ? { refused: missing } : { id: last };
+  }
+  if (status.state?.running !== undefined) return { id: idOf(status.containerID) };
+  const terminated = status.state?.terminated;
+  if (terminated !== undefined) {
+    const id = idOf(terminated.containerID) || last;
+    return id === "" ? { refused: `container "${name}" in pod "${podName}" is terminated` } : { id };
+  }
+  if (last !== "") return { id: last };
+  return { refused: `container "${name}" in pod "${podName}" is waiting to start${why(status)}` };
+}
+
+function why({ state }: ContainerStatus): string {
+  switch (state?.waiting?.reason) {
+    case "ErrImagePull":
+    case "ImagePullBackOff":
+      return ": trying and failing to pull image";
+    case "ErrImageNeverPull":
+    case "InvalidImageName":
+    case "ImageInspectError":
+    case "RegistryUnavailable":
+      return `: image can't be pulled (${state.waiting.reason})`;
+    case undefined:
+      return ": no reason given";
+    default:
+      return `: ${state?.waiting?.reason}`;
+  }
+}
+
+function unavailable(container: string, pod: string): string {
+  return `container "${container}" in pod "${pod}" is not available`;
+}
+
+/** `containerd://abc` → `abc`. */
+function idOf(containerId: string | undefined): string {
+  return containerId?.replace(/^[^:]*:\/\//, "") ?? "";
+}
+
+interface Instance {
+  readonly uid: string;
+  readonly id: string;
+}
+
+async function logPathOf(deps: ApiDeps, { uid, id }: Instance, signal: AbortSignal): Promise<string | undefined> {
+  const known = deps.pods.observed(uid)?.containers.find((one) => one.id === id)?.logPath;
+  if (known !== undefined && known !== "") return known;
+  try {
+    return (await deps.runtime.containerStatus(id, { signal })).logPath || undefined;
+  } catch (error) {
+    if (error instanceof CodedError) return undefined;
+    throw error;
+  }
+}
+
+function followOf({ pods }: ApiDeps, { uid, id }: Instance): NonNullable<LogWish["follow"]> {
+  return {
+    ended: () => pods.observed(uid)?.containers.find((one) => one.id === id)?.state !== "running",
+    onChange: (fn, options) => pods.onChange(fn, options),
+  };
+}
+
+function toWish(options: LogOptions, path: string, now: number): LogWish {
+  const { tail, limitBytes, timestamps, sinceSeconds } = options;
+  const sinceMs = sinceSeconds === undefined ? options.sinceMs : now - sinceSeconds * 1000;
+  return {
+    ...{ path, timestamps },
+    ...(tail === undefined ? {} : { tail }),
+    ...(limitBytes === undefined ? {} : { limitBytes }),
+    ...(sinceMs === undefined ? {} : { sinceMs }),
+    ...(options.stream === "All"
+      ? {}
+      : { stream: options.stream === "Stdout" ? ("stdout" as const) : ("stderr" as const) }),
+  };
+}
+
+/** Behind the first byte there is no status left to say it with: what goes wrong then is said in the body. */
+async function* withoutLateErrors(body: AsyncIterable<Uint8Array>): AsyncGenerator<string | Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    if (!(error instanceof CodedError)) throw error;
+    yield `${error.message}\n`;
+  }
+}

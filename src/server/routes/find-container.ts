@@ -1,0 +1,49 @@
+import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { CodedError } from "../../lib/errors.ts";
+import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
+import type { ObservedContainer } from "../../model/observed.ts";
+import type { ApiDeps } from "../api-deps.ts";
+
+/** All containers of a pod's spec by name, of every kind. */
+export function containerNames({ spec }: Pod): string[] {
+  const ephemeral = "ephemeralContainers" in spec ? (spec.ephemeralContainers ?? []) : [];
+  return [...spec.containers, ...(spec.initContainers ?? []), ...ephemeral].map(({ name }) => name);
+}
+
+/** The status of a container of any kind. */
+export function containerStatus({ status }: Pod, name: string): ContainerStatus | undefined {
+  const all = [
+    ...(status?.containerStatuses ?? []),
+    ...(status?.initContainerStatuses ?? []),
+    ...(status?.ephemeralContainerStatuses ?? []),
+  ];
+  return all.find((one) => one.name === name);
+}
+
+/** The newest instance of a container that runs, else the newest of all. */
+export function instanceOf({ pods }: ApiDeps, uid: string, name: string): ObservedContainer | undefined {
+  const all = (pods.observed(uid)?.containers ?? []).filter((one) => one.name === name);
+  return all.find(({ state }) => state === "running") ?? all[0];
+}
+
+/** The pod of a path, by namespace and name; 404 when there is none. */
+export function podOf(deps: ApiDeps, { params }: HttpRequest): Pod | HttpAnswer {
+  return deps.pods.find(params["namespace"] ?? "", params["pod"] ?? "") ?? textAnswer(404, "pod does not exist\n");
+}
+
+export function isAnswer(value: object): value is HttpAnswer {
+  return "status" in value && typeof value.status === "number";
+}
+
+/** A refusal of the runtime in HTTP's words. Anything that is none is a bug and thrown on. */
+export function runtimeRefusal(error: unknown): HttpAnswer {
+  if (!(error instanceof CodedError)) throw error;
+  switch (error.code) {
+    case "NotFound":
+      return textAnswer(404, `${error.message}\n`);
+    case "ResourceExhausted":
+      return { ...textAnswer(429, `${error.message}\n`), headers: { "Retry-After": "60" } };
+    default:
+      return textAnswer(500, `${error.message}\n`);
+  }
+}

@@ -1,0 +1,95 @@
+import { type HttpAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+
+/** The parameters of `/containerLogs`, checked. */
+export interface LogOptions {
+  readonly follow: boolean;
+  readonly previous: boolean;
+  readonly timestamps: boolean;
+  readonly tail?: number;
+  readonly sinceSeconds?: number;
+  readonly sinceMs?: number;
+  readonly limitBytes?: number;
+  readonly stream: "All" | "Stdout" | "Stderr";
+}
+
+/** A refused parameter. 400: it cannot be read; 422: it means nothing. */
+class Refused extends Error {
+  constructor(
+    readonly status: 400 | 422,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** Reads the query; a refusal is the answer that the client gets. Pure. */
+export function readLogOptions(query: URLSearchParams): LogOptions | HttpAnswer {
+  try {
+    const options = decode(query);
+    check(options);
+    return options;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return textAnswer(error.status, `{"message": ${JSON.stringify(error.message)}}\n`);
+  }
+}
+
+function decode(query: URLSearchParams): LogOptions {
+  const sinceTime = value(query, "sinceTime");
+  if (sinceTime !== undefined && (!RFC3339.test(sinceTime) || Number.isNaN(Date.parse(sinceTime)))) {
+    throw new Refused(400, `sinceTime: ${JSON.stringify(sinceTime)} is no RFC 3339 time`);
+  }
+  const legacyTail = value(query, "tail");
+  const tail = integer(query, "tailLines") ?? (legacyTail === "all" ? undefined : integer(query, "tail"));
+  const sinceSeconds = integer(query, "sinceSeconds");
+  const limitBytes = integer(query, "limitBytes");
+  const stream = value(query, "stream") ?? "All";
+  if (stream !== "All" && stream !== "Stdout" && stream !== "Stderr") {
+    throw new Refused(422, `stream: ${JSON.stringify(stream)} is none of All, Stdout, Stderr`);
+  }
+  return {
+    follow: bool(query, "follow"),
+    previous: bool(query, "previous"),
+    timestamps: bool(query, "timestamps"),
+    ...(tail === undefined ? {} : { tail }),
+    ...(sinceSeconds === undefined ? {} : { sinceSeconds }),
+    ...(sinceTime === undefined ? {} : { sinceMs: Date.parse(sinceTime) }),
+    ...(limitBytes === undefined ? {} : { limitBytes }),
+    stream,
+  };
+}
+
+function check({ tail, sinceSeconds, sinceMs, limitBytes, stream }: LogOptions): void {
+  if (tail !== undefined && tail < 0) throw new Refused(422, "tailLines: must be greater than or equal to 0");
+  if (limitBytes !== undefined && limitBytes < 1) throw new Refused(422, "limitBytes: must be greater than 0");
+  if (sinceSeconds !== undefined && sinceMs !== undefined) {
+    throw new Refused(422, "at most one of sinceTime or sinceSeconds may be specified");
+  }
+  if (sinceSeconds !== undefined && sinceSeconds < 1) throw new Refused(422, "sinceSeconds: must be greater than 0");
+  if (tail !== undefined && stream !== "All") {
+    throw new Refused(422, "tailLines: cannot be used together with a single stream");
+  }
+}
+
+/** The first value; an empty one is none. */
+function value(query: URLSearchParams, name: string): string | undefined {
+  return query.get(name) || undefined;
+}
+
+function integer(query: URLSearchParams, name: string): number | undefined {
+  const text = value(query, name);
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (!/^[+-]?\d+$/.test(text) || !Number.isSafeInteger(number)) {
+    throw new Refused(400, `${name}: ${JSON.stringify(text)} is no integer`);
+  }
+  return number;
+}
+
+/** As the API decodes query parameters: everything but `false` and `0` is yes, a bare name too. */
+function bool(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name);
+  return text !== null && text !== "0" && text.toLowerCase() !== "false";
+}

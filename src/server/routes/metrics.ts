@@ -1,0 +1,81 @@
+import { type HttpAnswer, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
+
+const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+const NOT_YET = "container and node statistics are not measured by this version of the agent\n";
+
+/** Numbers about the agent, the node and its containers. */
+export const metricsRoutes: readonly ApiRoute[] = [
+  {
+    path: "/metrics",
+    methods: "any",
+    gate: ALWAYS,
+    summary: "Metrics of the agent itself (Prometheus text).",
+    handle: async ({ metrics }) => page(await metrics.agent()),
+  },
+  {
+    path: "/metrics/probes",
+    methods: "any",
+    gate: ALWAYS,
+    summary: "Results and durations of probes (Prometheus text).",
+    handle: async ({ metrics }) => page(await metrics.probes()),
+  },
+  {
+    path: "/metrics/slis",
+    methods: ["GET", "DELETE"],
+    gate: ALWAYS,
+    summary: "Whether each health check passes (Prometheus text).",
+    handle: ({ checks }) => {
+      const lines = checks.map(
+        (check) =>
+          `kubernetes_healthcheck{name="${check.name}",type="healthz"} ${check.problem() === undefined ? 1 : 0}\n`,
+      );
+      const about = "# HELP kubernetes_healthcheck This metric records the result of a single healthcheck.\n";
+      return page(`${about}# TYPE kubernetes_healthcheck gauge\n${lines.join("")}`);
+    },
+  },
+  {
+    path: "/metrics/cadvisor",
+    methods: "any",
+    gate: ALWAYS,
+    summary: "Metrics of containers and the machine (Prometheus text); 501 until they are measured.",
+    handle: async ({ stats }, { signal }) =>
+      stats === undefined ? textAnswer(501, NOT_YET) : page(await stats.cadvisor({ signal })),
+  },
+  {
+    path: "/metrics/resource",
+    methods: "any",
+    gate: ALWAYS,
+    summary: "CPU and memory of node, pods and containers (Prometheus text); 501 until they are measured.",
+    handle: async ({ stats }, { signal }) =>
+      stats === undefined ? textAnswer(501, NOT_YET) : page(await stats.resource({ signal })),
+  },
+  {
+    path: "/stats/summary",
+    methods: ["GET", "POST"],
+    gate: ALWAYS,
+    query: "only_cpu_and_memory",
+    summary: "Usage of node, pods and containers (JSON Summary); 501 until it is measured.",
+    async handle({ stats }, request) {
+      if (stats === undefined) return textAnswer(501, NOT_YET);
+      const form =
+        request.method === "POST" ? new URLSearchParams((await request.readBody(4096)).toString()) : undefined;
+      const wanted = [...request.query.getAll("only_cpu_and_memory"), ...(form?.getAll("only_cpu_and_memory") ?? [])];
+      const onlyCpuAndMemory = wanted.length === 1 && wanted[0] === "true";
+      try {
+        const summary = await stats.summary({ signal: request.signal, onlyCpuAndMemory });
+        return { ...jsonAnswer(200, undefined), body: `${JSON.stringify(summary, undefined, 1)}\n` };
+      } catch (error) {
+        request.signal.throwIfAborted();
+        return textAnswer(500, `Internal Error: ${messageOf(error)}\n`);
+      }
+    },
+  },
+  toSlash("/stats", ALWAYS),
+  nothingBelow("/stats", ALWAYS),
+];
+
+function page(body: string): HttpAnswer {
+  return { status: 200, type: METRICS_TYPE, body };
+}

@@ -1,0 +1,76 @@
+import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import type { ApiDeps } from "../api-deps.ts";
+import { type ApiRoute, DEBUGGING, hidden, nothingBelow, toSlash } from "../api-route.ts";
+import { containerNames, instanceOf, isAnswer, podOf, runtimeRefusal } from "./find-container.ts";
+
+const CHECKPOINT = hidden("ContainerCheckpoint");
+
+/** Commands to the end of their output, and pictures of containers. */
+export const runRoutes: readonly ApiRoute[] = [
+  {
+    path: "/run/:namespace/:pod/:container",
+    methods: ["POST"],
+    gate: DEBUGGING,
+    query: "cmd",
+    summary: "Runs a command to its end and answers with its output.",
+    handle: run,
+  },
+  {
+    path: "/run/:namespace/:pod/:uid/:container",
+    ...{ methods: ["POST"], gate: DEBUGGING, query: "cmd", handle: run },
+    summary: "The same, for a pod of this UID only.",
+  },
+  nothingBelow("/run", DEBUGGING),
+  {
+    path: "/checkpoint/:namespace/:pod/:container",
+    methods: ["POST"],
+    gate: CHECKPOINT,
+    query: "timeout",
+    summary: "Writes the state of a running container to a file.",
+    handle: checkpoint,
+  },
+  toSlash("/checkpoint", CHECKPOINT),
+  nothingBelow("/checkpoint", CHECKPOINT),
+];
+
+async function run(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+  const pod = podOf(deps, request);
+  if (isAnswer(pod)) return pod;
+  const { uid = "", name = "" } = pod.metadata;
+  const { container = "", uid: wanted } = request.params;
+  const found = wanted === undefined || wanted === uid ? instanceOf(deps, uid, container) : undefined;
+  if (found === undefined) return textAnswer(500, `container not found ("${container}" in pod "${name}")\n`);
+  // Split at single spaces, without quotes, as in Kubernetes.
+  const command = (request.query.get("cmd") ?? "").split(" ");
+  try {
+    const { exitCode, stdout, stderr } = await deps.runtime.execSync(found.id, { command, timeoutSeconds: 0 }, request);
+    const output = Buffer.concat([stdout, stderr]);
+    if (exitCode !== 0) {
+      return textAnswer(500, `command '${command.join(" ")}' exited with ${exitCode}: ${output.toString("utf8")}\n`);
+    }
+    return { status: 200, type: "application/json", body: output };
+  } catch (error) {
+    return runtimeRefusal(error);
+  }
+}
+
+async function checkpoint(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+  const pod = podOf(deps, request);
+  if (isAnswer(pod)) return pod;
+  const { uid = "", name = "", namespace = "" } = pod.metadata;
+  const { container = "" } = request.params;
+  const found = containerNames(pod).includes(container) ? instanceOf(deps, uid, container) : undefined;
+  if (found === undefined) return textAnswer(404, `container ${container} does not exist\n`);
+  const timeout = request.query.getAll("timeout").at(-1) ?? "0";
+  if (!/^\d{1,9}$/.test(timeout)) return textAnswer(404, `cannot parse value of timeout parameter: "${timeout}"\n`);
+  const time = `${new Date(deps.now()).toISOString().slice(0, 19)}Z`;
+  const location = `${deps.rootDir}/checkpoints/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
+  try {
+    await deps.runtime.checkpointContainer(found.id, { location, timeoutSeconds: Number(timeout) }, request);
+    return jsonAnswer(200, { items: [location] });
+  } catch (error) {
+    const refusal = runtimeRefusal(error);
+    const words = `checkpointing of ${namespace}/${name}/${container} failed (${String(refusal.body).trim()})\n`;
+    return textAnswer(refusal.status === 404 ? 404 : 500, words);
+  }
+}

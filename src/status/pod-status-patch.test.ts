@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ContainerStatus, PodStatus } from "../model/generated/types.ts";
+import { podStatusPatch, type ServerSide } from "./pod-status-patch.ts";
+
+const container = (state: ContainerStatus["state"]): ContainerStatus => ({
+  ...{ name: "web", image: "i", imageID: "", ready: true, restartCount: 0, lastState: {}, resources: {} },
+  ...(state && { state }),
+});
+const since = "2026-01-01T00:00:00Z";
+const running: PodStatus = {
+  phase: "Running",
+  startTime: since,
+  podIP: "10.0.0.1",
+  podIPs: [{ ip: "10.0.0.1" }],
+  conditions: [{ type: "Ready", status: "True", lastTransitionTime: since }],
+  containerStatuses: [container({ running: { startedAt: since } })],
+};
+const server = (status: PodStatus | undefined, last?: ServerSide["last"]): ServerSide => ({ status, last });
+
+const cases: readonly { name: string; wanted: PodStatus; server: ServerSide; want: unknown }[] = [
+  { name: "what the server has is not sent", wanted: running, server: server(running), want: undefined },
+  {
+    name: "what the server writes as null or leaves out is the same",
+    wanted: running,
+    server: server({
+      ...running,
+      // As the server answers: an absent time is null there.
+      containerStatuses: [
+        JSON.parse(JSON.stringify({ ...container({ running: { startedAt: since } }), user: null, lastState: {} })),
+      ],
+    }),
+    want: undefined,
+  },
+  {
+    name: "only what changed is sent",
+    wanted: { ...running, phase: "Running", message: "m" },
+    server: server(running),
+    want: { message: "m" },
+  },
+  {
+    name: "what is no longer said is taken back",
+    wanted: running,
+    server: server({ ...running, reason: "Old" }),
+    want: { reason: null },
+  },
+  {
+    name: "another address replaces the old one",
+    wanted: { ...running, podIP: "10.0.0.2", podIPs: [{ ip: "10.0.0.2" }] },
+    server: server(running),
+    want: { podIP: "10.0.0.2", podIPs: [{ ip: "10.0.0.2" }, { $patch: "replace" }] },
+  },
+  {
+    name: "a start time is never changed",
+    wanted: { ...running, startTime: "2026-01-01T00:00:09Z" },
+    server: server(running),
+    want: undefined,
+  },
+  {
+    name: "a condition that says the same keeps the server's time",
+    wanted: { ...running, conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-02-02T00:00:00Z" }] },
+    server: server(running),
+    want: undefined,
+  },
+  {
+    name: "conditions of others are not touched, our own that are gone are removed",
+    wanted: running,
+    server: server({
+      ...running,
+      conditions: [
+        ...(running.conditions ?? []),
+        { type: "example.com/theirs", status: "True" },
+        { type: "PodResizePending", status: "True" },
+      ],
+    }),
+    want: { conditions: [{ $patch: "delete", type: "PodResizePending" }] },
+  },
+  {
+    name: "a final phase is held back while a container runs",
+    wanted: { ...running, phase: "Failed", reason: "DeadlineExceeded" },
+    server: server(running),
+    want: undefined,
+  },
+  {
+    name: "a final phase is told once all have ended",
+    wanted: {
+      ...running,
+      phase: "Failed",
+      reason: "Evicted",
+      containerStatuses: [container({ terminated: { exitCode: 1 } })],
+    },
+    server: server({ ...running, containerStatuses: [container({ terminated: { exitCode: 1 } })] }),
+    want: { phase: "Failed", reason: "Evicted" },
+  },
+  {
+    name: "a field that the server dropped is not sent for ever",
+    wanted: { ...running, observedGeneration: 3 },
+    server: server(running, { sent: { ...running, observedGeneration: 3 }, answer: running }),
+    want: undefined,
+  },
+  {
+    name: "a dropped field that changes is tried again",
+    wanted: { ...running, observedGeneration: 4 },
+    server: server(running, { sent: { ...running, observedGeneration: 3 }, answer: running }),
+    want: { observedGeneration: 4 },
+  },
+  {
+    name: "what somebody else overwrote is put right",
+    wanted: running,
+    server: server({ ...running, phase: "Pending" }, { sent: running, answer: running }),
+    want: { phase: "Running" },
+  },
+];
+for (const { name, wanted, server: side, want } of cases) {
+  test(`pod status patch: ${name}`, () => assert.deepEqual(podStatusPatch(wanted, side), want));
+}

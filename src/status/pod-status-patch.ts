@@ -1,0 +1,130 @@
+import { canonicalJson } from "../model/canonical-json.ts";
+import type { PodCondition, PodStatus } from "../model/generated/types.ts";
+
+/** Conditions that are the agent's; all others belong to somebody else and are never touched. */
+const OWN_CONDITIONS = new Set([
+  ...["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", "DisruptionTarget"],
+  ...["PodResizePending", "PodResizeInProgress", "AllContainersRestarting"],
+]);
+/** Fields that are sent as they are, and taken back when they are no longer said. */
+const PLAIN = ["phase", "reason", "message", "hostIP", "podIP", "observedGeneration", "resize"] as const;
+/** Fields that are sent whole, and never taken back. */
+const WHOLE = [
+  ...(["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] as const),
+  ...(["resources", "allocatedResources"] as const),
+] as const;
+/** Lists that the server merges by `ip`: without a word about it, an address that is gone would stay for ever. */
+const ADDRESSES = ["podIPs", "hostIPs"] as const;
+
+/** What was sent last and how the server answered: fields that it dropped are not sent again. */
+export interface SentPodStatus {
+  readonly sent: PodStatus;
+  readonly answer: PodStatus;
+}
+
+/** The pod as the server has it, and what was sent to it. */
+export interface ServerSide {
+  readonly status: PodStatus | undefined;
+  readonly last: SentPodStatus | undefined;
+}
+
+/**
+ * Section 12: the part of a strategic-merge patch below `status` that makes the server's status ours; undefined when
+ * nothing is to be said. Never contains what did not change. Pure.
+ */
+export function podStatusPatch(wanted: PodStatus, server: ServerSide): Record<string, unknown> | undefined {
+  const patch: Record<string, unknown> = {};
+  const held = holdBack(wanted, server.status);
+  const known = server.status ?? {};
+  for (const field of PLAIN) {
+    if (!isNews(field, held, server)) continue;
+    patch[field] = held[field] ?? null;
+  }
+  for (const field of WHOLE) if (held[field] !== undefined && isNews(field, held, server)) patch[field] = held[field];
+  for (const field of ADDRESSES) {
+    if (held[field] === undefined || !isNews(field, held, server)) continue;
+    patch[field] = (known[field] ?? []).length === 0 ? held[field] : [...(held[field] ?? []), { $patch: "replace" }];
+  }
+  // Set once, never changed.
+  for (const field of ["startTime", "qosClass"] as const) {
+    if (held[field] !== undefined && known[field] === undefined && isNews(field, held, server))
+      patch[field] = held[field];
+  }
+  const conditions = conditionChanges(held, server);
+  if (conditions.length > 0) patch["conditions"] = conditions;
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+/** A final phase is not told while a container may still run: others would take the pod's place (12 item 4). */
+function holdBack(wanted: PodStatus, known: PodStatus | undefined): PodStatus {
+  const isFinal = wanted.phase === "Succeeded" || wanted.phase === "Failed";
+  if (!isFinal || known?.phase === wanted.phase) return wanted;
+  const all = [...(wanted.containerStatuses ?? []), ...(wanted.initContainerStatuses ?? [])];
+  if (!all.some(({ state }) => state?.running !== undefined)) return wanted;
+  const { phase: _phase, reason: _reason, message: _message, ...rest } = wanted;
+  return {
+    ...rest,
+    phase: known?.phase ?? "Pending",
+    ...(known?.reason !== undefined && { reason: known.reason }),
+    ...(known?.message !== undefined && { message: known.message }),
+    conditions: wanted.conditions?.filter(({ type }) => type !== "DisruptionTarget"),
+  };
+}
+
+function isNews(field: keyof PodStatus, wanted: PodStatus, { status, last }: ServerSide): boolean {
+  const text = textOf(wanted[field]);
+  if (text === textOf(status?.[field])) return false;
+  return (
+    last === undefined || text !== textOf(last.sent[field]) || textOf(status?.[field]) !== textOf(last.answer[field])
+  );
+}
+
+function conditionChanges(wanted: PodStatus, { status, last }: ServerSide): object[] {
+  const find = (of: PodStatus | undefined, type: string): PodCondition | undefined =>
+    of?.conditions?.find((condition) => condition.type === type);
+  const changed: object[] = [];
+  for (const condition of wanted.conditions ?? []) {
+    const known = find(status, condition.type);
+    if (isSame(condition, known)) continue;
+    const isDropped =
+      last !== undefined &&
+      isSame(condition, find(last.sent, condition.type)) &&
+      isSame(known, find(last.answer, condition.type));
+    if (isDropped) continue;
+    const keepsTime = known?.status === condition.status && known.lastTransitionTime !== undefined;
+    changed.push(keepsTime ? { ...condition, lastTransitionTime: known.lastTransitionTime } : condition);
+  }
+  for (const { type } of status?.conditions ?? []) {
+    const isGone = OWN_CONDITIONS.has(type) && type !== "DisruptionTarget" && find(wanted, type) === undefined;
+    if (isGone && wanted.conditions !== undefined) changed.push({ $patch: "delete", type });
+  }
+  return changed;
+}
+
+function isSame(a: PodCondition | undefined, b: PodCondition | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.status === b.status &&
+    (a.reason ?? "") === (b.reason ?? "") &&
+    (a.message ?? "") === (b.message ?? "") &&
+    (a.observedGeneration ?? 0) === (b.observedGeneration ?? 0)
+  );
+}
+
+/** Equal for what the server takes for equal: absent, null and empty are one. */
+function textOf(value: unknown): string {
+  return canonicalJson(bare(value));
+}
+
+function bare(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(bare);
+  if (typeof value !== "object" || value === null) return value ?? undefined;
+  const entries = Object.entries(value)
+    .map(([key, inner]): [string, unknown] => [key, bare(inner)])
+    .filter(([, inner]) => inner !== undefined && inner !== "" && !isEmptyObject(inner));
+  return Object.fromEntries(entries);
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
+}

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ApiError } from "../adapters/kubeapi/index.ts";
+import { manyListeners } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { silent } from "../lib/log.ts";
+import type { Pod, PodStatus } from "../model/generated/types.ts";
+import { StatusWriter } from "./status-writer.ts";
+
+interface PatchBody {
+  readonly metadata: { readonly uid: string };
+  readonly status: PodStatus;
+}
+
+/** One pod on a server and in the ring. */
+function site() {
+  const clock = new FakeClock();
+  const world = {
+    copy: {
+      metadata: { name: "web", namespace: "ns", uid: "u1", resourceVersion: "5" },
+      spec: { containers: [] },
+      status: { phase: "Pending" },
+    } as Pod | undefined,
+    status: undefined as PodStatus | undefined,
+    finished: false,
+  };
+  const patches: PatchBody[] = [];
+  const deletes: { uid?: string; graceSeconds?: number }[] = [];
+  const failures: ApiError[] = [];
+  let version = 5;
+  const fail = (): void => {
+    const failure = failures.shift();
+    if (failure !== undefined) throw failure;
+  };
+  const api = {
+    patch: async (_resource: unknown, { body }: { body: PatchBody }) => {
+      fail();
+      patches.push(body);
+      assert.ok(world.copy);
+      const metadata = { ...world.copy.metadata, resourceVersion: String(++version) };
+      return { ...world.copy, metadata, status: { ...world.copy.status, ...body.status } };
+    },
+    delete: async (_resource: unknown, at: { uid?: string; graceSeconds?: number }) => {
+      fail();
+      deletes.push(at);
+    },
+  };
+  const writer = new StatusWriter({
+    // The fake speaks of pods only.
+    api: api as never,
+    ...{ clock, log: silent },
+    pods: { statusOf: () => world.status, copyOf: () => world.copy, isFinished: () => world.finished },
+  });
+  const wake = async (): Promise<void> => {
+    writer.wake("u1");
+    await clock.advance(0);
+  };
+  return { clock, world, patches, deletes, failures, writer, wake };
+}
+
+test("a new status is sent once, with the UID it is meant for", async () => {
+  const { world, patches, wake } = site();
+  world.status = { phase: "Running" };
+  await wake();
+  await wake();
+  assert.deepEqual(patches, [{ metadata: { uid: "u1" }, status: { phase: "Running" } }]);
+});
+
+test("our own answer counts until the watch has caught up", async () => {
+  const { world, patches, wake } = site();
+  world.status = { phase: "Running" };
+  await wake();
+  // The watch still has version 5; another change must be told against what was answered.
+  world.status = { phase: "Running", message: "m" };
+  await wake();
+  assert.deepEqual(patches.at(-1)?.status, { message: "m" });
+});
+
+test("wake-ups during a request melt into one with the newest status", async () => {
+  const { clock, world, patches, writer } = site();
+  for (const message of ["a", "b", "c"]) {
+    world.status = { phase: "Running", message };
+    writer.wake("u1");
+  }
+  await clock.advance(0);
+  assert.deepEqual(
+    patches.map(({ status }) => status.message),
+    ["c"],
+  );
+});
+
+test("a failure is tried again until the newest status is there", async () => {
+  const { clock, world, patches, failures, writer } = site();
+  failures.push(new ApiError("Unavailable", "away"), new ApiError("TooManyRequests", "slow down"));
+  world.status = { phase: "Pending", message: "old" };
+  writer.wake("u1");
+  await clock.advance(0);
+  world.status = { phase: "Running" };
+  await clock.advance(2000);
+  assert.deepEqual(
+    patches.map(({ status }) => status.phase),
+    ["Running"],
+  );
+});
+
+test("a pod that is gone on the server is not tried again", async () => {
+  const { clock, world, patches, failures, wake } = site();
+  failures.push(new ApiError("NotFound", "gone"));
+  world.status = { phase: "Running" };
+  await wake();
+  await clock.advance(60_000);
+  assert.deepEqual(patches, []);
+});
+
+test("a pod is removed only when asked for, final and with nothing left", async () => {
+  const { world, deletes, wake } = site();
+  world.status = { phase: "Failed" };
+  await wake();
+  assert.deepEqual(deletes, []);
+  assert.ok(world.copy);
+  world.copy = {
+    ...world.copy,
+    metadata: { ...world.copy.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", resourceVersion: "9" },
+    status: { phase: "Failed" },
+  };
+  await wake();
+  assert.deepEqual(deletes, []);
+  world.finished = true;
+  await wake();
+  assert.deepEqual(
+    deletes.map(({ uid, graceSeconds }) => [uid, graceSeconds]),
+    [["u1", 0]],
+  );
+  await wake();
+  assert.equal(deletes.length, 1);
+});
+
+test("a mirror is never removed from here", async () => {
+  const { world, deletes, wake } = site();
+  assert.ok(world.copy);
+  const annotations = { "kubernetes.io/config.mirror": "u1" };
+  world.copy = {
+    ...world.copy,
+    metadata: { ...world.copy.metadata, annotations, deletionTimestamp: "2026-01-01T00:00:00Z" },
+    status: { phase: "Failed" },
+  };
+  world.finished = true;
+  await wake();
+  assert.deepEqual(deletes, []);
+});
+
+test("it ends with its signal", async () => {
+  const { writer } = site();
+  const stop = manyListeners();
+  const running = writer.run(stop.signal);
+  stop.abort();
+  await running;
+});

@@ -1,0 +1,215 @@
+/** What an agent in a real cluster survives: the API server away, frozen, without its history; limits; rivals. */
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { Lease, Pod } from "../../src/model/generated/types.ts";
+import type { Program } from "../integration/support/program.ts";
+import { pause, until } from "../integration/support/until.ts";
+import { ClusterSite, isReady, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
+import { TEST_IMAGES } from "../support/containerd.ts";
+
+skipWithoutCluster();
+
+describe("an agent whose cluster misbehaves", () => {
+  let site: ClusterSite;
+  let agent: Program;
+  before(async () => {
+    site = await ClusterSite.start({ controllers: true });
+    agent = await site.join();
+    await site.nodeReady();
+  });
+  beforeEach(() => assert.ok(!agent.isOver, agent.stderr.slice(-3000)));
+  after(() => site?.close());
+
+  /** Bound to the node by hand: there is no scheduler here, and none is needed. */
+  const bound = (name: string, spec: object = {}): Pod => testPod(name, { nodeName: site.nodeName, ...spec });
+  const ids = (pod: Pod | undefined): unknown =>
+    pod?.status?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]);
+  const running = async (): Promise<string[]> => {
+    const text = await site.containerd.ctr("tasks", "list", "--quiet");
+    return text
+      .split("\n")
+      .filter((line) => line !== "")
+      .sort();
+  };
+  const remove = async (...names: string[]): Promise<void> => {
+    site.kubectl("delete", "pod", ...names, "--wait=false");
+    for (const name of names) await site.podGone(name);
+  };
+  const leaseOf = (): Lease => site.get<Lease>("lease", site.nodeName, "-n", "kube-node-lease");
+
+  test("the API server is killed for a while: nothing on the node changes, and later all converges", async () => {
+    site.apply(bound("kept"));
+    const before = await site.podReady("kept");
+    const tasks = await running();
+    await site.plane.killApiServer();
+    await pause(15_000);
+    assert.deepEqual(await running(), tasks);
+    await site.plane.startApiServer();
+    site.apply(bound("later"));
+    await site.podReady("later");
+    assert.deepEqual(ids(site.pod("kept")), ids(before));
+    await remove("kept", "later");
+  });
+
+  test("a container that ends while the API server is away is restarted at once and told of later", async () => {
+    site.apply(bound("restarts"));
+    const before = await site.podReady("restarts");
+    await site.plane.killApiServer();
+    const id = before.status?.containerStatuses?.[0]?.containerID?.replace("containerd://", "") ?? "";
+    await site.containerd.ctr("tasks", "kill", "-s", "SIGKILL", id);
+    await until("another container runs", async () => {
+      const tasks = await running();
+      return tasks.length === 2 && !tasks.includes(id);
+    });
+    await site.plane.startApiServer();
+    await site.podIs(
+      "restarts",
+      "tells of its restart",
+      (pod) => isReady(pod) && pod.status?.containerStatuses?.[0]?.restartCount === 1,
+    );
+    await remove("restarts");
+  });
+
+  test("history that was compacted while the server was away: changes made meanwhile are seen", async () => {
+    site.apply(bound("old"));
+    await site.podReady("old");
+    await site.plane.killApiServer();
+    await site.plane.compact();
+    await site.plane.startApiServer();
+    site.apply(bound("new"));
+    await site.podReady("new");
+    await remove("old", "new");
+  });
+
+  test("a server that freezes without closing its connections is noticed, and the lease is renewed after it", async () => {
+    site.plane.freezeApiServer();
+    await pause(12_000);
+    site.plane.thawApiServer();
+    site.apply(bound("thawed"));
+    await site.podReady("thawed");
+    await remove("thawed");
+    const before = leaseOf().spec.renewTime;
+    await until("the lease is renewed", () => leaseOf().spec.renewTime !== before);
+  });
+
+  test("the agent starts while the API server is away: containers are kept, and then it joins", async () => {
+    site.apply(bound("survivor"));
+    const before = await site.podReady("survivor");
+    const tasks = await running();
+    await site.plane.killApiServer();
+    await agent.end("SIGKILL");
+    agent = await site.join();
+    await pause(5000);
+    assert.deepEqual(await running(), tasks);
+    await site.plane.startApiServer();
+    site.apply(bound("after"));
+    await site.podReady("after");
+    assert.deepEqual(ids(site.pod("survivor")), ids(before));
+    await remove("survivor", "after");
+  });
+
+  test("after a reboot without the API server a pod that may run twice starts with its secret, others do not", async () => {
+    site.kubectl("create", "secret", "generic", "word", "--from-literal=word=open-sesame");
+    const safe = bound("safe", {
+      volumes: [{ name: "s", secret: { secretName: "word" } }],
+      containers: [
+        {
+          ...{ name: "main", image: TEST_IMAGES.busybox, imagePullPolicy: "Never" },
+          ...{ command: ["/bin/sh", "-c", "cat /s/word; trap 'exit 0' TERM; while :; do sleep 1; done"] },
+          volumeMounts: [{ name: "s", mountPath: "/s" }],
+        },
+      ],
+    });
+    site.apply({
+      ...safe,
+      metadata: { ...safe.metadata, annotations: { "kubelet-ts/start-without-api-server": "true" } },
+    });
+    site.apply(bound("unsafe"));
+    const before = await site.podReady("safe");
+    await site.podReady("unsafe");
+    // What is kept is written two seconds later.
+    await pause(3000);
+    await site.plane.killApiServer();
+    await agent.end("SIGKILL");
+    await site.containerd.removeEverything();
+    assert.deepEqual(await running(), []);
+    agent = await site.join();
+    await until("the safe pod runs", async () => (await running()).length === 2, {
+      seen: () => agent.stderr.slice(-3000),
+    });
+    await pause(3000);
+    assert.equal((await running()).length, 2);
+    assert.match(site.log(before), /open-sesame/);
+    const tasks = await running();
+    await site.plane.startApiServer();
+    await site.podReady("unsafe");
+    assert.deepEqual(
+      (await running()).filter((id) => tasks.includes(id)),
+      tasks,
+    );
+    await remove("safe", "unsafe");
+  });
+
+  test("a pod deleted while the agent was away is stopped when it comes back", async () => {
+    site.apply(bound("deleted"));
+    await site.podReady("deleted");
+    await agent.end("SIGKILL");
+    site.kubectl("delete", "pod", "deleted", "--wait=false");
+    agent = await site.join();
+    await site.podGone("deleted");
+    await until("nothing runs", async () => (await running()).length === 0);
+  });
+
+  test("a pod removed by force while the agent was away is stopped, too", async () => {
+    site.apply(bound("forced"));
+    await site.podReady("forced");
+    await agent.end("SIGKILL");
+    site.kubectl("delete", "pod", "forced", "--force", "--grace-period=0");
+    agent = await site.join();
+    await until("nothing runs", async () => (await running()).length === 0, { seen: () => agent.stderr.slice(-2000) });
+  });
+
+  test("another agent of the same name is noticed and told of", async () => {
+    const lease = leaseOf();
+    const intruder = {
+      metadata: { annotations: { "kubelet-ts/instance": "someone-else" } },
+      spec: { renewTime: "2030-01-01T00:00:00.000000Z" },
+    };
+    site.kubectl(
+      "patch",
+      "lease",
+      site.nodeName,
+      "-n",
+      "kube-node-lease",
+      "--type=merge",
+      "-p",
+      JSON.stringify(intruder),
+    );
+    await until("the agent says so", () => agent.stderr.includes("two agents have the same node name"));
+    await until(
+      "it renews its lease again",
+      () => leaseOf().metadata.annotations?.["kubelet-ts/instance"] !== "someone-else",
+    );
+    assert.equal(leaseOf().metadata.uid, lease.metadata.uid);
+  });
+
+  test("more pods than may run are bound at once: those that find room run, the others fail with the reason", async () => {
+    await agent.end("SIGTERM");
+    agent = await site.join(["--max-pods=5"]);
+    await until("the node says so", () => site.node()?.status?.capacity?.["pods"] === "5");
+    const items = Array.from({ length: 60 }, (_, at) => bound(`many-${at}`));
+    site.apply({ apiVersion: "v1", kind: "List", items });
+    const count = (phase: string): number => site.pods().filter(({ status }) => status?.phase === phase).length;
+    await until("all are decided", () => count("Running") === 5 && count("Failed") === 55, {
+      limitMs: 90_000,
+      seen: () => [count("Running"), count("Failed"), count("Pending")],
+    });
+    const failed = site.pods().find(({ status }) => status?.phase === "Failed");
+    assert.equal(failed?.status?.reason, "OutOfpods");
+    site.kubectl("delete", "pods", "--all", "--wait=false");
+    await until("all are gone", () => site.pods().length === 0, {
+      limitMs: 90_000,
+      seen: () => site.kubectl("get", "pods"),
+    });
+  });
+});

@@ -1,0 +1,152 @@
+/** An agent behind a way to the API server that is slow, refuses, breaks and forgets. */
+import assert from "node:assert/strict";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, afterEach, before, describe, test } from "node:test";
+import type { Lease, Pod } from "../../src/model/generated/types.ts";
+import type { Program } from "../integration/support/program.ts";
+import { pause, until } from "../integration/support/until.ts";
+import { ClusterSite, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
+import { FaultyApi } from "../support/faulty-api.ts";
+
+skipWithoutCluster();
+
+describe("an agent behind a bad way to its API server", () => {
+  let site: ClusterSite;
+  let api: FaultyApi;
+  let agent: Program;
+  const subject = { commonName: "system:node:node-a", organizations: ["system:nodes"] };
+  before(async () => {
+    site = await ClusterSite.start({ controllers: true, signingDuration: "1m0s" });
+    api = await FaultyApi.start(site.plane.url, site.plane.authority, site.plane.authority.client(subject));
+    agent = await site.join([`--api-servers=${api.url}`]);
+    await site.nodeReady();
+  });
+  afterEach(() => {
+    api.fault = () => undefined;
+    assert.ok(!agent.isOver, agent.stderr.slice(-3000));
+  });
+  after(async () => {
+    await api?.stop();
+    await site?.close();
+  });
+
+  const bound = (name: string, spec: object = {}): Pod => testPod(name, { nodeName: site.nodeName, ...spec });
+  const remove = async (...names: string[]): Promise<void> => {
+    site.kubectl("delete", "pod", ...names, "--wait=false");
+    for (const name of names) await site.podGone(name);
+  };
+  const renewal = (): string => site.get<Lease>("lease", site.nodeName, "-n", "kube-node-lease").spec.renewTime ?? "";
+  const isWatch = (path: string): boolean => path.includes("watch=");
+
+  test("every call takes two seconds: pods come and go all the same, and the lease is kept", async () => {
+    api.fault = ({ path }) => (isWatch(path) ? undefined : { kind: "delay", ms: 2000 });
+    const before = renewal();
+    site.apply(bound("slow"));
+    await site.podReady("slow");
+    await until("the lease is renewed", () => renewal() !== before);
+    await remove("slow");
+  });
+
+  test("429 with Retry-After is waited for", async () => {
+    const refused = new Map<string, number>();
+    api.fault = ({ method, path }) => {
+      const key = `${method} ${path}`;
+      const times = refused.get(key) ?? 0;
+      refused.set(key, times + 1);
+      return times === 0 && !isWatch(path)
+        ? { kind: "answer", status: 429, headers: { "retry-after": "1" } }
+        : undefined;
+    };
+    site.apply(bound("later"));
+    await site.podReady("later");
+    await remove("later");
+    assert.ok([...refused.values()].some((times) => times > 1));
+  });
+
+  test("half of all calls answer 500: no status is lost", async () => {
+    let count = 0;
+    api.fault = ({ path }) => (!isWatch(path) && count++ % 2 === 0 ? { kind: "answer", status: 500 } : undefined);
+    site.apply(bound("unlucky"));
+    await site.podReady("unlucky");
+    await remove("unlucky");
+  });
+
+  test("connections are cut again and again while pods come: each is seen once", async () => {
+    const names = Array.from({ length: 6 }, (_, at) => `cut-${at}`);
+    for (const name of names) {
+      site.apply(bound(name));
+      api.cut();
+      await pause(200);
+    }
+    for (const name of names) await site.podReady(name);
+    const tasks = (await site.containerd.ctr("tasks", "list", "--quiet")).trim().split("\n");
+    assert.equal(tasks.length, 2 * names.length);
+    await remove(...names);
+  });
+
+  test("a server that is gone: the next one in the list is asked", async () => {
+    const second = await FaultyApi.start(site.plane.url, site.plane.authority, site.plane.authority.client(subject));
+    try {
+      await agent.end("SIGTERM");
+      agent = await site.join([`--api-servers=${second.url},${api.url}`]);
+      site.apply(bound("first"));
+      await site.podReady("first");
+      await second.stop();
+      site.apply(bound("other"));
+      await site.podReady("other");
+      await remove("first", "other");
+    } finally {
+      await second.stop().catch(() => undefined);
+    }
+  });
+
+  test("400 objects are followed on this node while the lease is renewed on time", async () => {
+    await agent.end("SIGTERM");
+    agent = await site.join();
+    const names = Array.from({ length: 400 }, (_, at) => `map-${at}`);
+    const maps = names.map((name) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { a: "b" } }));
+    site.apply({ apiVersion: "v1", kind: "List", items: maps });
+    const pods = Array.from({ length: 4 }, (_, at) => {
+      const own = names.slice(at * 100, at * 100 + 100);
+      const sources = own.map((name) => ({ configMap: { name, items: [{ key: "a", path: name }] } }));
+      return bound(`reader-${at}`, { volumes: [{ name: "all", projected: { sources } }] });
+    });
+    site.apply({ apiVersion: "v1", kind: "List", items: pods });
+    for (const { metadata } of pods) await site.podReady(metadata.name ?? "");
+    const times: string[] = [];
+    for (let at = 0; at < 3; at++) {
+      const last = renewal();
+      times.push(await until("the lease is renewed", () => (renewal() !== last ? renewal() : undefined)));
+    }
+    const gaps = times.slice(1).map((time, at) => Date.parse(time) - Date.parse(times[at] ?? ""));
+    for (const gap of gaps) assert.ok(gap < 12_500, `renewed after ${gap} ms`);
+    await remove(...pods.map(({ metadata }) => metadata.name ?? ""));
+  });
+
+  test("an agent with a bootstrap token gets its certificate, joins, and renews it before it ends", async () => {
+    await agent.end("SIGTERM");
+    await site.plane.allowBootstrap();
+    const pki = join(site.dir, "pki");
+    agent = await site.launch([
+      ...[
+        `--bootstrap-kubeconfig=${site.plane.writeBootstrapKubeconfig()}`,
+        `--kubeconfig=${join(site.dir, "joined")}`,
+      ],
+      "--rotate-certificates",
+    ]);
+    site.apply(bound("joined"));
+    await site.podReady("joined");
+    const pairs = (): string[] => readdirSync(pki).filter((name) => /^kubelet-client-\d/.test(name));
+    assert.ok(pairs().length >= 1);
+    for (const name of pairs()) assert.equal(statSync(join(pki, name)).mode & 0o777, 0o600);
+    const before = pairs().length;
+    await until("another certificate", () => pairs().length > before, {
+      limitMs: 90_000,
+      seen: () => agent.stderr.slice(-2000),
+    });
+    // With the first one this would be refused by now.
+    await pause(5000);
+    await remove("joined");
+  });
+});

@@ -1,0 +1,108 @@
+/** The cgroups of pods on the kernel that is there: their places, their limits, and that they go with the pod. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { forever, manifest, shell } from "./support/manifests.ts";
+import { type Agent, requireMachine, Site } from "./support/site.ts";
+
+requireMachine();
+
+const FLAGS = ["--pod-max-pids=64", "--system-reserved=memory=64Mi"];
+const MIB = 2 ** 20;
+const isUnified = existsSync("/sys/fs/cgroup/cgroup.controllers");
+
+describe("cgroups of pods", () => {
+  const site = new Site();
+  const root = site.layout.cgroupRoot;
+  let agent: Agent;
+
+  /** What a file of a cgroup says; the name of version 1, and of version 2 after it. */
+  const read = (path: string, controller: string, [v1, v2]: readonly [string, string]): string => {
+    const directory = isUnified ? "/sys/fs/cgroup" : join("/sys/fs/cgroup", controller);
+    return readFileSync(join(directory, root, path, isUnified ? v2 : v1), "utf8").trim();
+  };
+  const shares = (path: string): string => read(path, "cpu", ["cpu.shares", "cpu.weight"]);
+  const weight = (value: number): string => String(isUnified ? 1 + Math.floor(((value - 2) * 9999) / 262_142) : value);
+  const memory = (path: string): string => read(path, "memory", ["memory.limit_in_bytes", "memory.max"]);
+  const pids = (path: string): string => read(path, "pids", ["pids.max", "pids.max"]);
+  const quota = (path: string): string => {
+    if (isUnified) return read(path, "cpu", ["", "cpu.max"]);
+    return `${read(path, "cpu", ["cpu.cfs_quota_us", ""])} ${read(path, "cpu", ["cpu.cfs_period_us", ""])}`;
+  };
+  const places = (uid: string): string[] => {
+    const tops = isUnified ? [""] : readdirSync("/sys/fs/cgroup");
+    const classes = ["", "burstable", "besteffort"];
+    return tops.flatMap((top) =>
+      classes.map((one) => join("/sys/fs/cgroup", top, root, "kubepods", one, `pod${uid}`)).filter(existsSync),
+    );
+  };
+
+  before(async () => {
+    agent = await site.up(FLAGS);
+  });
+  after(() => site.close());
+
+  it("a guaranteed pod has its share, its quota, its memory and its number of processes", async () => {
+    const full = { cpu: "250m", memory: "64Mi" };
+    const containers = [shell("main", forever(), { resources: { limits: full, requests: full } })];
+    site.write(manifest("guaranteed", { containers }));
+    const { uid } = await site.running("guaranteed");
+    const path = `kubepods/pod${uid}`;
+    assert.equal(shares(path), weight(256));
+    assert.equal(quota(path), "25000 100000");
+    assert.equal(memory(path), String(64 * MIB));
+    assert.equal(pids(path), "64");
+  });
+
+  it("a burstable pod without limits only has its share, and its class has the sum", async () => {
+    const requests = { cpu: "500m", memory: "16Mi" };
+    site.write(manifest("burst", { containers: [shell("main", forever(), { resources: { requests } })] }));
+    const { uid } = await site.running("burst");
+    const path = `kubepods/burstable/pod${uid}`;
+    assert.equal(shares(path), weight(512));
+    assert.match(quota(path), /^(-1|max) /);
+    assert.equal(shares("kubepods/burstable"), weight(512));
+  });
+
+  it("pod-level limits hold without any of a container, overhead on top", async () => {
+    const resources = { limits: { cpu: "1", memory: "96Mi" }, requests: { cpu: "200m", memory: "96Mi" } };
+    const overhead = { memory: "32Mi" };
+    site.write(manifest("whole", { containers: [shell("main", forever())], resources, overhead }));
+    const { uid } = await site.running("whole");
+    const path = `kubepods/burstable/pod${uid}`;
+    assert.equal(memory(path), String(128 * MIB));
+    assert.equal(quota(path), "100000 100000");
+    assert.equal(shares("kubepods/burstable"), weight(512 + 204));
+  });
+
+  it("a best-effort pod has the least share, and all pods together what the node has for them", async () => {
+    site.write(manifest("modest"));
+    const { uid } = await site.running("modest");
+    assert.equal(shares(`kubepods/besteffort/pod${uid}`), weight(2));
+    assert.equal(shares("kubepods/besteffort"), weight(2));
+    const total = Number(/^MemTotal:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) * 1024;
+    assert.equal(Number(memory("kubepods")), total - 64 * MIB);
+  });
+
+  it("goes with the pod, in every hierarchy", async () => {
+    const { uid } = await site.running("burst");
+    assert.ok(places(uid).length > 0);
+    site.remove("burst");
+    await site.gone("burst");
+    assert.deepEqual(places(uid), []);
+    assert.equal(shares("kubepods/burstable"), weight(204));
+  });
+
+  it("a restart of the agent leaves limits and sums as they are", async () => {
+    const { uid } = await site.running("whole");
+    await agent.end("SIGTERM");
+    await site.up(FLAGS);
+    await site.running("whole");
+    assert.equal(memory(`kubepods/burstable/pod${uid}`), String(128 * MIB));
+    const requests = { cpu: "100m" };
+    site.write(manifest("late", { containers: [shell("main", forever(), { resources: { requests } })] }));
+    await site.running("late");
+    assert.equal(shares("kubepods/burstable"), weight(307));
+  });
+});

@@ -1,0 +1,189 @@
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Node, Pod } from "../../src/model/generated/types.ts";
+import { KUBELET, Program } from "../integration/support/program.ts";
+import { freePort } from "../integration/support/site.ts";
+import { until } from "../integration/support/until.ts";
+import { TEST_IMAGES, TestContainerd, whyNoContainerd } from "./containerd.ts";
+import { type ControlPlaneOptions, skipWithoutControlPlane, TestControlPlane } from "./control-plane.ts";
+
+/** Ends this process with the runner's word for "not here" unless a cluster with an agent can be started. */
+export function skipWithoutCluster(): void {
+  skipWithoutControlPlane();
+  const reason = whyNoContainerd();
+  if (reason === undefined) return;
+  process.stdout.write(`${reason}\n`);
+  process.exit(77);
+}
+
+/** Runs until it is told to stop, and then ends at once. */
+export const FOREVER = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"];
+
+/** A real control plane, a real containerd and agents that join; `close` leaves nothing behind. */
+export class ClusterSite {
+  readonly dir = mkdtempSync(join(tmpdir(), "kc-"));
+  readonly manifests = join(this.dir, "m");
+  readonly root = join(this.dir, "r");
+  readonly nodeName = "node-a";
+  private readonly agents: Program[] = [];
+
+  private constructor(
+    readonly plane: TestControlPlane,
+    readonly containerd: TestContainerd,
+  ) {
+    mkdirSync(this.manifests);
+  }
+
+  static async start(options: ControlPlaneOptions = { controllers: true, scheduler: true }): Promise<ClusterSite> {
+    const [plane, containerd] = await Promise.allSettled([TestControlPlane.start(options), TestContainerd.start()]);
+    if (plane.status === "fulfilled" && containerd.status === "fulfilled")
+      return new ClusterSite(plane.value, containerd.value);
+    if (plane.status === "fulfilled") await plane.value.stop();
+    if (containerd.status === "fulfilled") await containerd.value.stop();
+    throw plane.status === "rejected" ? plane.reason : containerd.status === "rejected" ? containerd.reason : undefined;
+  }
+
+  /** Starts an agent as a node with a certificate of its own; the same node again unless told otherwise. */
+  async join(flags: readonly string[] = []): Promise<Program> {
+    const name = this.nodeName;
+    const subject = { commonName: `system:node:${name}`, organizations: ["system:nodes"] };
+    return this.launch([`--kubeconfig=${this.plane.writeKubeconfig(name, subject)}`, ...flags]);
+  }
+
+  /** Starts an agent with these flags beside the ones that keep it to this site. */
+  async launch(flags: readonly string[]): Promise<Program> {
+    const place = [
+      ...[`--hostname-override=${this.nodeName}`, `--root-dir=${this.root}`, `--cert-dir=${join(this.dir, "pki")}`],
+      ...[`--container-runtime-endpoint=${this.containerd.endpoint}`, `--cgroup-root=${this.containerd.cgroupParent}`],
+      ...[`--pod-manifest-path=${this.manifests}`, `--healthz-port=${await freePort()}`, `--port=${await freePort()}`],
+      ...[`--pod-logs-dir=${join(this.dir, "logs")}`, "--fail-swap-on=false", "--resolv-conf=", "--v=2"],
+    ];
+    const program = new Program([KUBELET, ...place, ...flags]);
+    this.agents.push(program);
+    return program;
+  }
+
+  /** An agent that ended by itself will not do what is waited for. */
+  private checkAgent(): void {
+    const newest = this.agents.at(-1);
+    if (newest?.isOver) throw new Error(`the agent ended:\n${newest.stderr.slice(-3000)}`);
+  }
+
+  kubectl(...args: readonly string[]): string {
+    return this.plane.kubectl(...args);
+  }
+
+  /** Applies a manifest, given as an object. */
+  apply(object: object): void {
+    const path = join(this.dir, "apply.json");
+    writeFileSync(path, JSON.stringify(object));
+    this.kubectl("apply", "-f", path);
+  }
+
+  get<T>(...what: readonly string[]): T {
+    return JSON.parse(this.kubectl("get", ...what, "-o", "json")) as T;
+  }
+
+  pod(name: string): Pod | undefined {
+    return this.pods().find(({ metadata }) => metadata.name === name);
+  }
+
+  pods(selector = ""): readonly Pod[] {
+    return this.get<{ items: Pod[] }>("pods", ...(selector === "" ? [] : ["-l", selector])).items;
+  }
+
+  node(): Node | undefined {
+    return this.get<{ items: Node[] }>("nodes").items.find(({ metadata }) => metadata.name === this.nodeName);
+  }
+
+  /** Waits until the node is Ready and pods may be scheduled on it. */
+  async nodeReady(): Promise<Node> {
+    return until(
+      "the node is ready",
+      () => {
+        this.checkAgent();
+        const node = this.node();
+        return node !== undefined && isTrue(node.status?.conditions, "Ready") && !hasTaint(node) ? node : undefined;
+      },
+      { limitMs: 60_000, seen: () => [this.node()?.status?.conditions, this.agents.at(-1)?.stderr.slice(-3000)] },
+    );
+  }
+
+  /** Waits for a pod that looks as wanted. */
+  async podIs(name: string, what: string, isWanted: (pod: Pod) => boolean | undefined): Promise<Pod> {
+    return until(
+      `pod ${name} ${what}`,
+      () => {
+        this.checkAgent();
+        const pod = this.pod(name);
+        return pod !== undefined && isWanted(pod) === true ? pod : undefined;
+      },
+      { limitMs: 60_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
+    );
+  }
+
+  podReady(name: string): Promise<Pod> {
+    return this.podIs(name, "is ready", isReady);
+  }
+
+  /** Waits until there is no such pod. */
+  async podGone(name: string): Promise<void> {
+    await until(`pod ${name} is gone`, () => this.pod(name) === undefined, {
+      limitMs: 60_000,
+      seen: () => [this.pod(name), this.agents.at(-1)?.stderr.slice(-3000)],
+    });
+  }
+
+  /** What the containers of a pod wrote. */
+  log(pod: Pod, container = "main"): string {
+    const { namespace, name, uid } = pod.metadata;
+    return readFileSync(join(this.dir, "logs", `${namespace}_${name}_${uid}`, container, "0.log"), "utf8")
+      .split("\n")
+      .map((line) => line.split(" ").slice(3).join(" "))
+      .join("\n");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.agents.map((agent) => agent.end("SIGKILL")));
+    await this.containerd.stop();
+    await this.plane.stop();
+    await removeMounts(this.dir);
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** A pod of the test image. */
+export function testPod(name: string, spec: object = {}, metadata: object = {}): Pod {
+  const container = { name: "main", image: TEST_IMAGES.busybox, imagePullPolicy: "Never", command: FOREVER };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, ...metadata },
+    spec: { terminationGracePeriodSeconds: 2, containers: [container], ...spec },
+  };
+}
+
+export function isReady({ status }: Pod): boolean {
+  return isTrue(status?.conditions, "Ready");
+}
+
+function isTrue(conditions: readonly { type: string; status: string }[] | undefined, type: string): boolean {
+  return conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
+}
+
+function hasTaint({ spec }: Node): boolean {
+  return (spec.taints ?? []).length > 0;
+}
+
+/** Volumes in memory that pods of a killed agent left mounted below `dir`, innermost first. */
+async function removeMounts(dir: string): Promise<void> {
+  const { execFileSync } = await import("node:child_process");
+  const below = readFileSync("/proc/self/mounts", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[1] ?? "")
+    .filter((path) => path.startsWith(`${dir}/`))
+    .sort((a, b) => b.length - a.length);
+  for (const path of below) execFileSync("umount", [path]);
+}

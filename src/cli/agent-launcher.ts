@@ -1,10 +1,12 @@
 import { join } from "node:path";
+import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
 import type { LinuxHost } from "../adapters/host/index.ts";
 import { sendDatagram } from "../adapters/host/notify-socket.ts";
+import { PodHost } from "../adapters/host/pod-host.ts";
 import { type ConnectDeps, connectCluster } from "../compose-connection.ts";
-import type { AgentOptions } from "../config/index.ts";
+import { type AgentOptions, isGiven } from "../config/index.ts";
 import { Kubelet, type KubeletSettings } from "../kubelet.ts";
 import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -16,6 +18,7 @@ import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { runOnce } from "../pods/index.ts";
 import { beginConfiguration, tellNotActedOn } from "./begin-configuration.ts";
 import { CliError } from "./cli-error.ts";
+import { checkHost, swapsIn } from "./host-checks.ts";
 import type {
   AgentLauncher,
   AgentStart,
@@ -26,7 +29,7 @@ import type {
   UpOptions,
 } from "./launcher.ts";
 import type { Output } from "./output.ts";
-import type { RunningConfiguration } from "./running-configuration.ts";
+import type { RunningConfiguration, StartConfiguration } from "./running-configuration.ts";
 import { Supervisor } from "./supervisor.ts";
 import { webAddresses } from "./web-addresses.ts";
 
@@ -73,6 +76,7 @@ export class Launcher implements AgentLauncher {
       const { store, log, configuration } = begun;
       const options = store.current;
       const supervisor = this.supervisor(log);
+      this.refuseHost(options, start, log);
       const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
       const metrics = newMetrics();
       const joined = await this.join(settings, { log, store }, scope);
@@ -97,6 +101,18 @@ export class Launcher implements AgentLauncher {
       scope.dispose();
       for (const release of releases) release();
     }
+  }
+
+  /** Settings that cannot hold on this machine end the start, all in one list. */
+  private refuseHost(options: AgentOptions, { loaded }: StartConfiguration, log: Logger): void {
+    const { cgroupVersion } = readKernelLimits(this.deps.host.cgroupMounts());
+    const facts = { cgroupVersion, swaps: swapsIn(new PodHost(this.deps.host).readSmall("/proc/swaps")) };
+    const { refusals, warnings } = checkHost(options, facts, (name) => {
+      const origin = loaded.provenance.get(name)?.origin;
+      return origin !== undefined && isGiven(origin);
+    });
+    for (const warning of warnings) log.warn("host", { warning });
+    if (refusals.length > 0) throw new CliError(refusals.join("\n"));
   }
 
   private supervisor(log: Logger): Supervisor {

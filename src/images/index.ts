@@ -1,1 +1,7 @@
-export { type CredentialSource, ImagePuller, type PullerOptions, type PullJournal, type PullRequest } from "./puller.ts";
+export {
+  type CredentialSource,
+  ImagePuller,
+  type PullerOptions,
+  type PullJournal,
+  type PullRequest,
+} from "./puller.ts";

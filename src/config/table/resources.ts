@@ -53,10 +53,9 @@ export const resourceFields = configFields({
     flag: "fail-cgroupv1",
     default: true,
     topic: "Resources",
-    help: "Do not start on a host with cgroup v1.",
+    help: "Do not start on a host with cgroup v1, where that is written; the default only warns.",
     since: "1.31",
     nullable: true,
-    effect: "planned",
     deprecated: undefined,
   }),
   singleProcessOOMKill: option(optionalBool, {
@@ -291,7 +290,6 @@ export const resourceFields = configFields({
     help: "Do not start while swap is on.",
     since: "1.8",
     nullable: true,
-    effect: "planned",
   }),
   localStorageCapacityIsolation: option(bool, {
     flag: "local-storage-capacity-isolation",

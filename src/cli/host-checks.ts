@@ -1,0 +1,52 @@
+import type { AgentOptions, OptionName } from "../config/index.ts";
+
+/** What the checks need to know of the machine. */
+export interface HostFacts {
+  readonly cgroupVersion: 1 | 2 | undefined;
+  /** Swap files and partitions that are in use. */
+  readonly swaps: readonly string[];
+}
+
+/** Why the agent does not start on this machine with these settings, and what it only mentions. */
+export interface HostVerdict {
+  readonly refusals: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Settings that do not fit the machine. `isGiven` tells what somebody wrote: cgroup v1 is served, so the default of
+ * `failCgroupV1` only warns, and only the written word refuses.
+ */
+export function checkHost(
+  options: Pick<AgentOptions, "failCgroupV1" | "swapBehavior" | "singleProcessOOMKill" | "failSwapOn">,
+  { cgroupVersion, swaps }: HostFacts,
+  isGiven: (option: OptionName) => boolean,
+): HostVerdict {
+  const refusals: string[] = [];
+  const warnings: string[] = [];
+  if (cgroupVersion === 1) {
+    if (options.failCgroupV1 && isGiven("failCgroupV1")) {
+      refusals.push("failCgroupV1: true, but this machine has cgroup v1; set it to false or boot with cgroup v2");
+    } else if (options.failCgroupV1) {
+      warnings.push("this machine has cgroup v1, on which Kubernetes' own kubelet would need failCgroupV1: false");
+    }
+    if (options.swapBehavior === "LimitedSwap") {
+      refusals.push("memorySwap.swapBehavior: LimitedSwap needs cgroup v2, and this machine has v1; use NoSwap");
+    }
+    if (options.singleProcessOOMKill === false) {
+      refusals.push("singleProcessOOMKill: false needs cgroup v2, and this machine has v1; leave it out");
+    }
+  }
+  if (options.failSwapOn && swaps.length > 0) {
+    refusals.push(
+      `failSwapOn: true, but swap is on: ${swaps.join(", ")}; turn it off (swapoff -a) or set failSwapOn to false`,
+    );
+  }
+  return { refusals, warnings };
+}
+
+/** The names in /proc/swaps. What lies on a tmpfs is none that pods could fill. */
+export function swapsIn(text: string): string[] {
+  const lines = text.split("\n").slice(1);
+  return lines.map((line) => line.split(/\s+/)[0] ?? "").filter((name) => name !== "");
+}

@@ -30,6 +30,7 @@ import {
   Journal,
   Observer,
   Rejections,
+  removeRemains,
   terminationMessage,
   thermalPaths,
   UserRanges,
@@ -115,6 +116,7 @@ export class Kubelet {
   private isSwept = false;
   private readonly store: OptionStore<typeof agentOptions>;
   private readonly runtime: CriRuntime;
+  private readonly execute: ExecuteDeps;
   private readonly pool: WorkerPool;
   private readonly loops: readonly Loop[];
   private readonly stop = manyListeners();
@@ -139,7 +141,8 @@ export class Kubelet {
     const { runtime, images } = this.connect();
     this.runtime = runtime;
     const observer = this.observe(runtime);
-    this.pool = this.staff(observer, this.executors({ runtime, images, observer }));
+    this.execute = this.executors({ runtime, images, observer });
+    this.pool = this.staff(observer, this.execute);
     this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
     const { servers, loops } = composeServers({
       ...{ clock, log: deps.log, metrics: deps.metrics, store: this.store, runtime, observer, view: this.view },
@@ -410,7 +413,8 @@ export class Kubelet {
     const isKnown = (uid: string): boolean =>
       inRuntime.has(uid) || desired.get(uid) !== undefined || this.pool.worker(uid) !== undefined;
     const { signal } = this.stop;
-    this.volumes.removeOrphans(isKnown, { signal }).then(
+    const rest = (uid: string): Promise<void> => removeRemains(this.execute, uid);
+    this.volumes.removeOrphans(isKnown, { signal, rest }).then(
       (left) => {
         // What is left is tried again when something is listed next.
         this.isSwept = left.length === 0;

@@ -4,6 +4,7 @@ export { thermalPaths } from "./config/masked-paths.ts";
 export { crashLimits, DEFAULT_CRASH_LIMITS } from "./crash-backoff.ts";
 export { DesiredPods, type SourceSnapshot } from "./desired.ts";
 export type { ExecuteDeps, NodeFacts, PodFiles } from "./execute/context.ts";
+export { removeRemains } from "./execute/remove.ts";
 export { Journal } from "./journal.ts";
 export { Observer } from "./observe.ts";
 export { type PoolOptions, WorkerPool } from "./pool.ts";

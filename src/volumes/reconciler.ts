@@ -33,6 +33,11 @@ interface PodSet {
   readonly volumes: Map<string, FollowedVolume>;
 }
 
+/** How directories of unknown pods are removed; `rest` takes away what else such a pod left, before the directory goes. */
+export interface OrphanOptions extends Abortable {
+  rest?(uid: string): Promise<void>;
+}
+
 /** A pod's start waits for its volumes this long before it is planned anew, as in Kubernetes. */
 const WAIT_LIMIT_MS = 123_000;
 
@@ -148,13 +153,14 @@ export class VolumeReconciler {
    * Removes the directories of pods that nobody knows any more. What has something mounted that is not ours to unmount
    * stays, and is the answer. Call it only when every source and the runtime have said what they know.
    */
-  async removeOrphans(isKnown: (uid: string) => boolean, options: Abortable): Promise<readonly string[]> {
+  async removeOrphans(isKnown: (uid: string) => boolean, options: OrphanOptions): Promise<readonly string[]> {
     const { host, log } = this.deps;
     const left: string[] = [];
     for (const uid of await host.list(`${this.options.rootDir}/pods`)) {
       if (isKnown(uid) || this.pods.has(uid)) continue;
       try {
         await this.teardown(uid, options);
+        await options.rest?.(uid);
         await host.removeTree(this.podDir(uid));
         log.info("removed the directory of a pod that nobody knows", { uid });
       } catch (error) {

@@ -35,7 +35,23 @@ export async function removePod(
   await Promise.all(observed.sandboxes.map(({ id }) => deps.runtime.removeSandbox(id, options)));
   await deps.volumes.teardown(pod.uid, options);
   await deps.cgroups.remove(pod.uid);
+  if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
+  // Last: as long as it is there, the next agent knows that something may be left of the pod.
   await deps.files.removeTree(podDir(deps.node.paths, pod.uid));
   deps.users.release(pod.uid);
-  if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
+}
+
+/** What a pod left outside its directory, of which only the UID is known: its cgroups and its logs. */
+export async function removeRemains(
+  deps: {
+    readonly cgroups: Pick<ExecuteDeps["cgroups"], "remove">;
+    readonly files: Pick<ExecuteDeps["files"], "list" | "removeTree">;
+    readonly node: { readonly paths: ExecuteDeps["node"]["paths"] };
+  },
+  uid: string,
+): Promise<void> {
+  await deps.cgroups.remove(uid);
+  const { podLogsDir } = deps.node.paths;
+  const names = (await deps.files.list(podLogsDir)).filter((name) => name.endsWith(`_${uid}`));
+  for (const name of names) await deps.files.removeTree(`${podLogsDir}/${name}`);
 }

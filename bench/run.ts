@@ -9,6 +9,7 @@ import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
 import { measureLiveChanges, measureValidate } from "./config.ts";
+import { measureLogs } from "./logs.ts";
 import { rawPod, removeRaw } from "./raw.ts";
 import { measureVolumes } from "./volumes.ts";
 
@@ -208,8 +209,11 @@ try {
   const { validate, node: beside } = await measureValidate(work);
   say("measuring volumes");
   const volumes = await measureVolumes(work);
+  say("measuring log streaming");
+  const logs = await measureLogs(work);
   show([
     ...volumes,
+    ...logs,
     {
       what: "file written → running, median",
       measured: files,

@@ -67,6 +67,8 @@ try {
   const missing = await installPackages({ forTests: true });
   if (missing.length > 0) say(yellow(`not installed: ${missing.join(", ")}`));
   await installNodeModules();
+  // The suites of the agent run what users run.
+  await run("build", [process.execPath, join(root, "scripts/build.mjs")], { cwd: root });
   const binDir = await binaries();
   if (binDir === undefined) {
     say(yellow("left out: cluster tests: no Go on this machine to build Kubernetes with"));

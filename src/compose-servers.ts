@@ -1,3 +1,4 @@
+import { collectGarbage } from "./adapters/host/collect-garbage.ts";
 import { hostLogFiles } from "./adapters/host/log-files.ts";
 import { takeProfile } from "./adapters/host/profiler.ts";
 import { HostSystemLogs } from "./adapters/host/system-logs.ts";
@@ -49,6 +50,9 @@ const SYSTEM_LOGS = "/var/log";
 /** A runtime that could not be listed for so long is a problem; as in Kubernetes twice the sync frequency, if that is more. */
 const STUCK_MS = 300_000;
 
+/** How long after a crowd of connections memory is trimmed: what they held is closed and collected by then. */
+const TRIM_AFTER_MS = 5000;
+
 /** The parts of the agent that its servers show. */
 export interface ServerParts {
   readonly clock: Clock;
@@ -59,6 +63,8 @@ export interface ServerParts {
   readonly view: AgentView;
   readonly observer: { get(uid: string): ObservedPod | undefined; list(): readonly ObservedPod[] };
   readonly runtime: StreamRuntime;
+  /** Gives memory that is free back to the system. */
+  trimMemory(): void;
   /** When all of the runtime was listed last; undefined before the first time. */
   listedAt(): { readonly wall: number; readonly mono: number } | undefined;
   /** What the commands about the configuration ask. */
@@ -88,14 +94,22 @@ export function composeServers(parts: ServerParts): { readonly servers: Servers;
   const checks = healthChecks(parts);
   const api = apiDeps(parts, checks);
   const requests = new RequestMetrics(clock, parts.metrics);
+  const afterCrowd = (): void =>
+    void clock.after(TRIM_AFTER_MS, () => {
+      collectGarbage();
+      parts.trimMemory();
+    });
   const health = healthServer({ clock, log, checks }, { host: options.healthzBindAddress, port: options.healthzPort });
-  const readOnly = readOnlyServer({ clock, log, api, requests }, { host: options.address, port: options.readOnlyPort });
+  const readOnly = readOnlyServer(
+    { clock, log, api, requests, afterCrowd },
+    { host: options.address, port: options.readOnlyPort },
+  );
   // Run-once has nobody to serve.
   const secure = options.enableServer && !options.runOnce ? securePort(parts) : undefined;
   const main =
     secure &&
     mainServer(
-      { clock, log, api, requests, guard: guardOf(parts), tls: secure.tls },
+      { clock, log, api, requests, afterCrowd, guard: guardOf(parts), tls: secure.tls },
       { host: options.address, port: options.port },
     );
   const localApi = localApiServer(

@@ -148,6 +148,7 @@ export class Kubelet {
       ...{ clock, log: deps.log, metrics: deps.metrics, store: this.store, runtime, observer, view: this.view },
       nodeName: settings.machine.nodeName,
       listedAt: () => this.listedAt,
+      trimMemory: () => deps.host.trimMemory(),
       ...{ configuration: settings.configuration, connection: settings.connection },
     });
     this.servers = servers;

@@ -16,6 +16,8 @@ export interface LogFiles {
   open(path: string): Promise<LogFile | undefined>;
   /** The identity of what has this name now, or undefined. */
   identity(path: string): Promise<string | undefined>;
+  /** The rotated files of this name that can be read, oldest first. */
+  rotated(path: string): Promise<readonly { readonly path: string; readonly identity: string }[]>;
   /** Calls back when the file may have changed, until the signal aborts. May miss changes: the reader also looks by itself. */
   watch(path: string, onChange: () => void, options: Abortable): void;
 }

@@ -249,6 +249,39 @@ test("follow: goes over to the new file after a rotation and loses nothing", asy
   assert.equal(state.text, "one\nbefore the rename\nafter the rename\njust before the new file\nin the new file\n");
 });
 
+test("follow: a reader that is several rotations behind reads every file in between", async () => {
+  const path = newPath();
+  writeFileSync(path, out("one"));
+  const { state, running, until } = reading(path, { follow: true });
+  await until(() => state.text === "one\n");
+  for (const round of [1, 2, 3]) {
+    renameSync(path, `${path}.2026010${round}-000000`);
+    writeFileSync(path, out(`after rotation ${round}`));
+  }
+  writeFileSync(`${path}.20260101-000000.gz`, "compressed");
+  await until(() => state.text.endsWith("rotation 3\n"));
+  state.ended = true;
+  await until(() => state.done);
+  await running;
+  assert.equal(state.text, "one\nafter rotation 1\nafter rotation 2\nafter rotation 3\n");
+});
+
+test("follow: what the runtime still writes to the old file is read before the new one", async () => {
+  const path = newPath();
+  writeFileSync(path, out("one"));
+  const { state, running, until } = reading(path, { follow: true });
+  await until(() => state.text === "one\n");
+  const old = `${path}.20260101-000000`;
+  renameSync(path, old);
+  writeFileSync(path, out("new"));
+  appendFileSync(old, out("late"));
+  await until(() => state.text.endsWith("new\n"));
+  state.ended = true;
+  await until(() => state.done);
+  await running;
+  assert.equal(state.text, "one\nlate\nnew\n");
+});
+
 test("follow: a log that is emptied in place is read from its beginning", async () => {
   const path = newPath();
   writeFileSync(path, three);

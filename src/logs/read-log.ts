@@ -28,6 +28,8 @@ export interface ReadLogRequest extends DecodeOptions {
 
 /** A follower looks by itself this often, because watches may miss something. */
 const LOOK_MS = 1000;
+/** A rotated file that has not grown for so long gets no more. */
+const QUIET_MS = 100;
 const BLOCK = 256 * 1024;
 
 /**
@@ -50,7 +52,7 @@ interface LogDeps {
 
 async function* readWhole(deps: LogDeps, request: ReadLogRequest, { signal }: Abortable): AsyncGenerator<Buffer> {
   const scope = new AbortScope([signal]);
-  const reader = new LogReader(deps.files, request);
+  const reader = new LogReader(deps, request);
   const wake = new Wake(deps.clock, scope.signal);
   try {
     const { follow, path } = request;
@@ -83,7 +85,7 @@ class LogReader {
   private readonly block = Buffer.allocUnsafeSlow(HEADER_LIMIT + BLOCK);
 
   constructor(
-    private readonly files: LogFiles,
+    private readonly deps: LogDeps,
     private readonly request: ReadLogRequest,
   ) {
     this.decoder = new CriDecoder(request);
@@ -92,8 +94,9 @@ class LogReader {
   /** Everything up to the present end. A missing file is an error only when it is the last look. */
   async *readOn(signal: AbortSignal, isLast: boolean): AsyncGenerator<Buffer> {
     const { path } = this.request;
+    const { files } = this.deps;
     if (this.file === undefined) {
-      this.file = await this.files.open(path);
+      this.file = await files.open(path);
       if (this.file === undefined && isLast) throw new LogError("NotFound", `the log ${path} is not there`);
       if (this.file === undefined) return;
       if (this.request.tail !== undefined) {
@@ -101,16 +104,33 @@ class LogReader {
       }
     }
     while (!signal.aborted) {
-      // A new file under the name means that the old one gets no more: read its rest, then go over.
-      const named = await this.files.identity(path);
+      // A new file under the name means that the old one gets no more, but for what is on its way: read it, then go over.
+      const named = await files.identity(path);
       yield* this.drain(this.file, signal);
       if (named === undefined || named === this.file.identity) return;
-      const next = await this.files.open(path);
+      if (!isLast && !(await this.isQuiet(this.file, signal))) continue;
+      const next = await this.successor(this.file);
       if (next === undefined) return;
       await this.file.close();
       this.file = next;
       this.position = 0;
     }
+  }
+
+  /** The runtime opens the new file before it has written everything to the old one. */
+  private async isQuiet(file: LogFile, signal: AbortSignal): Promise<boolean> {
+    await this.deps.clock.sleep(QUIET_MS, { signal }).catch(() => undefined);
+    return (await file.size()) === this.position;
+  }
+
+  /** The file that was begun after this one: a slow reader may be several rotations behind. */
+  private async successor(file: LogFile): Promise<LogFile | undefined> {
+    const { files } = this.deps;
+    const { path } = this.request;
+    const rotated = await files.rotated(path);
+    const at = rotated.findIndex(({ identity }) => identity === file.identity);
+    const next = at < 0 ? undefined : rotated[at + 1];
+    return (next && (await files.open(next.path))) ?? files.open(path);
   }
 
   *end(): Generator<Buffer> {

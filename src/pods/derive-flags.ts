@@ -1,6 +1,6 @@
 import type { Container, ContainerStatus, Pod, PodStatus } from "../model/generated/types.ts";
 import type { PodProbeResults } from "../model/probe.ts";
-import { condition, containersReady, countedForReady } from "./derive.ts";
+import { condition, containersReady, countedForReady } from "./derive-conditions.ts";
 import { readyFlags } from "./derive-container.ts";
 import { withReadinessGates } from "./readiness-gates.ts";
 

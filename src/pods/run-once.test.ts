@@ -23,6 +23,7 @@ test("running and succeeded pods are good results", async () => {
   await ring.want(pod("web").container("app").build(), pod("work").container("job").restart("Never").build());
   await ring.clock.advance(500);
   const result = once(ring);
+  await ring.clock.advance(500);
   assert.deepEqual(
     (await result).map(({ name, ok, outcome }) => [name, ok, outcome]),
     [
@@ -30,6 +31,15 @@ test("running and succeeded pods are good results", async () => {
       ["work", true, "succeeded"],
     ],
   );
+});
+
+test("a program that ends right after its start does not count as running", async () => {
+  const ring = new FakeRing({ job: { exitAfterMs: 100, exitCode: 7 } });
+  await ring.want(pod("work").container("job").restart("Never").build());
+  assert.equal(ring.status("work")?.phase, "Running");
+  const result = once(ring);
+  await ring.clock.advance(500);
+  assert.deepEqual((await result)[0]?.outcome, "job ended with exit code 7");
 });
 
 test("a failed pod is a bad result with its exit code", async () => {

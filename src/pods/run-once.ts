@@ -26,6 +26,10 @@ export interface RunOnceOptions {
   readonly retries: number;
 }
 
+const RUNNING = "running";
+/** A program that ends right after its start runs for a moment, too: so long must it go on before it counts. */
+const STEADY_MS = 500;
+
 /** Waits until each pod runs, has finished or has failed; the pods go on as they are. Never rejects but for an abort. */
 export async function runOnce(
   deps: RunOnceDeps,
@@ -34,12 +38,20 @@ export async function runOnce(
 ): Promise<OnceResult[]> {
   const { clock } = deps;
   const deadline = clock.now().mono + options.limitMs;
+  let last = { verdict: "", since: 0 };
   for (;;) {
     const left = deadline - clock.now().mono;
     const judged = deps
       .pods()
       .map((pod) => judge(pod, options.retries) ?? (left <= 0 ? late(pod, options) : undefined));
-    if (deps.sourcesReady() && judged.every((result) => result !== undefined)) return judged;
+    if (deps.sourcesReady() && judged.every((result) => result !== undefined)) {
+      const verdict = JSON.stringify(judged);
+      if (verdict !== last.verdict) last = { verdict, since: clock.now().mono };
+      const openMs = last.since + STEADY_MS - clock.now().mono;
+      if (openMs <= 0 || left <= 0 || !judged.some(({ outcome }) => outcome === RUNNING)) return judged;
+      await changed(deps, Math.min(openMs, left), signal);
+      continue;
+    }
     if (left <= 0 && !deps.sourcesReady()) {
       return [{ namespace: "", name: "sources", ok: false, outcome: "a source has not delivered its pods in time" }];
     }
@@ -53,7 +65,7 @@ export function judge(pod: PodExplanation, retries: number): OnceResult | undefi
   const say = (ok: boolean, outcome: string): OnceResult => ({ namespace, name, ok, outcome });
   if (phase === "Succeeded") return say(true, "succeeded");
   if (phase === "Failed") return say(false, pod.errors.at(-1)?.message ?? exitWords(pod) ?? pod.state);
-  if (phase === "Running" && pod.readyContainers === pod.totalContainers) return say(true, "running");
+  if (phase === "Running" && pod.readyContainers === pod.totalContainers) return say(true, RUNNING);
   const stubborn = pod.errors.find((error) => error.count > retries);
   if (stubborn !== undefined) return say(false, `${stubborn.step} failed ${stubborn.count} times: ${stubborn.message}`);
   const crashed = pod.containers.find((container) => container.restarts >= retries && container.state !== "running");

@@ -7,19 +7,21 @@ import { firstFree, UserRanges } from "./user-ranges.ts";
 const own = pod("web").container("app").with({ hostUsers: false }).build();
 
 describe("ranges of user ids", () => {
-  const cases: [string, number[], number, number][] = [
+  const short = (hostId: number) => ({ hostId, length: 65_536 });
+  const cases: [string, { hostId: number; length: number }[], number, number][] = [
     ["the first one leaves the host its own", [], 65_536, 65_536],
-    ["the next that is free", [65_536, 131_072], 65_536, 196_608],
-    ["a gap is used again", [131_072], 65_536, 65_536],
+    ["the next that is free", [short(65_536), short(131_072)], 65_536, 196_608],
+    ["a gap is used again", [short(131_072)], 65_536, 65_536],
     ["longer ranges begin at their multiples", [], 131_072, 131_072],
-    ["ranges of another length are not overlapped", [65_536], 131_072, 131_072],
+    ["a shorter range of before is kept clear of", [short(131_072)], 131_072, 262_144],
+    ["and a longer one", [{ hostId: 65_536, length: 131_072 }], 65_536, 196_608],
   ];
   for (const [name, taken, length, want] of cases) {
-    test(name, () => assert.equal(firstFree(new Set(taken), length), want));
+    test(name, () => assert.equal(firstFree(taken, length), want));
   }
 
   test("none is left at the end of all ids", () => {
-    assert.throws(() => firstFree(new Set([2 ** 31]), 2 ** 31), /no range of user ids/);
+    assert.throws(() => firstFree([{ hostId: 2 ** 31, length: 2 ** 31 }], 2 ** 31), /no range of user ids/);
   });
 
   test("a pod keeps its range over a restart of the agent, and gives it back at its end", async () => {

@@ -11,8 +11,7 @@ const MOST_FILE_BYTES = 4096;
  * `ROOT/pods/UID/userns`, which goes with the pod; whoever comes after a restart finds those that are taken.
  */
 export class UserRanges {
-  /** First host id by UID. */
-  private readonly taken = new Map<string, number>();
+  private readonly taken = new Map<string, IdMapping>();
   private known: Promise<void> | undefined;
 
   constructor(
@@ -24,12 +23,11 @@ export class UserRanges {
   async of(uid: string): Promise<IdMapping> {
     this.known ??= this.load();
     await this.known;
-    const length = this.options.idsPerPod();
     const before = this.taken.get(uid);
-    if (before !== undefined) return { hostId: before, containerId: 0, length };
-    const hostId = firstFree(new Set(this.taken.values()), length);
-    this.taken.set(uid, hostId);
-    const mapping = { hostId, containerId: 0, length };
+    if (before !== undefined) return before;
+    const length = this.options.idsPerPod();
+    const mapping = { hostId: firstFree([...this.taken.values()], length), containerId: 0, length };
+    this.taken.set(uid, mapping);
     const text = `${JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] })}\n`;
     await this.files.writeFile(this.fileOf(uid), text, 0o600);
     return mapping;
@@ -43,8 +41,9 @@ export class UserRanges {
   private async load(): Promise<void> {
     for (const uid of await this.files.list(`${this.options.rootDir}/pods`)) {
       const text = await this.files.readTail(this.fileOf(uid), MOST_FILE_BYTES);
-      const hostId = Number(/"hostId":(\d+)/.exec(text)?.[1] ?? 0);
-      if (hostId >= FIRST_ID) this.taken.set(uid, hostId);
+      const numbers = /"hostId":(\d+),"containerId":0,"length":(\d+)/.exec(text);
+      if (numbers === null) continue;
+      this.taken.set(uid, { hostId: Number(numbers[1]), containerId: 0, length: Number(numbers[2]) });
     }
   }
 
@@ -54,10 +53,10 @@ export class UserRanges {
 }
 
 /** The lowest range of this length that nobody has. Pure. */
-export function firstFree(taken: ReadonlySet<number>, length: number): number {
+export function firstFree(taken: readonly Omit<IdMapping, "containerId">[], length: number): number {
   for (let id = Math.max(FIRST_ID, length); id + length <= MOST_IDS; id += length) {
-    const isFree = ![...taken].some((other) => other < id + length && id < other + length);
-    if (isFree) return id;
+    const isTaken = taken.some((other) => other.hostId < id + length && id < other.hostId + other.length);
+    if (!isTaken) return id;
   }
   throw new Error("no range of user ids is left for another pod");
 }

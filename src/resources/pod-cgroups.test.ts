@@ -160,6 +160,24 @@ describe("setting limits", () => {
     assert.equal(machine.warnings.length, 1);
   });
 
+  test("limits that only may grow do not become less, until they may", async () => {
+    const machine = new Machine();
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    const sized = (memory: string, cpu: string) =>
+      pod("web", UID)
+        .container("app", { resources: { limits: { memory, cpu }, requests: { memory, cpu } } })
+        .build();
+    const now = () => {
+      const { memoryLimit, cpuQuota } = made.read(sized("1Mi", "1")) ?? {};
+      return [memoryLimit, cpuQuota?.quota];
+    };
+    await made.ensure(sized("64Mi", "1"));
+    await made.ensure(sized("32Mi", "2"), { growOnly: true });
+    assert.deepEqual(now(), [64 * 2 ** 20, 200_000]);
+    await made.ensure(sized("32Mi", "2"));
+    assert.deepEqual(now(), [32 * 2 ** 20, 200_000]);
+  });
+
   test("a cgroup that cannot be made is an error, and tried again", async () => {
     const machine = new Machine();
     machine.noCgroup = true;

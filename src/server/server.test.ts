@@ -19,13 +19,12 @@ interface Asked {
 async function ask(
   dispatch: Dispatch,
   request: string,
-  headers: Record<string, string> = {},
-  body = "",
+  { headers = {}, sent = "" }: { headers?: Record<string, string> | undefined; sent?: string | undefined } = {},
 ): Promise<Asked> {
   const [method = "GET", target = "/"] = request.includes(" ") ? request.split(" ") : ["GET", request];
   const answer = await dispatch({
     ...{ method, target, headers, signal: new AbortController().signal },
-    readBody: async () => Buffer.from(body),
+    readBody: async () => Buffer.from(sent),
   });
   const parts: Buffer[] = [];
   if (typeof answer.body === "string" || answer.body instanceof Uint8Array) parts.push(Buffer.from(answer.body));
@@ -149,7 +148,7 @@ const answers: { request: string; status: number; body?: RegExp; headers?: Recor
 ];
 for (const c of answers) {
   test(`${c.request} ${c.headers === undefined ? "" : JSON.stringify(c.headers)} is ${c.status}`, async () => {
-    const { status, body } = await ask(main(), c.request, c.headers, c.sent);
+    const { status, body } = await ask(main(), c.request, c);
     assert.equal(status, c.status, body);
     if (c.body !== undefined) assert.match(body, c.body);
   });
@@ -174,7 +173,11 @@ const handed = [
 for (const { request, call } of handed) {
   test(`${request} is handed to the runtime`, async () => {
     const { calls, deps } = apiDeps();
-    const { answer } = await ask(main(deps), request, request.includes("port=") ? { upgrade: "WebSocket" } : {});
+    const { answer } = await ask(
+      main(deps),
+      request,
+      request.includes("port=") ? { headers: { upgrade: "WebSocket" } } : {},
+    );
     assert.match(answer.upgradeTo ?? "", /^http:\/\/127/);
     assert.deepEqual(calls, [call]);
   });

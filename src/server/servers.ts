@@ -11,6 +11,8 @@ import type { RequestMetrics } from "./request-metrics.ts";
 import { API_ROUTES } from "./table.ts";
 
 interface ServerDeps {
+  /** Called when very many connections have gone. */
+  readonly afterCrowd?: () => void;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -40,6 +42,7 @@ export function readOnlyServer(
     address: { host, port, option: "read-only-port" },
     routes: toHttpRoutes(API_ROUTES, deps.api, "readOnly"),
     observe: deps.requests.of("readonly"),
+    ...(deps.afterCrowd && { afterCrowd: deps.afterCrowd }),
   };
   return new KeptListener({ ...deps, listen: () => listenHttp(deps, options) }, { name: "read-only" });
 }
@@ -55,6 +58,7 @@ export function mainServer(
       address: { host, port, option: "port" },
       routes: toHttpRoutes(API_ROUTES, deps.api, "main"),
       ...{ guard, tls: await deps.tls(), observe: deps.requests.of("readwrite") },
+      ...(deps.afterCrowd && { afterCrowd: deps.afterCrowd }),
     });
   return new KeptListener({ ...deps, listen }, { name: "main" });
 }

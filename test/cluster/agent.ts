@@ -17,8 +17,9 @@ describe("an agent in a real cluster", () => {
   before(async () => {
     site = await ClusterSite.start();
     agent = await site.join([
-      "--node-labels=example.com/rack=r1",
-      "--register-with-taints=example.com/new=yes:PreferNoSchedule",
+      ...["--node-labels=example.com/rack=r1", "--register-with-taints=example.com/new=yes:PreferNoSchedule"],
+      ...[`--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`, "--anonymous-auth=false"],
+      ...["--authorization-mode=Webhook", "--authentication-token-webhook"],
     ]);
     await until("the node is ready", () => isNodeReady(site.node()), { seen: () => agent.stderr.slice(-3000) });
   });
@@ -77,6 +78,16 @@ describe("an agent in a real cluster", () => {
     assert.equal(site.pod("web"), undefined);
     const uid = pod.metadata.uid ?? "";
     await until("its directory is gone", () => !existsSync(join(site.root, "pods", uid)));
+  });
+
+  test("kubectl logs and exec reach the node through the API server, which it asks who may", async () => {
+    site.apply(testPod("talks", { containers: [shell("echo hello; trap 'exit 0' TERM; while :; do sleep 1; done")] }));
+    await site.podReady("talks");
+    assert.equal(site.kubectl("logs", "talks"), "hello\n");
+    assert.equal(site.kubectl("exec", "talks", "--", "echo", "there"), "there\n");
+    assert.equal(site.kubectl("get", "--raw", `/api/v1/nodes/${site.nodeName}/proxy/healthz`), "ok");
+    site.kubectl("delete", "pod", "talks", "--wait=false");
+    await site.podGone("talks");
   });
 
   test("a token, the namespace and the authority of the cluster are in every pod, and they are good", async () => {

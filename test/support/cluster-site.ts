@@ -58,7 +58,13 @@ export class ClusterSite {
       ...[`--hostname-override=${this.nodeName}`, `--root-dir=${this.root}`, `--cert-dir=${join(this.dir, "pki")}`],
       ...[`--container-runtime-endpoint=${this.containerd.endpoint}`, `--cgroup-root=${this.containerd.cgroupParent}`],
       ...[`--pod-manifest-path=${this.manifests}`, `--healthz-port=${await freePort()}`, `--port=${await freePort()}`],
-      ...[`--pod-logs-dir=${join(this.dir, "logs")}`, "--fail-swap-on=false", "--resolv-conf=", "--v=2"],
+      ...[
+        `--pod-logs-dir=${join(this.dir, "logs")}`,
+        "--fail-swap-on=false",
+        "--resolv-conf=",
+        "--read-only-port=0",
+        "--v=2",
+      ],
     ];
     const program = new Program([KUBELET, ...place, ...flags]);
     this.agents.push(program);

@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromImage, fromSandboxStatus, fromStatus, toMillis } from "./from-wire.ts";
-import { ContainerConfig, Image, LinuxContainerResources, PodSandboxStatus, StatusResponse } from "./generated/cri.ts";
-import { RuntimeError } from "./port.ts";
+import { fromContainerStatus, fromImage, fromSandboxStatus, fromStatus, toMillis } from "./from-wire.ts";
+import {
+  ContainerConfig,
+  ContainerStatus,
+  Image,
+  LinuxContainerResources,
+  PodSandboxStatus,
+  Signal,
+  StatusResponse,
+} from "./generated/cri.ts";
+import { type ContainerConfig as PortConfig, RuntimeError } from "./port.ts";
 import { toContainerConfig, toResources } from "./to-wire.ts";
 
 const times = [
@@ -114,4 +122,42 @@ test("a stop signal that CRI does not know is refused", () => {
       (error) => error instanceof RuntimeError && error.code === "InvalidArgument",
     );
   }
+});
+
+const namespaces = { network: "pod", pid: "container", ipc: "pod" } as const;
+const bare: PortConfig = {
+  ...{ name: "c", attempt: 0, image: { ref: "r", userSpecified: "r" }, command: [], args: [], workingDir: "" },
+  ...{ envs: [], mounts: [], devices: [], labels: {}, annotations: {}, logPath: "c/0.log" },
+  ...{ stdin: false, stdinOnce: false, tty: false },
+  linux: {
+    resources: {},
+    security: {
+      ...{ namespaces, privileged: false, readonlyRootfs: false, noNewPrivs: false, supplementalGroups: [] },
+      ...{ addCapabilities: [], dropCapabilities: [], maskedPaths: [], readonlyPaths: [] },
+      seccomp: { type: "unconfined" },
+    },
+  },
+};
+
+test("a user namespace goes to the namespaces and to every mount, for users and groups", () => {
+  const users = { hostId: 65_536, containerId: 0, length: 65_536 };
+  const wire = toContainerConfig({
+    ...bare,
+    mounts: [{ containerPath: "/a", hostPath: "/b", readonly: false, propagation: "private", users }],
+    linux: { ...bare.linux, security: { ...bare.linux.security, namespaces: { ...namespaces, users } } },
+  });
+  const back = ContainerConfig.decode(ContainerConfig.encode(ContainerConfig.fromPartial(wire)).finish());
+  const options = back.linux?.securityContext?.namespaceOptions?.usernsOptions;
+  assert.deepEqual([options?.mode, options?.uids, options?.gids], [0, [users], [users]]);
+  assert.deepEqual([back.mounts[0]?.uidMappings, back.mounts[0]?.gidMappings], [[users], [users]]);
+  const plain = ContainerConfig.fromPartial(toContainerConfig(bare));
+  assert.equal(plain.linux?.securityContext?.namespaceOptions?.usernsOptions, undefined);
+});
+
+test("who a container runs as, and its stop signal, are told where the runtime tells them", () => {
+  const user = { linux: { uid: 5n, gid: 6n, supplementalGroups: [7n] } };
+  const told = fromContainerStatus(ContainerStatus.fromPartial({ id: "x", user, stopSignal: Signal.SIGUSR1 }));
+  assert.deepEqual([told.user, told.stopSignal], [{ uid: 5, gid: 6, groups: [7] }, "SIGUSR1"]);
+  const untold = fromContainerStatus(ContainerStatus.fromPartial({ id: "x" }));
+  assert.equal("user" in untold || "stopSignal" in untold, false);
 });

@@ -1,6 +1,6 @@
 import { watch } from "node:fs";
-import { type FileHandle, open, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { type FileHandle, open, readdir, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
 
@@ -25,6 +25,20 @@ export const hostLogFiles = {
       if (errnoOf(error) === "ENOENT") return undefined;
       throw error;
     }
+  },
+
+  /** `NAME.TIME`, in order of time; compressed ones and those in the making are left out. */
+  async rotated(path: string): Promise<{ path: string; identity: string }[]> {
+    const prefix = `${basename(path)}.`;
+    const names = await readdir(dirname(path)).catch(() => []);
+    const own = names.filter((name) => name.startsWith(prefix) && !/\.(gz|tmp)$/.test(name)).sort();
+    const found = await Promise.all(
+      own.map(async (name) => {
+        const full = join(dirname(path), name);
+        return { path: full, identity: (await hostLogFiles.identity(full)) ?? "" };
+      }),
+    );
+    return found.filter(({ identity }) => identity !== "");
   },
 
   /** Watches the directory: a watch on the file itself would stay with the old one after a rotation. */

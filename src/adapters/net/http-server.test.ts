@@ -265,3 +265,28 @@ test("an abort ends the client's stream", async () => {
   }, reason);
   await listener.close();
 });
+
+test("when most of a crowd of connections has gone, it is told once", async () => {
+  let told = 0;
+  const listener = await listenHttp(
+    { log: silent },
+    { address: { host: "127.0.0.1", port: 0 }, routes: [], afterCrowd: () => void told++ },
+  );
+  const crowd = await Promise.all(
+    Array.from({ length: 510 }, async () => {
+      const socket = connect(listener.port, "127.0.0.1").on("error", () => undefined);
+      await new Promise((resolve) => socket.once("connect", resolve));
+      return socket;
+    }),
+  );
+  assert.equal(told, 0);
+  await Promise.all(
+    crowd.map(async (socket) => {
+      const closed = new Promise((resolve) => socket.once("close", resolve));
+      socket.end();
+      await closed;
+    }),
+  );
+  await listener.close();
+  assert.equal(told, 1);
+});

@@ -1,5 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { Server as TlsServer } from "node:https";
+import type { Socket } from "node:net";
 import { AbortedError, manyListeners } from "../../lib/abort.ts";
 import type { Logger } from "../../lib/log.ts";
 import { dispatcher, type Guard } from "./http-dispatch.ts";
@@ -26,7 +27,12 @@ export interface HttpServerOptions {
   readonly guard?: Guard;
   /** Told of each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
+  /** Called when most of very many connections have gone: what they took can be given back. */
+  afterCrowd?(): void;
 }
+
+/** Connections at one time that make a crowd; the API server and its users have a few dozen. */
+const CROWD = 500;
 
 /** The API server keeps pooled connections; Node's default of 5 s would cut them. */
 const KEEP_ALIVE_MS = 120_000;
@@ -60,6 +66,7 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
     socket.on("error", () => socket.destroy());
     exchangeUpgrade(context, request, { socket, head }).catch(failed(request.method, request.url));
   });
+  if (options.afterCrowd !== undefined) watchCrowd(server, options.afterCrowd);
   server.on("clientError", (error, socket) => {
     if (!socket.writable || socket.destroyed) return void socket.destroy();
     const isLarge = "code" in error && error.code === "HPE_HEADER_OVERFLOW";
@@ -71,6 +78,22 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   server.on("error", (error) => deps.log.error("HTTP listener failed", error, { address: bound.address }));
   tls?.follow(leaving.signal);
   return { ...bound, close: () => closeServer(server, leaving) };
+}
+
+/** Counts TCP connections, also those that never finish a TLS handshake. */
+function watchCrowd(server: Server | TlsServer, afterCrowd: () => void): void {
+  let open = 0;
+  let most = 0;
+  server.on("connection", (socket: Socket) => {
+    open++;
+    most = Math.max(most, open);
+    socket.on("close", () => {
+      open--;
+      if (most < CROWD || open > most / 8) return;
+      most = open;
+      afterCrowd();
+    });
+  });
 }
 
 async function closeServer(server: Server | TlsServer, leaving: AbortController): Promise<void> {

@@ -308,7 +308,6 @@ export const resourceFields = configFields({
     since: "1.33",
     field: "userNamespaces.idsPerPod",
     nullable: true,
-    effect: "planned",
     validate: idRange,
   }),
   protectKernelDefaults: option(bool, {

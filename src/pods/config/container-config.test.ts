@@ -104,4 +104,9 @@ describe("annotations, which tell the next agent what the spec said", () => {
   test("no ports: no annotation of them", () => {
     assert.equal("io.kubernetes.container.ports" in build({ ports: [] }).annotations, false);
   });
+
+  test("is stopped with the signal that its lifecycle names", () => {
+    assert.equal(build({ lifecycle: { stopSignal: "SIGUSR1" } }).stopSignal, "SIGUSR1");
+    assert.equal("stopSignal" in build(), false);
+  });
 });

@@ -163,3 +163,21 @@ describe("variables of ConfigMaps and Secrets", () => {
     });
   }
 });
+
+test("variables of services are seen last and never replace one of the container's", () => {
+  const variables = [
+    { name: "DB", value: "$(DB_SERVICE_HOST)" },
+    { name: "WEB_SERVICE_HOST", value: "own" },
+  ];
+  const of = pod("web").container("app", { env: variables }).build();
+  const services = new Map([
+    ["DB_SERVICE_HOST", "10.0.0.9"],
+    ["WEB_SERVICE_HOST", "10.0.0.8"],
+  ]);
+  const made = environment(of, of.spec.containers[0] ?? { name: "" }, { ...facts, services });
+  assert.deepEqual(Object.fromEntries(made.map(({ name, value }) => [name, value])), {
+    DB: "10.0.0.9",
+    WEB_SERVICE_HOST: "own",
+    DB_SERVICE_HOST: "10.0.0.9",
+  });
+});

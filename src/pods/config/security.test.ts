@@ -245,3 +245,23 @@ describe("profiles", () => {
     assert.equal("selinux" in security({}), false);
   });
 });
+
+describe("what comes from elsewhere", () => {
+  const of = pod("web").container("app").build();
+  const container = of.spec.containers[0] ?? { name: "" };
+  const facts = { image: root, seccompRoot: "/root/seccomp", seccompDefault: false, extraMaskedPaths: [] };
+
+  test("the node's default profile holds only for containers that name none", () => {
+    const node = { ...facts, seccompDefault: true };
+    assert.deepEqual(containerSecurity(of, container, node).seccomp, { type: "runtimeDefault" });
+    const named = { ...container, securityContext: { seccompProfile: { type: "Unconfined" } } };
+    assert.deepEqual(containerSecurity(of, named, node).seccomp, { type: "unconfined" });
+  });
+
+  test("the processes of a target are joined only where each container has its own", () => {
+    const joined = containerSecurity(of, container, { ...facts, targetId: "x" }).namespaces;
+    assert.deepEqual([joined.pid, joined.targetId], ["target", "x"]);
+    const shared = { ...of, spec: { ...of.spec, shareProcessNamespace: true } };
+    assert.equal(containerSecurity(shared, container, { ...facts, targetId: "x" }).namespaces.pid, "pod");
+  });
+});

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ApiError } from "../adapters/kubeapi/index.ts";
+import { manyListeners } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { fixed } from "../lib/live.ts";
+import { silent } from "../lib/log.ts";
+import type { Node, NodeStatus } from "../model/generated/types.ts";
+import { nodeConditions } from "./conditions.ts";
+import type { NodeFacts, NodeIdentity } from "./node-object.ts";
+import { NodeReporter } from "./node-reporter.ts";
+
+const identity: NodeIdentity = {
+  ...{ name: "n1", architecture: "amd64", labels: { rack: "r1" }, providerId: "", isExternalCloud: false, nodeIp: "" },
+  taints: [{ key: "new", effect: "NoSchedule" }],
+  controllerAttaches: true,
+};
+
+/** A server that keeps one node, and a machine that is well or not. */
+function site(existing?: Node, problems: readonly string[] = []) {
+  const clock = new FakeClock();
+  const world = { node: existing, away: false, problems, version: 1 };
+  const patches: { status: NodeStatus }[] = [];
+  const events: string[] = [];
+  const stored = (node: Node): Node => {
+    const metadata = {
+      ...node.metadata,
+      uid: node.metadata.uid ?? `uid-${world.version}`,
+      resourceVersion: String(++world.version),
+    };
+    world.node = { ...node, metadata };
+    return world.node;
+  };
+  const check = (): void => {
+    if (world.away) throw new ApiError("Unavailable", "away");
+  };
+  const api = {
+    get: async () => {
+      check();
+      if (world.node === undefined) throw new ApiError("NotFound", "no node");
+      return world.node;
+    },
+    create: async (_resource: unknown, { object }: { object: Node }) => {
+      check();
+      if (world.node !== undefined) throw new ApiError("AlreadyExists", "there is one");
+      return stored(object);
+    },
+    patch: async (_resource: unknown, { body }: { body: { metadata?: Node["metadata"]; status?: NodeStatus } }) => {
+      check();
+      if (world.node === undefined) throw new ApiError("NotFound", "no node");
+      if (body.status !== undefined) patches.push({ status: body.status });
+      const labels = { ...world.node.metadata.labels, ...body.metadata?.labels };
+      return stored({
+        ...world.node,
+        metadata: { ...world.node.metadata, labels },
+        status: { ...world.node.status, ...body.status },
+      });
+    },
+  };
+  const gather = async (previous: NodeStatus | undefined): Promise<NodeFacts> => {
+    const now = new Date(clock.now().wall).toISOString();
+    const health = { memoryPressure: false, diskPressure: false, pidPressure: false, problems: world.problems };
+    return {
+      addresses: [],
+      resources: { capacity: { cpu: "2" }, allocatable: { cpu: "2" } },
+      conditions: nodeConditions(health, previous?.conditions, now),
+      ...{ port: 10250, images: [], handlers: [], supplementalGroupsPolicy: undefined, declaredFeatures: [] },
+      info: {
+        ...{ machineId: "m", systemUuid: "s", bootId: "b1", kernel: "k", osImage: "o", runtime: "fake://1" },
+        ...{ kubeletVersion: "v1.36.3", swapBytes: 0 },
+      },
+    };
+  };
+  const reporter = new NodeReporter(
+    // The fake speaks of one node only.
+    { api: api as never, clock, log: silent, random: () => 0.5, gather, event: (_type, reason) => events.push(reason) },
+    { identity, registers: true, frequency: fixed({ updateMs: 10_000, reportMs: 300_000 }) },
+  );
+  const stop = manyListeners();
+  const running = reporter.run(stop.signal);
+  const end = async (): Promise<void> => {
+    stop.abort();
+    await running;
+  };
+  return { clock, world, patches, events, reporter, end };
+}
+
+const readyOf = (node: Node | undefined): string | undefined =>
+  node?.status?.conditions?.find(({ type }) => type === "Ready")?.status;
+
+test("a new node registers itself with labels, taints and its state", async () => {
+  const { clock, world, end } = site();
+  await clock.advance(0);
+  assert.equal(world.node?.metadata.labels?.["rack"], "r1");
+  assert.equal(world.node?.metadata.labels?.["kubernetes.io/arch"], "amd64");
+  assert.deepEqual(world.node?.spec.taints, [{ key: "new", effect: "NoSchedule" }]);
+  assert.equal(readyOf(world.node), "True");
+  await end();
+});
+
+test("a node that is there keeps its taints and others' labels, and gets what it lacks", async () => {
+  const old: Node = {
+    metadata: { name: "n1", uid: "old", resourceVersion: "1", labels: { theirs: "x", "kubernetes.io/arch": "arm64" } },
+    spec: { taints: [{ key: "kept", effect: "NoExecute" }] },
+    status: { nodeInfo: { bootID: "b0" } as never },
+  };
+  const { clock, world, events, end } = site(old);
+  await clock.advance(0);
+  assert.equal(world.node?.metadata.uid, "old");
+  assert.deepEqual(world.node?.spec.taints, [{ key: "kept", effect: "NoExecute" }]);
+  assert.equal(world.node?.metadata.labels?.["theirs"], "x");
+  assert.equal(world.node?.metadata.labels?.["kubernetes.io/arch"], "amd64");
+  assert.equal(world.node?.metadata.labels?.["rack"], undefined);
+  assert.ok(events.includes("Rebooted"));
+  await end();
+});
+
+test("a state that stays is sent only when its time has come", async () => {
+  const { clock, patches, end } = site();
+  await clock.advance(0);
+  const before = patches.length;
+  await clock.advance(290_000);
+  assert.equal(patches.length, before);
+  await clock.advance(30_000);
+  assert.equal(patches.length, before + 1);
+  await end();
+});
+
+test("a change is sent at the next look, and looked for soon until the node is ready", async () => {
+  const { clock, world, events, reporter, end } = site(undefined, ["container runtime is down"]);
+  await clock.advance(0);
+  assert.equal(readyOf(world.node), "False");
+  world.problems = [];
+  await clock.advance(200);
+  assert.equal(readyOf(world.node), "True");
+  world.problems = ["container runtime is down"];
+  await clock.advance(1000);
+  assert.equal(readyOf(world.node), "True");
+  reporter.kick();
+  await clock.advance(0);
+  assert.equal(readyOf(world.node), "False");
+  assert.deepEqual(
+    events.filter((reason) => /Ready/.test(reason)),
+    ["NodeNotReady", "NodeReady", "NodeNotReady"],
+  );
+  await end();
+});
+
+test("a node that was deleted is registered again at once", async () => {
+  const { clock, world, reporter, end } = site();
+  await clock.advance(0);
+  const first = world.node?.metadata.uid;
+  world.node = undefined;
+  reporter.observed(undefined);
+  await clock.advance(0);
+  assert.notEqual(reporter.current?.metadata.uid, first);
+  assert.equal(readyOf(world.node), "True");
+  await end();
+});
+
+test("a server that is away at the start is asked until it is there", async () => {
+  const { clock, world, end } = site();
+  world.away = true;
+  await clock.advance(20_000);
+  assert.equal(world.node, undefined);
+  world.away = false;
+  await clock.advance(8000);
+  assert.equal(readyOf(world.node), "True");
+  await end();
+});
+
+test("an older version of the node, told late by the watch, is not taken", async () => {
+  const { clock, world, reporter, end } = site();
+  await clock.advance(0);
+  const newest = reporter.current;
+  assert.ok(world.node);
+  reporter.observed({ ...world.node, metadata: { ...world.node.metadata, resourceVersion: "1" } });
+  assert.equal(reporter.current, newest);
+  await end();
+});

@@ -8,7 +8,7 @@ import { configurationPage } from "./docs.ts";
 const page = readFileSync(join(import.meta.dirname, "../../docs/configuration.md"), "utf8");
 
 test("docs/configuration.md is what the tables say", () => {
-  assert.equal(page, configurationPage(), "run node scripts/generate-config-docs.mjs");
+  assert.equal(page, configurationPage(), "run node scripts/generate-docs.mjs");
 });
 
 test("docs/configuration.md has every option", () => {

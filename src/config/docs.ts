@@ -5,11 +5,11 @@ import { type Applies, TOPICS } from "./option.ts";
 import { flagDefault } from "./parse.ts";
 import { GATE_NEEDS } from "./table/gates.ts";
 
-// Makes docs/configuration.md; used by scripts/generate-config-docs.mjs and by the test that the page is current.
+// Makes docs/configuration.md; used by scripts/generate-docs.mjs and by the test that the page is current.
 
 const INTRO = `# Configuration
 
-<!-- Made by scripts/generate-config-docs.mjs from src/config/table: change the table, not this page. -->
+<!-- Made by scripts/generate-docs.mjs from src/config/table: change the table, not this page. -->
 
 Every setting can be given in a file, most also as a flag:
 

@@ -9,7 +9,7 @@ export function podSupportPage(): string {
 
 const INTRODUCTION = `# What of a pod is supported
 
-<!-- Made by scripts/generate-pod-support.mjs from src/model/pod-support-rules.ts; do not edit. -->
+<!-- Made by scripts/generate-docs.mjs from src/model/pod-support-rules.ts; do not edit. -->
 
 The agent acts by this very table. **Refused** means that no container of the pod is started: each of them waits with the
 reason \`CreateContainerConfigError\` and a message that names the field, until the pod no longer asks for it. The pod is

@@ -131,7 +131,7 @@ test("every field of these types has a rule, and every rule names a field that e
 
 test("docs/pod-support.md is what the table says", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/pod-support.md"), "utf8");
-  assert.equal(page, podSupportPage(), "run node scripts/generate-pod-support.mjs");
+  assert.equal(page, podSupportPage(), "run node scripts/generate-docs.mjs");
 });
 
 test("docs/pod-support.md has every field of a pod and of its containers", () => {

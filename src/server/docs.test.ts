@@ -6,5 +6,5 @@ import { httpApiPage } from "./docs.ts";
 
 test("docs/http-api.md is what the route table says", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/http-api.md"), "utf8");
-  assert.equal(page, httpApiPage(), "run node scripts/generate-http-docs.mjs");
+  assert.equal(page, httpApiPage(), "run node scripts/generate-docs.mjs");
 });

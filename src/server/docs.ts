@@ -4,7 +4,7 @@ import { API_ROUTES } from "./table.ts";
 
 const INTRO = `# HTTP endpoints
 
-<!-- Made by scripts/generate-http-docs.mjs from src/server/table.ts; do not edit. -->
+<!-- Made by scripts/generate-docs.mjs from src/server/table.ts; do not edit. -->
 
 The agent listens on three ports:
 

@@ -4,7 +4,7 @@ import { filesystemSize, hugePages, swapSize } from "./adapters/host/node-facts.
 import type { agentOptions, OptionStore } from "./config/index.ts";
 import { type Abortable, withScope } from "./lib/abort.ts";
 import type { Clock } from "./lib/clock.ts";
-import { gitVersion } from "./lib/version.ts";
+import { gitVersion, reportedVersion } from "./lib/version.ts";
 import type { NodeAddress, NodeStatus } from "./model/generated/types.ts";
 import { type NodeFacts, type NodeIdentity, nodeConditions, nodeImages, nodeResources } from "./node/index.ts";
 
@@ -76,7 +76,7 @@ export class NodeGatherer {
         ...{ kernel: machine.kernel, osImage: machine.osImage, swapBytes: swapSize() },
         runtime: await this.runtimeVersion(signal),
         // Others parse it: it is the version whose behaviour we follow, without our own.
-        kubeletVersion: gitVersion.replace(/\+.*$/, ""),
+        kubeletVersion: reportedVersion(options.version).replace(gitVersion, gitVersion.replace(/\+.*$/, "")),
       },
       handlers: status?.handlers ?? [],
       supplementalGroupsPolicy: status?.handlers.length ? status.supplementalGroupsPolicy : undefined,

@@ -24,7 +24,7 @@ import type { Clock } from "./lib/clock.ts";
 import { fixed, LiveValue, select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
 import type { Metrics } from "./lib/metrics.ts";
-import { gitVersion } from "./lib/version.ts";
+import { reportedVersion } from "./lib/version.ts";
 import { type AgentConfiguration, localApiServer } from "./localapi/index.ts";
 import { readLog } from "./logs/index.ts";
 import type { NodeAddress } from "./model/generated/types.ts";
@@ -118,7 +118,7 @@ export function composeServers(parts: ServerParts): { readonly servers: Servers;
       logs: { read: (request, abortable) => readLog({ files: hostLogFiles, clock }, request, abortable) },
       streams: { runtime: parts.runtime, observed: (uid) => parts.observer.get(uid) },
     },
-    { nodeName, version: gitVersion, path: options.localApiSocket },
+    { nodeName, version: reportedVersion(options.version), path: options.localApiSocket },
   );
   return {
     servers: { ...(health && { health }), ...(readOnly && { readOnly }), ...(main && { main }), localApi },
@@ -173,7 +173,7 @@ function apiDeps(parts: ServerParts, checks: readonly HealthCheck[]): ApiDeps {
     about: {
       configuration: () => encodeConfiguration(store.current),
       flags: () => flagsOf(store.current),
-      ...{ startedMs, version: gitVersion },
+      ...{ startedMs, version: reportedVersion(store.current.version) },
     },
     debug: {
       setVerbosity: (level) => void store.update({ ...store.current, verbosity: Math.max(0, level) }),

@@ -25,9 +25,11 @@ export class PodHost {
    * that this makes: a user may have changed the mode of one that was there.
    */
   async makeDir(path: string, mode: number): Promise<void> {
+    // Mode 0 means "not finished": if the agent dies before the chmod, the next one finds it and goes on here.
+    const first = isMasked(mode) ? 0 : mode;
     try {
-      // Mode 0 means "not finished": if the agent dies before the chmod, the next one finds it and goes on here.
-      await withParents(path, mode & ~0o022, () => mkdir(path, { mode: 0 }));
+      await withParents(path, mode & ~0o022, () => mkdir(path, { mode: first }));
+      if (first === mode) return;
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
       const found = await stat(path);
@@ -39,7 +41,7 @@ export class PodHost {
 
   async writeFile(path: string, text: string, mode: number): Promise<void> {
     await withParents(path, 0o750, () => writeFile(path, text, { mode }));
-    await chmod(path, mode);
+    if (isMasked(mode)) await chmod(path, mode);
   }
 
   async makeFile(path: string, mode: number): Promise<void> {
@@ -112,6 +114,11 @@ export class PodHost {
   kindOf(path: string, options: Abortable): Promise<PathKind | undefined> {
     return this.deps.kindOf(path, options);
   }
+}
+
+/** Whether the umask takes something away from this mode, so that it must be set once more. */
+function isMasked(mode: number): boolean {
+  return (mode & process.umask()) !== 0;
 }
 
 /** Makes the parents only when it turns out that they are missing: mostly they are there. */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { NODES, Reflector } from "./adapters/kubeapi/index.ts";
+import { composeClusterConfig } from "./compose-cluster-config.ts";
 import type { ClusterDeps, ClusterRing, Loop } from "./compose-cluster-parts.ts";
 import { NodeGatherer } from "./compose-node.ts";
 import { type Abortable, AbortScope } from "./lib/abort.ts";
@@ -7,20 +8,21 @@ import { Backoff } from "./lib/backoff.ts";
 import { messageOf } from "./lib/errors.ts";
 import { LiveValue, select } from "./lib/live.ts";
 import type { Node } from "./model/generated/types.ts";
-import { CsiNodeKeeper, LeaseKeeper, NodeReporter } from "./node/index.ts";
+import { CsiNodeKeeper, configConditions, LeaseKeeper, NodeReporter } from "./node/index.ts";
 
 /** The node, its lease and its CSINode. */
 export function composeClusterNode(
   deps: ClusterDeps,
   ring: ClusterRing,
 ): { reporter: NodeReporter; loops: readonly Loop[] } {
-  const { clock, log, connection, store, nodeName } = deps;
+  const { clock, log, connection, store, nodeName, dynamic } = deps;
   const api = connection.clients.heartbeat;
   const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
     ring.journal.event({ type, reason, message, subject: nodeName });
   const gatherer = new NodeGatherer({
     ...{ runtime: ring.runtime, images: ring.images, clock, store, addresses: connection.addresses },
     problems: () => [csi.problem].filter((problem) => problem !== undefined),
+    moreConditions: (previous, now) => (dynamic === undefined ? [] : configConditions(dynamic.report(), previous, now)),
   });
   const reporter: NodeReporter = new NodeReporter(
     { api, clock, log, random: Math.random, event, gather: (previous, call) => gatherer.gather(previous, call) },
@@ -75,6 +77,7 @@ export function composeClusterNode(
       { name: "CSI node", run: (signal) => csi.run(signal) },
       { name: "pod CIDR", run: (signal) => followPodCidr(deps, { reporter, ring }, signal) },
       { name: "node watch", run: (signal) => watch.run({ signal }) },
+      ...(dynamic === undefined ? [] : composeClusterConfig({ ...deps, dynamic }, { reporter, event })),
     ],
   };
 }

@@ -1,6 +1,6 @@
 import type { ImagePort, RuntimePort } from "./adapters/cri/port.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
-import type { agentOptions, OptionStore } from "./config/index.ts";
+import type { agentOptions, DynamicConfiguration, OptionStore } from "./config/index.ts";
 import type { EventSubject } from "./events/index.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Logger } from "./lib/log.ts";
@@ -21,6 +21,8 @@ export interface ClusterDeps {
   readonly metrics: Metrics;
   readonly store: OptionStore<typeof agentOptions>;
   readonly nodeName: string;
+  /** Undefined without `--dynamic-config-dir`. */
+  readonly dynamic?: DynamicConfiguration | undefined;
   /** Aborts when the agent stops. */
   readonly signal: AbortSignal;
 }

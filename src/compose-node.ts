@@ -5,7 +5,7 @@ import type { agentOptions, OptionStore } from "./config/index.ts";
 import { type Abortable, withScope } from "./lib/abort.ts";
 import type { Clock } from "./lib/clock.ts";
 import { gitVersion, reportedVersion } from "./lib/version.ts";
-import type { NodeAddress, NodeStatus } from "./model/generated/types.ts";
+import type { NodeAddress, NodeCondition, NodeStatus } from "./model/generated/types.ts";
 import { type NodeFacts, type NodeIdentity, nodeConditions, nodeImages, nodeResources } from "./node/index.ts";
 
 /** A runtime that does not answer for this long is down, for the node's state. */
@@ -21,6 +21,8 @@ export interface NodeGatherDeps {
   readonly addresses: readonly NodeAddress[];
   /** What else keeps the node from being ready. */
   problems(): readonly string[];
+  /** Conditions beside the ones that every node has. */
+  moreConditions?(previous: readonly NodeCondition[] | undefined, now: string): readonly NodeCondition[];
 }
 
 /** Finds out what the status of the node tells. A part that cannot be found out never keeps the rest back. */
@@ -68,7 +70,10 @@ export class NodeGatherer {
         { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
         options,
       ),
-      conditions: nodeConditions(health, previous?.conditions, now),
+      conditions: [
+        ...nodeConditions(health, previous?.conditions, now),
+        ...(this.deps.moreConditions?.(previous?.conditions, now) ?? []),
+      ],
       port: options.port,
       images: nodeImages(images, options.nodeStatusMaxImages),
       info: {

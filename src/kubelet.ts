@@ -10,7 +10,7 @@ import { Cluster } from "./compose-cluster.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
 import { composeResources, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
-import { type AgentOptions, agentOptions, OptionStore } from "./config/index.ts";
+import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
 import { type CredentialSource, ImagePuller } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
 import type { Clock, Instant } from "./lib/clock.ts";
@@ -87,6 +87,8 @@ export interface KubeletSettings {
   readonly store?: OptionStore<typeof agentOptions>;
   /** What the commands about the configuration ask. */
   readonly configuration?: AgentConfiguration;
+  /** What the cluster may change it by; missing without `--dynamic-config-dir`. */
+  readonly dynamic?: DynamicConfiguration | undefined;
   /** Missing for an agent that runs alone. */
   readonly connection?: ClusterConnection;
 }
@@ -381,10 +383,11 @@ export class Kubelet {
 
   private joinCluster(): Cluster | undefined {
     const { clock, log, metrics } = this.deps;
-    const { connection, machine } = this.settings;
+    const { connection, dynamic, machine } = this.settings;
     if (connection === undefined) return undefined;
     const { store, stop } = this;
-    return new Cluster({ connection, clock, log, metrics, store, nodeName: machine.nodeName, signal: stop.signal });
+    const { nodeName } = machine;
+    return new Cluster({ connection, clock, log, metrics, store, nodeName, dynamic, signal: stop.signal });
   }
 
   private makeVolumes(): VolumeReconciler {

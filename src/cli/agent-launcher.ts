@@ -80,7 +80,9 @@ export class Launcher implements AgentLauncher {
       const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
       const metrics = newMetrics();
       const joined = await this.join(settings, { log, store }, scope);
-      const kubelet = new Kubelet({ ...this.deps, log, metrics }, { ...settings, ...joined, store, configuration });
+      const { dynamic } = configuration;
+      const found = { ...settings, ...joined, store, configuration, dynamic };
+      const kubelet = new Kubelet({ ...this.deps, log, metrics }, found);
       begun.attach(kubelet, metrics);
       const running = this.together(kubelet, options.runOnce ? undefined : configuration, scope);
       if (!options.runOnce) {

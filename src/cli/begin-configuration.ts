@@ -143,6 +143,6 @@ function countSources(metrics: Metrics, report: () => DynamicReport): void {
     metrics.gaugeFrom(`kubelet_node_config_${name}`, `The ${name} dynamic configuration.`, { labels, values });
   }
   metrics.gaugeFrom("kubelet_node_config_error", "1 while the assigned configuration is not the active one.", {
-    values: () => [[[], report().error === undefined ? 0 : 1]],
+    values: () => [[[], report().error === undefined && report().followed?.error === undefined ? 0 : 1]],
   });
 }

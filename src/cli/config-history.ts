@@ -36,7 +36,7 @@ function asTable(entries: readonly HistoryEntry[], color: boolean): string {
 
 /** The state of the dynamic configuration, for `config view`. */
 export function dynamicLines(report: DynamicReport): string {
-  const { state, assigned, active, lastKnownGood, error, trialLeftMs } = report;
+  const { state, assigned, active, lastKnownGood, error, trialLeftMs, followed } = report;
   const shown = (source: DynamicReport["active"]): string =>
     source === undefined ? "the local configuration" : `${sourceId(source)} from ${sourceName(source)}`;
   const left = trialLeftMs === undefined ? "" : ` (${Math.ceil(trialLeftMs / 1000)} s left)`;
@@ -46,5 +46,7 @@ export function dynamicLines(report: DynamicReport): string {
     `  active           ${shown(active)}\n`,
     `  last known good  ${shown(lastKnownGood)}\n`,
     ...(error === undefined ? [] : [`  error            ${error}\n`]),
+    ...(followed === undefined ? [] : [`  assigned by      ${followed.by}\n`]),
+    ...(followed?.error === undefined ? [] : [`  sync error       ${followed.error}\n`]),
   ].join("");
 }

@@ -48,6 +48,11 @@ const MOST_BYTES = 10 * 1024 * 1024;
 export class RunningConfiguration implements AgentConfiguration {
   constructor(private readonly deps: RunningConfigurationDeps) {}
 
+  /** Undefined without `--dynamic-config-dir`. */
+  get dynamic(): DynamicConfiguration | undefined {
+    return this.deps.dynamic;
+  }
+
   report(): ConfigReport {
     const { live, store, dynamic } = this.deps;
     return {

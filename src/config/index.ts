@@ -7,9 +7,10 @@ export { API_VERSION, type ConfigDocument, KIND } from "./document.ts";
 export {
   DynamicConfiguration,
   type DynamicReport,
+  type Follow,
 } from "./dynamic/dynamic-configuration.ts";
-export { sourceId, sourceName } from "./dynamic/source.ts";
-export { DynamicStore, type HistoryEntry } from "./dynamic/store.ts";
+export { type ConfigSource, isBaseName, sourceId, sourceName } from "./dynamic/source.ts";
+export { type ConfigMapVersion, DynamicStore, type HistoryEntry } from "./dynamic/store.ts";
 export { allFlags, encodeConfiguration, encodeFlags } from "./encode.ts";
 export { isGateOn, knownGates } from "./feature-gates.ts";
 export { optionHelp, wrap } from "./help.ts";

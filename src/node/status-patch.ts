@@ -1,5 +1,6 @@
 import { canonicalJson } from "../model/canonical-json.ts";
 import type { NodeCondition, NodeStatus } from "../model/generated/types.ts";
+import { CONFIG_CONDITION } from "./config-status.ts";
 
 /** What was sent last and what the server made of it, by field: an older server drops fields without a word. */
 export interface SentStatus {
@@ -34,8 +35,16 @@ export function statusPatch(
     status[field] = field === "addresses" ? [...(wanted.addresses ?? []), { $patch: "replace" }] : wanted[field];
   }
   const changed = (wanted.conditions ?? []).some((condition) => !isSame(condition, known?.conditions));
-  if (Object.keys(status).length === 0 && !changed && !refresh) return undefined;
-  return { status: { ...status, conditions: wanted.conditions } };
+  const over = conditionsOver(wanted, known);
+  if (Object.keys(status).length === 0 && !changed && over.length === 0 && !refresh) return undefined;
+  return { status: { ...status, conditions: [...(wanted.conditions ?? []), ...over] } };
+}
+
+/** Our own condition that is not always there goes when there is nothing more to tell; those of others stay. */
+function conditionsOver(wanted: NodeStatus, known: NodeStatus | undefined): object[] {
+  const has = (status: NodeStatus | undefined): boolean =>
+    status?.conditions?.some(({ type }) => type === CONFIG_CONDITION) ?? false;
+  return has(known) && !has(wanted) ? [{ $patch: "delete", type: CONFIG_CONDITION }] : [];
 }
 
 function isSame(condition: NodeCondition, known: readonly NodeCondition[] | undefined): boolean {

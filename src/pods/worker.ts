@@ -37,6 +37,7 @@ import { refusalOf } from "./refusal.ts";
 import { PodResize, RESIZE_RETRY_MS, type ResizeVerdict } from "./resize.ts";
 import { restartTriggers } from "./restart-rules.ts";
 import type { StartSlot } from "./start-slot.ts";
+import { VolumePreparation } from "./volume-preparation.ts";
 
 /** A resize that the runtime or the kernel refused is tried again after this. */
 const RESIZE_ERROR_MS = 10_000;
@@ -403,15 +404,17 @@ export class PodWorker {
   }
 
   private async perform(run: PodRun, observed: ObservedPod, actions: readonly PodAction[]): Promise<void> {
-    let volumesReady = false;
-    for (const action of actions) {
-      run.interrupt.throwIfAborted();
-      this.acting = { action, pod: run.pod };
-      if (!volumesReady && (action.do === "createSandbox" || action.do === "startContainer")) {
-        await this.prepareVolumes(run);
-        volumesReady = true;
+    const volumes = new VolumePreparation(this.deps.execute.volumes, run);
+    try {
+      for (const action of actions) {
+        run.interrupt.throwIfAborted();
+        this.acting = { action, pod: run.pod };
+        if (action.do === "createSandbox") await volumes.beforeSandbox();
+        if (action.do === "startContainer") await volumes.beforeContainers();
+        if (!(await this.act(run, observed, action))) return;
       }
-      if (!(await this.act(run, observed, action))) return;
+    } finally {
+      await volumes.end();
     }
   }
 
@@ -474,23 +477,6 @@ export class PodWorker {
     for (const { name } of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])])
       this.waiting.set(name, waiting);
     this.deps.journal.note("backoff", `all containers are restarted: ${triggers.map(({ name }) => name).join(", ")}`);
-  }
-
-  private async prepareVolumes(run: PodRun): Promise<void> {
-    const volumes = run.pod.spec.volumes ?? [];
-    if (volumes.length === 0) return;
-    const names = volumes.map((volume) => volume.name).join(", ");
-    const step = run.journal.begin("volumes", { detail: names });
-    // The events of failed tries are the volumes' own; a wait that took too long has none, as in Kubernetes.
-    const onWait = (detail: string): void => step.detail(detail || names);
-    try {
-      await this.deps.execute.volumes.prepare(run.pod, { signal: run.interrupt, onWait });
-      step.done(names);
-    } catch (error) {
-      if (run.interrupt.aborted) step.abort();
-      else step.fail(error);
-      throw error;
-    }
   }
 
   private async start(run: PodRun, start: ContainerStart): Promise<boolean> {

@@ -121,6 +121,8 @@ export interface VolumeKind {
   references?(of: VolumeOfPod): VolumeReferences;
   /** True when its content follows what it refers to as long as the pod runs; others only wait for it. */
   readonly isLive?: boolean;
+  /** True when only a missing object can keep it from being made. */
+  readonly isPlain?: boolean;
   /** True when fsGroup is applied to its tree by the reconciler, once it is set up. */
   readonly takesGroup?: boolean;
   /** Makes the volume ready. Safe to repeat: a volume that is ready stays as it is, or gets its newest content. */

@@ -367,3 +367,31 @@ describe("directories of pods that nobody knows", () => {
     assert.ok(scene.machine.modes.has(scene.directory("empty-dir", "disk")));
   });
 });
+
+describe("whether all is at hand", () => {
+  const secrets: Volume = { name: "keys", projected: { sources: [{ secret: { name: "keys" } }] } };
+  const cases: readonly { name: string; volumes: readonly Volume[]; want: boolean }[] = [
+    { name: "directories of the agent's own are", volumes: [disk, memory], want: true },
+    { name: "an object that is there is", volumes: [config], want: true },
+    { name: "an object that is missing is not", volumes: [config, secrets], want: false },
+    { name: "what others have a say in is not", volumes: [{ name: "h", hostPath: { path: "/x" } }], want: false },
+    {
+      name: "a kind that is not known is not",
+      volumes: [{ name: "odd", nfs: { server: "a", path: "/" } }],
+      want: false,
+    },
+  ];
+  for (const { name, volumes, want } of cases) {
+    test(name, async () => {
+      const scene = new VolumeScene(volumes);
+      scene.objects.put(...configMap("settings", {}));
+      assert.equal(await scene.volumes.isAtHand(scene.web, scene.never), want);
+    });
+  }
+
+  test("nothing is while the objects cannot be read", async () => {
+    const objects = { get: () => Promise.reject(new Error("away")), onChange: () => undefined };
+    const scene = new VolumeScene([config], { objects });
+    assert.equal(await scene.volumes.isAtHand(scene.web, scene.never), false);
+  });
+});

@@ -87,6 +87,29 @@ export class VolumeReconciler {
     });
   }
 
+  /**
+   * Whether nothing but the agent's own work is missing for the pod's volumes: their objects are there, and none of them
+   * is of a kind that others have a say in. Never rejects.
+   */
+  async isAtHand(pod: Pod, options: Abortable): Promise<boolean> {
+    const volumes = pod.spec.volumes ?? [];
+    const kinds = volumes.map((volume) => VOLUME_KINDS.find((kind) => kind.handles(volume)));
+    if (!kinds.every((kind) => kind?.isPlain === true)) return false;
+    const references = volumes.map((volume, at) => {
+      const kind = kinds[at];
+      return kind?.references?.(this.of(pod, volume, kind));
+    });
+    if (references.some((reference) => (reference?.trustBundles ?? []).length > 0)) return false;
+    const refs = references.flatMap((reference) => reference?.objects ?? []);
+    try {
+      const found = await Promise.all(refs.map((ref) => this.deps.objects.get(ref, options)));
+      return found.every((object) => object !== undefined);
+    } catch {
+      // Whoever makes the volumes says why they cannot be made.
+      return false;
+    }
+  }
+
   /** What a container gets of a volume. Only after `prepare`. */
   source(pod: Pod, name: string): VolumeSource {
     const known = (pod.spec.volumes ?? []).some((volume) => volume.name === name);

@@ -6,7 +6,7 @@ import type { Node, Pod } from "../../src/model/generated/types.ts";
 import { KUBELET, Program } from "../integration/support/program.ts";
 import { freePort } from "../integration/support/site.ts";
 import { until } from "../integration/support/until.ts";
-import { TEST_IMAGES, TestContainerd, whyNoContainerd } from "./containerd.ts";
+import { TEST_IMAGES, TestContainerd, type TestContainerdOptions, whyNoContainerd } from "./containerd.ts";
 import { type ControlPlaneOptions, skipWithoutControlPlane, TestControlPlane } from "./control-plane.ts";
 
 /** Ends this process with the runner's word for "not here" unless a cluster with an agent can be started. */
@@ -36,8 +36,14 @@ export class ClusterSite {
     mkdirSync(this.manifests);
   }
 
-  static async start(options: ControlPlaneOptions = { controllers: true, scheduler: true }): Promise<ClusterSite> {
-    const [plane, containerd] = await Promise.allSettled([TestControlPlane.start(options), TestContainerd.start()]);
+  static async start(
+    options: ControlPlaneOptions = { controllers: true, scheduler: true },
+    runtime: TestContainerdOptions = {},
+  ): Promise<ClusterSite> {
+    const [plane, containerd] = await Promise.allSettled([
+      TestControlPlane.start(options),
+      TestContainerd.start(runtime),
+    ]);
     if (plane.status === "fulfilled" && containerd.status === "fulfilled")
       return new ClusterSite(plane.value, containerd.value);
     if (plane.status === "fulfilled") await plane.value.stop();

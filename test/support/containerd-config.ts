@@ -7,6 +7,10 @@ export interface TestConfig {
   readonly cniBinDir: string;
   readonly sandboxImage: string;
   readonly snapshotter: "overlayfs" | "native";
+  /** Runtime handlers beside `runc`; each is runc with a state directory of its own, `runc-NAME`. */
+  readonly handlers?: readonly string[];
+  /** The network configuration is made from this file once the runtime is told the addresses of pods. */
+  readonly networkTemplate?: string;
 }
 
 /** A configuration that keeps everything below `dir`. Kept apart from the embedded runtime's own, which is under test. */
@@ -51,9 +55,16 @@ export function testConfig(config: TestConfig): string {
     'runtime_type = "io.containerd.runc.v2"',
     `[${runtime}.containerd.runtimes.runc.options]`,
     `Root = ${text(`${dir}/runc`)}`,
+    ...(config.handlers ?? []).flatMap((name) => [
+      `[${runtime}.containerd.runtimes.${name}]`,
+      'runtime_type = "io.containerd.runc.v2"',
+      `[${runtime}.containerd.runtimes.${name}.options]`,
+      `Root = ${text(`${dir}/runc-${name}`)}`,
+    ]),
     `[${runtime}.cni]`,
     v2 ? `bin_dirs = [${text(config.cniBinDir)}]` : `bin_dir = ${text(config.cniBinDir)}`,
     `conf_dir = ${text(`${dir}/net.d`)}`,
+    ...(config.networkTemplate === undefined ? [] : [`conf_template = ${text(config.networkTemplate)}`]),
     ...imageTables,
     "",
   ].join("\n");

@@ -26,6 +26,10 @@ const TOOLS = ["containerd", "containerd-shim-runc-v2", "ctr", "runc", "ip", "mo
 export interface TestContainerdOptions {
   /** Where containerd, its shim and ctr are; found in PATH unless given. */
   readonly binDir?: string;
+  /** Runtime handlers beside the default one; see `testConfig`. */
+  readonly handlers?: readonly string[];
+  /** There is no network until the runtime is told the addresses of pods. */
+  readonly awaitsPodCidr?: boolean;
 }
 
 /** Why no containerd can be started here, or undefined when one can. For tests that say what they left out. */
@@ -58,8 +62,12 @@ export class TestContainerd {
     const [, major, minor] = /containerd\S* v?(\d+)\.(\d+)/.exec(output) ?? [];
     if (major === undefined) throw new Error(`containerd --version said ${JSON.stringify(output)}`);
     this.version = `${major}.${minor}`;
-    for (const sub of ["net.d", "run", "s", "runc"]) mkdirSync(join(this.dir, sub));
+    const handlers = (options.handlers ?? []).map((name) => `runc-${name}`);
+    for (const sub of ["net.d", "run", "s", "runc", ...handlers]) mkdirSync(join(this.dir, sub));
+    const template = join(this.dir, "network.template");
     const config = testConfig({
+      ...(options.handlers && { handlers: options.handlers }),
+      ...(options.awaitsPodCidr === true && { networkTemplate: template }),
       major: Number(major),
       dir: this.dir,
       socket: this.socket,
@@ -68,7 +76,9 @@ export class TestContainerd {
       snapshotter: overlayWorks(this.dir) ? "overlayfs" : "native",
     });
     writeFileSync(this.configFile, config);
-    writeFileSync(join(this.dir, "net.d", "10-test.conflist"), JSON.stringify(this.network(), undefined, 2));
+    const network = JSON.stringify(this.network(), undefined, 2);
+    if (options.awaitsPodCidr === true) writeFileSync(template, network.replace(this.subnet, "{{.PodCIDR}}"));
+    else writeFileSync(join(this.dir, "net.d", "10-test.conflist"), network);
   }
 
   /** Starts one and imports the test images. On failure nothing is left behind. */
@@ -164,7 +174,7 @@ export class TestContainerd {
       for (const began = Date.now(); ; ) {
         if (!this.isRunning) throw new Error(`containerd ended:\n${this.logTail()}`);
         const ready = await runtime.status({ signal }).then(
-          (status) => status.ready && status.networkReady,
+          (status) => status.ready && (status.networkReady || this.options.awaitsPodCidr === true),
           () => false,
         );
         if (ready) return;

@@ -47,6 +47,9 @@ export class FakeRing {
     grpc: () => Promise.reject(new ProbeNetError("Dial", "connection refused")),
   };
   readonly tornDown: string[] = [];
+  /** What making a pod's volumes does; a test may let it wait or fail. */
+  prepareVolumes: (pod: Pod, signal: AbortSignal) => Promise<void> = () => Promise.resolve();
+  volumesAtHand = true;
   /** Requests of lifecycle hooks; a test may answer them otherwise. */
   readonly requests: string[] = [];
   httpGet = (request: HttpRequest): Promise<{ status: number }> => {
@@ -138,7 +141,8 @@ export class FakeRing {
       ...{ runtime, files, clock, log: silent },
       images: new ImagePuller({ images: runtime, clock }, options, signal),
       volumes: {
-        prepare: () => Promise.resolve(),
+        prepare: (pod, { signal }) => this.prepareVolumes(pod, signal),
+        isAtHand: () => Promise.resolve(this.volumesAtHand),
         source: (_pod, volume) => ({ kind: "path", path: `/volumes/${volume}`, readonly: false }),
         subPath: (_pod, { volume, subPath }) => Promise.resolve(`/volumes/${volume}/${subPath}`),
         teardown: (uid) => Promise.resolve(void this.tornDown.push(uid)),

@@ -52,6 +52,7 @@ export class Simulation {
     );
     for (const image of ["app:1", "app:2", "job:1", "flaky:1", "init:1"]) this.ring.runtime.image(image);
     this.ring.runtime.program("init", { exitAfterMs: 500 });
+    this.ring.prepareVolumes = (_pod, signal) => this.makeVolumes(signal);
   }
 
   async run(steps: number): Promise<void> {
@@ -104,16 +105,25 @@ export class Simulation {
     const version = Math.floor(this.random() * 3);
     const kind = this.pick(["app", "job", "flaky"]);
     const policy = this.pick(POLICIES);
-    const extra = this.pick(["", "", "together", "debugged"]);
+    const extra = this.pick(["", "", "together", "debugged", "stored"]);
     const uid = [name, version, kind, policy, extra].filter((part) => part !== "").join("-");
     const builder = pod(name, uid).restart(policy);
     if (version === 2) builder.init("init");
+    if (extra === "stored") builder.with({ volumes: [{ name: "data", emptyDir: {} }] });
     if (extra === "debugged") builder.with({ ephemeralContainers: [{ name: "debug", image: "app:1" }] });
     const together = extra === "together" ? { restartPolicy: policy, restartPolicyRules: TOGETHER } : {};
     return builder
       .container(kind, { resources: this.resources(), ...together })
       .with({ terminationGracePeriodSeconds: 3 })
       .build();
+  }
+
+  /** Volumes that take their time, fail, or were not at hand after all. */
+  private async makeVolumes(signal: AbortSignal): Promise<void> {
+    this.ring.volumesAtHand = !this.isFaulty || this.random() < 0.7;
+    if (!this.isFaulty) return;
+    await this.ring.clock.sleep(this.pick([0, 20, 400, 6000]), { signal });
+    if (this.random() < 0.2) throw new Error("the volume cannot be made");
   }
 
   private resources(): ResourceRequirements {

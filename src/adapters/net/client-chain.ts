@@ -26,7 +26,7 @@ export function isChainTrusted(
   wallMs: number,
 ): boolean {
   const [leaf, ...steps] = shown;
-  if (leaf === undefined || !isForClients(leaf) || !isInTime(leaf, wallMs)) return false;
+  if (leaf === undefined || !isForNow(leaf, wallMs)) return false;
   let current = leaf;
   for (let depth = 0; depth < DEEPEST; depth++) {
     const last = current;
@@ -36,6 +36,11 @@ export function isChainTrusted(
     current = next;
   }
   return false;
+}
+
+/** True when a certificate is for clients and within its time, whoever signed it. */
+export function isForNow(leaf: X509Certificate, wallMs: number): boolean {
+  return isForClients(leaf) && isInTime(leaf, wallMs);
 }
 
 function signed(issuer: X509Certificate, subject: X509Certificate): boolean {

@@ -5,7 +5,7 @@ import { type PeerCertificate, type SecureContextOptions, type SecureVersion, TL
 import { messageOf } from "../../lib/errors.ts";
 import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
-import { type ChainContext, isChainTrusted, parseAuthorities } from "./client-chain.ts";
+import { type ChainContext, isChainTrusted, isForNow, parseAuthorities } from "./client-chain.ts";
 import type { ClientCertificate } from "./http-route.ts";
 
 /** What a TLS listener shows and believes. Without a certificate every handshake fails. */
@@ -112,9 +112,10 @@ export class TlsListener {
       uids: listed(subject[UID_ATTRIBUTE]),
       fingerprint: leaf.fingerprint256.replaceAll(":", "").toLowerCase(),
       isTrusted: (wallMs) => {
-        // OpenSSL judged by the authorities of the handshake; after a change of them it is our turn.
-        const isSame = atHandshake.pem === this.trust.pem;
-        return (!isSame || atHandshake.isTrusted) && isChainTrusted(chain, this.trust, wallMs);
+        // OpenSSL judged by the authorities of the handshake; after a change of them it is our turn. Node 24 and 26 do
+        // not tell us the certificates in between, so that a connection with such ones has to be made anew then.
+        if (atHandshake.pem === this.trust.pem) return atHandshake.isTrusted && isForNow(leaf, wallMs);
+        return isChainTrusted(chain, this.trust, wallMs);
       },
     };
   }

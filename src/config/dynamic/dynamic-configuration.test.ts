@@ -5,7 +5,8 @@ import { FakeClock } from "../../lib/clock.ts";
 import { silent } from "../../lib/log.ts";
 import type { ConfigDocument } from "../document.ts";
 import type { ConfigEvent } from "../live-configuration.ts";
-import { DynamicConfiguration, MOST_STARTS, UNHEALTHY_MS } from "./dynamic-configuration.ts";
+import { MOST_STARTS } from "./chooser.ts";
+import { DynamicConfiguration, UNHEALTHY_MS } from "./dynamic-configuration.ts";
 import { DynamicStore } from "./store.ts";
 
 const never = new AbortController();

@@ -5,18 +5,14 @@ import type { Logger } from "../../lib/log.ts";
 import { ConfigError } from "../config-error.ts";
 import type { ConfigDocument } from "../document.ts";
 import type { ConfigEvent, ReloadOutcome } from "../live-configuration.ts";
+import { type ChooserDeps, type Chosen, ConfigChooser, stored } from "./chooser.ts";
 import { type ConfigSource, sourceId, sourceName } from "./source.ts";
-import type { DynamicStore, HistoryEntry, Pointer } from "./store.ts";
+import type { ConfigMapVersion, HistoryEntry, Pointer } from "./store.ts";
 
-export interface DynamicDeps {
-  readonly store: DynamicStore;
+export interface DynamicDeps extends ChooserDeps {
   readonly clock: Clock;
   readonly log: Logger;
   event(event: ConfigEvent): void;
-  /** Parses a configuration; `file` is where it is said to be. */
-  parse(text: string, file: string, abortable: Abortable): Promise<ConfigDocument>;
-  /** What is wrong with it in the place of the file; a line each. */
-  judge(document: ConfigDocument): readonly string[];
   /** Puts it in force as far as that goes while the agent runs; undefined is the local one. */
   use(document: ConfigDocument | undefined): Promise<ReloadOutcome>;
   /** True when nothing of the configuration waits for a restart. */
@@ -27,10 +23,18 @@ export interface DynamicDeps {
   trialMs(): number;
 }
 
+/** Who decides from afar which configuration this node has. */
+export interface Follow {
+  /** Where that is written: in the Node's annotation, or its field. */
+  readonly by: string;
+  /** Why what is wanted there cannot be had. */
+  readonly error?: string;
+}
+
 /** For `config view`, metrics and the cluster. */
 export interface DynamicReport {
   readonly directory: string;
-  readonly state: "local" | "trial" | "good" | "rolled back";
+  readonly state: Chosen["state"];
   /** Undefined is the local configuration. */
   readonly assigned: ConfigSource | undefined;
   readonly active: ConfigSource | undefined;
@@ -39,20 +43,15 @@ export interface DynamicReport {
   readonly error?: string;
   /** Milliseconds until it counts as good. */
   readonly trialLeftMs?: number;
+  /** True while settings of the active one wait for a restart. */
+  readonly waitsForRestart?: boolean;
+  /** Missing while nobody but this machine decides. */
+  readonly followed?: Follow;
 }
 
-/** So many starts that did not end in good order are taken for the configuration's fault; fewer may be a power cut. */
-export const MOST_STARTS = 3;
 /** Unhealthy for this long during the trial is too long: a runtime's own restart takes less. */
 export const UNHEALTHY_MS = 60_000;
 const CHECK_EVERY_MS = 5000;
-
-interface Chosen {
-  readonly state: DynamicReport["state"];
-  readonly active: ConfigSource | undefined;
-  readonly document: ConfigDocument | undefined;
-  readonly error?: string;
-}
 
 /**
  * The dynamic configuration: which one the agent runs with, and whether it is good.
@@ -70,7 +69,13 @@ export class DynamicConfiguration {
   private isRunning = false;
   private tail: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly deps: DynamicDeps) {}
+  private followed: Follow | undefined;
+  private readonly listeners = new Set<{ readonly fn: () => void }>();
+  private readonly chooser: ConfigChooser;
+
+  constructor(private readonly deps: DynamicDeps) {
+    this.chooser = new ConfigChooser(deps);
+  }
 
   /** Looks at what is stored, to change it while no agent runs. */
   async open(abortable: Abortable): Promise<void> {
@@ -85,9 +90,13 @@ export class DynamicConfiguration {
     this.assigned = sourceOf(assigned);
     this.good = sourceOf(good);
     this.isRunning = true;
-    this.chosen = await this.choose(assigned, good, abortable);
+    this.chosen = await this.chooser.choose(assigned, good, abortable);
     this.trialSince = this.deps.clock.now().mono;
-    if (this.chosen.error !== undefined) this.tellRolledBack(this.chosen);
+    const { error } = this.chosen;
+    if (error !== undefined) {
+      await this.remember(this.assigned, "rolled back", error);
+      this.tellRolledBack(this.chosen);
+    }
     return this.chosen.document;
   }
 
@@ -98,6 +107,8 @@ export class DynamicConfiguration {
       ...{ directory: this.deps.store.directory, state, assigned: this.assigned, active, lastKnownGood: this.good },
       ...(error === undefined ? {} : { error }),
       ...(state === "trial" ? { trialLeftMs: Math.max(0, left) } : {}),
+      ...(active !== undefined && this.isRunning && !this.deps.isWhole() ? { waitsForRestart: true } : {}),
+      ...(this.followed === undefined ? {} : { followed: this.followed }),
     };
   }
 
@@ -105,24 +116,64 @@ export class DynamicConfiguration {
     return this.deps.store.history();
   }
 
+  /** Calls `fn` after each change of what `report` tells, but for the time that is left. */
+  onChange(fn: () => void, { signal }: Abortable): void {
+    if (signal.aborted) return;
+    const listener = { fn };
+    this.listeners.add(listener);
+    signal.addEventListener("abort", () => void this.listeners.delete(listener), { once: true });
+  }
+
+  /** Who decides from now on; meanwhile `apply` and `rollback` are refused. */
+  follow(followed: Follow | undefined): void {
+    if (this.followed?.by === followed?.by && this.followed?.error === followed?.error) return;
+    this.followed = followed;
+    this.tellChange();
+  }
+
   /** Takes a configuration on trial. One that does not load or cannot be stored changes nothing. */
   apply(text: string, name: string, abortable: Abortable): Promise<ReloadOutcome> {
     return this.inTurn(async () => {
-      const document = await this.load(text, name, abortable);
-      const source = await this.stored(() => this.assignNew(text, name));
-      await this.remember(this.assigned, "replaced", undefined);
-      this.assigned = source;
-      await this.remember(source, "trial", undefined);
+      this.refuseIfFollowed();
+      const document = await this.chooser.load(text, name, abortable);
+      const source = await this.take(() => this.deps.store.keep(text, name));
       // From here on it is named where it is kept, not where it came from.
       const kept = { ...document, file: this.deps.store.checkpointPath(source) };
       return this.switchTo({ state: "trial", active: source, document: kept });
     });
   }
 
+  /**
+   * Takes the configuration of a ConfigMap on trial, because the cluster says so: one that does not load is assigned all
+   * the same, and rolled back. May be repeated: what is assigned already is left alone, whatever became of it.
+   */
+  assign(text: string, version: ConfigMapVersion, abortable: Abortable): Promise<void> {
+    return this.inTurn(async () => {
+      if (await this.isAssigned(version)) return;
+      const source = await this.take(() => this.deps.store.keepConfigMap(text, version));
+      let document: ConfigDocument;
+      try {
+        document = await this.chooser.kept(source, abortable);
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        await this.drop(source, error.message, abortable);
+        return;
+      }
+      await this.switchTo({ state: "trial", active: source, document });
+    });
+  }
+
+  /** The cluster assigns nothing any more: back to the local configuration. One of this machine's own is left alone. */
+  release(why: string): Promise<void> {
+    return this.inTurn(async () => {
+      if (this.assigned?.kind === "configMap") await this.leave(this.assigned, { why, toLocal: true });
+    });
+  }
+
   /** Leaves the assigned configuration for the last known good one, or for the local one. */
   rollback({ toLocal }: { readonly toLocal: boolean }, abortable: Abortable): Promise<ReloadOutcome> {
     return this.inTurn(async () => {
-      const { store } = this.deps;
+      this.refuseIfFollowed();
       const left = this.assigned;
       const target = toLocal ? undefined : this.good;
       if (left === undefined) throw new ConfigError("Impossible", "the local configuration is in force already");
@@ -130,16 +181,8 @@ export class DynamicConfiguration {
         const message = "the configuration in force is the last known good one; to leave it too, say --to-local";
         throw new ConfigError("Impossible", message);
       }
-      const document =
-        target && (await this.load(await store.checkpoint(target), store.checkpointPath(target), abortable));
-      await this.stored(async () => {
-        await store.assign(target);
-        if (toLocal) await store.setLastKnownGood(undefined);
-      });
-      await this.remember(left, "rolled back", "by kubelet config rollback");
-      this.assigned = target;
-      if (toLocal) this.good = undefined;
-      return this.switchTo({ state: target === undefined ? "local" : "good", active: target, document });
+      const to = target && { source: target, document: await this.chooser.kept(target, abortable) };
+      return this.leave(left, { why: "by kubelet config rollback", toLocal, ...(to && { to }) });
     });
   }
 
@@ -182,87 +225,74 @@ export class DynamicConfiguration {
     this.deps.log.info("the configuration is the last known good one now", { source: sourceName(source) });
     this.deps.event({ type: "Normal", reason: "ConfigGood", message: `${describe(source)} has held its trial` });
     await this.remember(source, "good", undefined);
+    this.tellChange();
   }
 
   /** Back to the last known good one, while the agent runs where that is possible. */
   private async giveUp(why: string, abortable: Abortable): Promise<void> {
-    const { store } = this.deps;
     const source = this.chosen.active;
     if (source === undefined) return;
+    const { restart } = await this.drop(source, why, abortable);
+    if (restart.length > 0) {
+      throw new ConfigError("RolledBack", `${this.chosen.error}; the agent ends to start again without it`);
+    }
+  }
+
+  /** The assigned one stays assigned, so that it is not tried again; another one is put in force. */
+  private async drop(source: ConfigSource, why: string, abortable: Abortable): Promise<ReloadOutcome> {
+    const { store } = this.deps;
     await store.setTrial({ of: sourceId(source), starts: 0, failed: why }).catch((error: unknown) => {
       this.deps.log.error("the failed trial could not be written down", error);
     });
     await this.remember(source, "rolled back", why);
-    const chosen = await this.fallBack(why, await store.lastKnownGood(abortable), abortable);
+    const chosen = await this.chooser.fallBack(why, await store.lastKnownGood(abortable), abortable);
     this.tellRolledBack(chosen);
-    const { restart } = await this.switchTo(chosen);
-    if (restart.length > 0) {
-      throw new ConfigError("RolledBack", `${chosen.error}; the agent ends to start again without it`);
-    }
+    return this.switchTo(chosen);
   }
 
-  private async choose(assigned: Pointer, good: Pointer, abortable: Abortable): Promise<Chosen> {
-    if (assigned.state === "none") return { state: "local", active: undefined, document: undefined };
-    if (assigned.state === "damaged") return this.fallBack(assigned.why, good, abortable);
-    const { source } = assigned;
-    const isGood = good.state === "set" && sourceId(good.source) === sourceId(source);
+  private async leave(
+    left: ConfigSource,
+    { why, toLocal, to }: { why: string; toLocal: boolean; to?: { source: ConfigSource; document: ConfigDocument } },
+  ): Promise<ReloadOutcome> {
     const { store } = this.deps;
-    try {
-      if (!isGood) await this.countStart(source);
-      const document = await this.load(await store.checkpoint(source), store.checkpointPath(source), abortable);
-      return { state: isGood ? "good" : "trial", active: source, document };
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      await this.remember(source, "rolled back", error.message);
-      return this.fallBack(error.message, isGood ? { state: "none" } : good, abortable);
-    }
+    await stored(async () => {
+      await store.assign(to?.source);
+      if (toLocal) await store.setLastKnownGood(undefined);
+    });
+    await this.remember(left, "rolled back", why);
+    this.assigned = to?.source;
+    if (toLocal) this.good = undefined;
+    return this.switchTo({ state: to === undefined ? "local" : "good", active: to?.source, document: to?.document });
   }
 
-  /** Written down before anything runs under it: whatever happens next, it has happened under this one. */
-  private async countStart(source: ConfigSource): Promise<void> {
-    const { store } = this.deps;
-    const trial = await store.trial(source);
-    if (trial.failed !== undefined) throw new ConfigError("Invalid", trial.failed);
-    if (trial.starts >= MOST_STARTS) {
-      const failed = `the agent crashed ${trial.starts} times under it`;
-      await this.stored(() => store.setTrial({ ...trial, failed }));
-      throw new ConfigError("Invalid", failed);
-    }
-    await this.stored(() => store.setTrial({ ...trial, starts: trial.starts + 1 }));
+  private refuseIfFollowed(): void {
+    if (this.followed === undefined) return;
+    const message = `the configuration of this node is assigned by ${this.followed.by}: change it there`;
+    throw new ConfigError("Impossible", message);
   }
 
-  private async fallBack(why: string, good: Pointer, abortable: Abortable): Promise<Chosen> {
-    const local = { state: "rolled back", active: undefined, document: undefined } as const;
-    if (good.state === "none") return { ...local, error: why };
-    if (good.state === "damaged") return { ...local, error: `${why}; nor is the last known good one: ${good.why}` };
-    const { source } = good;
-    const { store } = this.deps;
-    try {
-      const document = await this.load(await store.checkpoint(source), store.checkpointPath(source), abortable);
-      return { state: "rolled back", active: source, document, error: why };
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      return { ...local, error: `${why}; nor is the last known good one: ${error.message}` };
-    }
+  /** True when exactly this is assigned and what is kept of it is whole. */
+  private async isAssigned(version: ConfigMapVersion): Promise<boolean> {
+    if (this.assigned === undefined || sourceId(this.assigned) !== sourceId(version)) return false;
+    return this.deps.store.checkpoint(this.assigned).then(
+      () => true,
+      () => false,
+    );
   }
 
-  private async load(text: string, file: string, abortable: Abortable): Promise<ConfigDocument> {
-    let document: ConfigDocument;
-    try {
-      document = await this.deps.parse(text, file, abortable);
-    } catch (error) {
-      abortable.signal.throwIfAborted();
-      throw new ConfigError("Invalid", `${file}: ${messageOf(error)}`, { cause: error });
-    }
-    const problems = this.deps.judge(document);
-    if (problems.length > 0) throw new ConfigError("Invalid", problems.join("; "));
-    return document;
+  /** Keeps and assigns another one. */
+  private async take(keep: () => Promise<ConfigSource>): Promise<ConfigSource> {
+    const source = await stored(() => this.assignNew(keep));
+    await this.remember(this.assigned, "replaced", undefined);
+    this.assigned = source;
+    await this.remember(source, "trial", undefined);
+    return source;
   }
 
   /** The pointer comes last: until then nothing has changed. */
-  private async assignNew(text: string, name: string): Promise<ConfigSource> {
+  private async assignNew(keep: () => Promise<ConfigSource>): Promise<ConfigSource> {
     const { store } = this.deps;
-    const source = await store.keep(text, name);
+    const source = await keep();
     await store.setTrial({ of: sourceId(source), starts: this.isRunning ? 1 : 0 });
     try {
       await store.assign(source);
@@ -279,7 +309,9 @@ export class DynamicConfiguration {
     this.trialSince = this.deps.clock.now().mono;
     this.unhealthySince = undefined;
     this.wake();
-    return this.deps.use(chosen.document);
+    const outcome = await this.deps.use(chosen.document);
+    this.tellChange();
+    return outcome;
   }
 
   /** Told to stop, so nothing crashed. */
@@ -289,6 +321,10 @@ export class DynamicConfiguration {
     await this.deps.store.setTrial({ of: sourceId(active), starts: 0 }).catch((error: unknown) => {
       this.deps.log.error("the end of the agent could not be written down", error);
     });
+  }
+
+  private tellChange(): void {
+    for (const listener of [...this.listeners]) listener.fn();
   }
 
   private tellRolledBack({ active, error = "" }: Chosen): void {
@@ -309,17 +345,6 @@ export class DynamicConfiguration {
       await this.deps.store.remember({ id, name: sourceName(source), at, state: kept ?? state, ...(why && { why }) });
     } catch (error) {
       this.deps.log.warn("the history of the configuration could not be written", { error: messageOf(error) });
-    }
-  }
-
-  private async stored<T>(write: () => Promise<T>): Promise<T> {
-    try {
-      return await write();
-    } catch (error) {
-      if (error instanceof ConfigError) throw error;
-      throw new ConfigError("NotStored", `the configuration could not be written: ${messageOf(error)}`, {
-        cause: error,
-      });
     }
   }
 

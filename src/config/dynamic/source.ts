@@ -23,7 +23,7 @@ const KIND = "SerializedNodeConfigSource";
 const OLD_KEY = "kubelet";
 
 /** Which version of which source; two with one id are the same. */
-export function sourceId({ uid, resourceVersion, key }: ConfigSource): string {
+export function sourceId({ uid, resourceVersion, key }: Pick<ConfigSource, "uid" | "resourceVersion" | "key">): string {
   return `${uid}/${resourceVersion}/${key}`;
 }
 

@@ -47,6 +47,9 @@ export interface HistoryEntry {
   readonly why?: string;
 }
 
+/** One version of one key of a ConfigMap. */
+export type ConfigMapVersion = Pick<ConfigSource, "namespace" | "name" | "uid" | "resourceVersion" | "key">;
+
 const MOST_HISTORY = 50;
 /** The identity of all that comes from files of this machine; their versions count up. */
 const FILE_UID = "file";
@@ -91,6 +94,16 @@ export class DynamicStore {
       ...{ kind: "file", namespace: "", name, uid: FILE_UID, resourceVersion: String(latest + 1), key: FILE_KEY },
       digest: digestOf(content),
     };
+    await this.deps.files.write(this.checkpointPath(source), content);
+    return source;
+  }
+
+  /** Keeps one version of a ConfigMap's configuration and returns what points at it. */
+  async keepConfigMap(content: string, version: ConfigMapVersion): Promise<ConfigSource> {
+    const { uid, resourceVersion, key } = version;
+    const odd = [uid, resourceVersion, key].find((name) => !isBaseName(name));
+    if (odd !== undefined) throw new ConfigError("Invalid", `"${odd}" is no plain name`);
+    const source: ConfigSource = { kind: "configMap", ...version, digest: digestOf(content) };
     await this.deps.files.write(this.checkpointPath(source), content);
     return source;
   }

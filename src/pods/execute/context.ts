@@ -49,6 +49,11 @@ export interface VolumeProvider {
    * over; `onWait` hears what is waited for, since when and why.
    */
   prepare(pod: Pod, options: Abortable & { onWait?: (detail: string) => void }): Promise<void>;
+  /**
+   * Whether everything that the pod's volumes are made from is there, so that making them is a matter of moments. Never
+   * rejects.
+   */
+  isAtHand(pod: Pod, options: Abortable): Promise<boolean>;
   /** What a container gets of a volume that is ready. */
   source(pod: Pod, volume: string): VolumeSource;
   /** Mounts a part of a volume, never anything outside it, and answers where. */

@@ -9,6 +9,7 @@ export const configMap: VolumeKind = {
   plugin: "kubernetes.io~configmap",
   handles: (volume) => volume.configMap !== undefined,
   isLive: true,
+  isPlain: true,
   references: (of) => ({ objects: [refOf(of)] }),
 
   setUp(of, deps, options) {

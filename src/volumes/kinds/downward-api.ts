@@ -7,6 +7,7 @@ export const downwardApi: VolumeKind = {
   plugin: "kubernetes.io~downward-api",
   handles: (volume) => volume.downwardAPI !== undefined,
   isLive: true,
+  isPlain: true,
   references: () => ({ objects: [], pod: true }),
 
   setUp(of, deps) {

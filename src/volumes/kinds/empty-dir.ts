@@ -8,6 +8,7 @@ export const emptyDir: VolumeKind = {
   plugin: "kubernetes.io~empty-dir",
   handles: (volume) => volume.emptyDir !== undefined,
   takesGroup: true,
+  isPlain: true,
 
   async setUp({ pod, volume, directory }, { host, node }) {
     const medium = volume.emptyDir?.medium ?? "";

@@ -13,6 +13,7 @@ export const projected: VolumeKind = {
   plugin: "kubernetes.io~projected",
   handles: (volume) => volume.projected !== undefined,
   isLive: true,
+  isPlain: true,
 
   references({ pod, volume }) {
     const sources = volume.projected?.sources ?? [];

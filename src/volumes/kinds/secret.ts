@@ -9,6 +9,7 @@ export const secret: VolumeKind = {
   plugin: "kubernetes.io~secret",
   handles: (volume) => volume.secret !== undefined,
   isLive: true,
+  isPlain: true,
   references: (of) => ({ objects: [refOf(of)] }),
 
   setUp(of, deps, options) {

@@ -1,0 +1,35 @@
+import type { Clock, Timer } from "../lib/clock.ts";
+
+/** Lets a loop sleep until somebody has something for it; a wake-up during its work is not lost. */
+export class Wakes {
+  private isWoken = false;
+  private resume: (() => void) | undefined;
+
+  constructor(private readonly clock: Clock) {}
+
+  wake(): void {
+    this.isWoken = true;
+    this.resume?.();
+  }
+
+  /** Until the next wake-up, the abort or so many milliseconds; at once when it was woken since the last sleep. */
+  async sleep(ms: number | undefined, signal: AbortSignal): Promise<void> {
+    if (!this.isWoken && !signal.aborted) await this.pause(ms, signal);
+    this.isWoken = false;
+  }
+
+  private pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      let timer: Timer | undefined;
+      const done = (): void => {
+        timer?.cancel();
+        signal.removeEventListener("abort", done);
+        this.resume = undefined;
+        resolve();
+      };
+      this.resume = done;
+      signal.addEventListener("abort", done, { once: true });
+      if (ms !== undefined) timer = this.clock.after(ms, done);
+    });
+  }
+}

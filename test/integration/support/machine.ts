@@ -17,7 +17,9 @@ export function readMachine(mark: string): Machine {
       list(folder).map((name) => `${folder}/${name}`),
     ),
     ...list("/sys/class/net").map((name) => `network link ${name}`),
-    ...cgroups("/sys/fs/cgroup").map((path) => `cgroup ${path}`),
+    ...cgroups("/sys/fs/cgroup")
+      .filter((path) => !isForeign(path, mark))
+      .map((path) => `cgroup ${path}`),
     ...firewallRules().map((rule) => `iptables ${rule}`),
     ...["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"].flatMap((folder) =>
       list(folder).map((name) => `directory entry ${join(folder, name)}`),
@@ -53,8 +55,7 @@ function markedProcesses(mark: string): { pid: number; command: string }[] {
   for (const name of list("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
-    const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, "utf8"));
-    if (environment?.split("\0").includes(`${MARK}=${mark}`) !== true) continue;
+    if (!isMarked(pid, mark)) continue;
     const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim());
     found.push({ pid, command: command ?? "?" });
   }
@@ -66,6 +67,18 @@ function cgroups(folder: string): string[] {
   const entries = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
   const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
   return folders.flatMap((path) => [path, ...cgroups(path)]);
+}
+
+/** Processes live there, and none is the suite's: a service of the machine came up meanwhile. */
+function isForeign(cgroup: string, mark: string): boolean {
+  const text = attempt(() => readFileSync(join(cgroup, "cgroup.procs"), "utf8")) ?? "";
+  const pids = text.split("\n").filter((line) => line !== "");
+  return pids.length > 0 && !pids.some((pid) => isMarked(Number(pid), mark));
+}
+
+function isMarked(pid: number, mark: string): boolean {
+  const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, "utf8"));
+  return environment?.split("\0").includes(`${MARK}=${mark}`) === true;
 }
 
 function firewallRules(): string[] {

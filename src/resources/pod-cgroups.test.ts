@@ -47,6 +47,7 @@ class Machine {
             this.values.set(path, { ...this.values.get(path), ...values });
             return this.refuses;
           },
+          exists: (path) => this.values.has(path),
           read: (path) => this.values.get(path),
           forget: () => Promise.resolve(),
           memoryUsage: () => undefined,

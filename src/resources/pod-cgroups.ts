@@ -18,6 +18,7 @@ export interface CgroupHost {
   ensure(path: string): Promise<void>;
   /** Answers what the kernel refused. */
   set(path: string, values: CgroupValues): Promise<readonly string[]>;
+  exists(path: string): boolean;
   read(path: string): CgroupValues | undefined;
   forget(path: string): Promise<void>;
   /** Bytes used by the cgroup below `path` that carries the container's id in its name. */
@@ -69,7 +70,7 @@ export class PodCgroups {
     const path = this.parentOf(pod);
     const wanted = podCgroupValues(pod, rules);
     const values = options.growOnly === true ? largerValues(this.valuesOf(path), wanted) : wanted;
-    if (this.written.get(path) !== JSON.stringify(values) || this.deps.tree.read(path) === undefined) {
+    if (this.written.get(path) !== JSON.stringify(values) || !this.deps.tree.exists(path)) {
       this.written.delete(path);
       await this.deps.tree.ensure(path);
       await this.set(path, values);

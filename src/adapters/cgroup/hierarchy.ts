@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf } from "../../lib/errors.ts";
 import type { CgroupMount } from "../host/cgroups.ts";
@@ -25,60 +24,68 @@ export function levelsOf(path: string): readonly string[] {
   return parts.map((_, i) => `/${parts.slice(0, i + 1).join("/")}`);
 }
 
-/** Makes the cgroup in every hierarchy, with those above it. Safe to repeat. */
-export async function makeCgroup(hierarchies: Hierarchies, path: string): Promise<void> {
+/**
+ * Makes the cgroup in every hierarchy, with those above it. Safe to repeat. Synchronous, like all that touches these
+ * files: they are the kernel's memory and never wait for a disk, and a thread for each would cost ten times as much.
+ */
+export function makeCgroup(hierarchies: Hierarchies, path: string): void {
   if (hierarchies.version === 2) return makeUnified(hierarchies.root, path);
   // The devices of a container are the runtime's business: it makes that directory itself.
   const mounts = hierarchies.mounts.filter(({ controllers }) => !controllers.includes("devices"));
-  await Promise.all(
-    mounts.map(async ({ mountpoint, controllers }) => {
-      if (controllers.includes("cpuset")) return makeCpuset(mountpoint, path);
-      await mkdir(join(mountpoint, path), { recursive: true, mode: 0o755 });
-    }),
-  );
+  for (const { mountpoint, controllers } of mounts) {
+    if (controllers.includes("cpuset")) makeCpuset(mountpoint, path);
+    else mkdirSync(join(mountpoint, path), { recursive: true, mode: 0o755 });
+  }
 }
 
 /** A new cpuset is empty, and nothing can enter it before it has the CPUs and memory nodes of the one above. */
-async function makeCpuset(mountpoint: string, path: string): Promise<void> {
+function makeCpuset(mountpoint: string, path: string): void {
   let above = mountpoint;
   for (const level of levelsOf(path)) {
     const directory = join(mountpoint, level);
-    await makeOne(directory);
+    makeOne(directory);
     for (const file of ["cpuset.cpus", "cpuset.mems"]) {
       if (readText(join(directory, file)) !== "") continue;
-      await writeFile(join(directory, file), readText(join(above, file)) ?? "");
+      writeFileSync(join(directory, file), readText(join(above, file)) ?? "");
     }
     above = directory;
   }
 }
 
 /** A controller appears in a cgroup only when every one above hands it on. */
-async function makeUnified(root: string, path: string): Promise<void> {
+function makeUnified(root: string, path: string): void {
   const controllers = (readText(join(root, "cgroup.controllers")) ?? "").split(" ").filter((name) => name !== "");
   let above = root;
   for (const level of levelsOf(path)) {
-    await handOn(above, controllers);
+    handOn(above, controllers);
     above = join(root, level);
-    await makeOne(above);
+    makeOne(above);
   }
 }
 
 /** Not being able to is no error here: writing the limit that needs the controller is. */
-async function handOn(directory: string, controllers: readonly string[]): Promise<void> {
+function handOn(directory: string, controllers: readonly string[]): void {
   const file = join(directory, "cgroup.subtree_control");
   const have = (readText(file) ?? "").split(" ");
   const missing = controllers.filter((name) => !have.includes(name)).map((name) => `+${name}`);
   if (missing.length === 0) return;
+  if (isWritten(file, missing.join(" "))) return;
+  for (const one of missing) isWritten(file, one);
+}
+
+function isWritten(file: string, text: string): boolean {
   try {
-    await writeFile(file, missing.join(" "));
+    writeFileSync(file, text);
+    return true;
   } catch {
-    for (const one of missing) await writeFile(file, one).catch(() => undefined);
+    return false;
   }
 }
 
-async function makeOne(directory: string): Promise<void> {
+function makeOne(directory: string): void {
+  if (existsSync(directory)) return;
   try {
-    await mkdir(directory, { mode: 0o755 });
+    mkdirSync(directory, { mode: 0o755 });
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw error;
   }

@@ -1,9 +1,10 @@
+import { existsSync } from "node:fs";
 import { messageOf } from "../../lib/errors.ts";
 import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
 import type { CgroupMount } from "../host/cgroups.ts";
 import { type Hierarchies, hierarchiesOf, levelsOf, makeCgroup } from "./hierarchy.ts";
 import { type BusCall, SystemdSlices } from "./systemd-slices.ts";
-import { readUsage, readValues, writeValues } from "./values.ts";
+import { directoryOf, readUsage, readValues, writeValues } from "./values.ts";
 
 /** The machine's cgroups, version 1 or 2, of files alone or (with a bus) of systemd's slices. */
 export class CgroupTree {
@@ -27,7 +28,7 @@ export class CgroupTree {
     for (const level of this.slices === undefined ? [] : levelsOf(path)) {
       if (level.endsWith(".slice")) await this.slices?.start(level);
     }
-    await makeCgroup(this.hierarchies, path);
+    makeCgroup(this.hierarchies, path);
   }
 
   /** Sets limits; answers what could not be set, one line each. */
@@ -39,7 +40,13 @@ export class CgroupTree {
         ?.set(path, values)
         .catch((error: unknown) => void problems.push(`systemd: ${messageOf(error)}`));
     }
-    return [...problems, ...(await writeValues(this.hierarchies, path, values))];
+    return [...problems, ...writeValues(this.hierarchies, path, values)];
+  }
+
+  /** Whether the cgroup is there, as far as its main controllers tell. */
+  exists(path: string): boolean {
+    const directory = this.hierarchies && directoryOf(this.hierarchies, "cpu", path);
+    return directory === undefined || existsSync(directory);
   }
 
   /** What is set now; undefined when there is no such cgroup. */

@@ -1,5 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf, messageOf } from "../../lib/errors.ts";
 import { sharesToWeight } from "../../model/cgroup-values.ts";
@@ -18,7 +17,7 @@ interface Setting {
 }
 
 /** Writes the values into a cgroup that exists; answers what the kernel refused, one line each. */
-export async function writeValues(hierarchies: Hierarchies, path: string, values: CgroupValues): Promise<string[]> {
+export function writeValues(hierarchies: Hierarchies, path: string, values: CgroupValues): string[] {
   const settings = hierarchies.version === 1 ? settingsV1(values) : settingsV2(values);
   const problems: string[] = [];
   // In their order: a quota is refused or not depending on the period that is there.
@@ -29,23 +28,23 @@ export async function writeValues(hierarchies: Hierarchies, path: string, values
       if (setting.optional !== true) problems.push(`${setting.file}: there is no ${setting.controller} controller`);
       continue;
     }
-    const error = await write(join(directory, setting.file), setting);
+    const error = write(join(directory, setting.file), setting);
     if (error === undefined) continue;
     if (setting.file === "cpu.cfs_period_us" && errnoOf(error) === "EINVAL") postponed = setting;
     else problems.push(`${setting.file}: ${messageOf(error)}`);
   }
   const directory = postponed && directoryOf(hierarchies, postponed.controller, path);
   if (postponed !== undefined && directory !== undefined) {
-    const error = await write(join(directory, postponed.file), postponed);
+    const error = write(join(directory, postponed.file), postponed);
     if (error !== undefined) problems.push(`${postponed.file}: ${messageOf(error)}`);
   }
   return problems;
 }
 
-async function write(file: string, { text, optional }: Setting): Promise<unknown> {
+function write(file: string, { text, optional }: Setting): unknown {
   if (optional === true && !existsSync(file)) return undefined;
   try {
-    await writeFile(file, text);
+    writeFileSync(file, text);
     return undefined;
   } catch (error) {
     return error;

@@ -6,7 +6,7 @@ const FEATURES = [
   ...["events", "server", "localapi", "dashboard", "status"],
 ];
 const features = `^src/(${FEATURES.join("|")})/`;
-const root = "^src/(kubelet\\.ts$|compose-[a-z-]+\\.ts$|main\\.ts$|cli/)";
+const root = "^src/(kubelet\\.ts$|compose-[a-z-]+(\\.test)?\\.ts$|main\\.ts$|cli/)";
 const tests = "\\.test\\.ts$";
 
 /** Each layer imports itself and the ones before it. */

@@ -23,6 +23,7 @@ import {
   ApiTokens,
   type CheckpointContent,
   maySafelyRunTwice,
+  pollTimes,
 } from "./sources/index.ts";
 import { MirrorPods, StatusWriter } from "./status/index.ts";
 
@@ -50,7 +51,8 @@ export class Cluster {
     const { clock, connection, signal } = deps;
     const api = connection.clients.calls;
     const changed = (): void => this.checkpoint.touch();
-    this.objects = new ApiObjects({ api, clock, changed }, signal);
+    const poll = pollTimes(deps.store, () => this.currentNode());
+    this.objects = new ApiObjects({ api, clock, changed, ...(poll && { poll }) }, signal);
     this.tokens = new ApiTokens({ api, clock, random: Math.random, changed });
     this.facts = new ApiFacts({ api, clock, log: deps.log });
     this.checkpoint = new ApiCheckpoint(

@@ -1,6 +1,7 @@
 import { addressesOf } from "./adapters/host/node-facts.ts";
 import {
   bootstrap,
+  type CertificateFacts,
   CertificateRotation,
   CertStore,
   type ClientConfig,
@@ -8,6 +9,7 @@ import {
   createKubeClients,
   isKubeconfigUsable,
   type KubeClients,
+  loadAuthFile,
   loadKubeconfig,
 } from "./adapters/kubeapi/index.ts";
 import type { AgentOptions, agentOptions, OptionStore } from "./config/index.ts";
@@ -30,6 +32,8 @@ export interface ClusterConnection {
   readonly addresses: readonly NodeAddress[];
   /** Keeps the client certificate fresh; missing where it is not ours to renew. */
   readonly rotate?: (signal: AbortSignal) => Promise<void>;
+  /** What is known of that certificate. */
+  readonly certificate?: () => CertificateFacts;
 }
 
 export interface ConnectDeps {
@@ -59,10 +63,14 @@ export async function connectCluster(
   const clients = clientsOf(deps, config);
   const path = config.identity.certificate?.kind === "file" ? config.identity.certificate.path : undefined;
   const isOurs = options.rotateCertificates && path === certificates.currentPath;
+  const rotation = isOurs ? clientRotation(deps, { nodeName, certificates, clients }) : undefined;
   return {
     clients,
     addresses: await addressesOfNode(options, machine),
-    ...(isOurs && { rotate: (stop) => keepCertificate(deps, { nodeName, certificates, clients }, stop) }),
+    ...(rotation && {
+      rotate: (stop: AbortSignal) => rotation.run({ signal: stop }),
+      certificate: () => rotation.facts,
+    }),
   };
 }
 
@@ -83,13 +91,12 @@ async function firstCertificate(
   }
 }
 
-async function keepCertificate(
+function clientRotation(
   { clock, log }: ConnectDeps,
   parts: { readonly nodeName: string; readonly certificates: CertStore; readonly clients: KubeClients },
-  signal: AbortSignal,
-): Promise<void> {
+): CertificateRotation {
   const { clients, certificates, nodeName } = parts;
-  const rotation = new CertificateRotation(
+  return new CertificateRotation(
     { api: () => clients.calls, store: certificates, clock, log },
     {
       wish: fixed(clientWish(nodeName)),
@@ -99,12 +106,12 @@ async function keepCertificate(
       },
     },
   );
-  await rotation.run({ signal });
 }
 
 async function clientConfig(options: AgentOptions, call: Abortable & { readonly clock: Clock }): Promise<ClientConfig> {
-  const { kubeconfig, apiServers } = options;
+  const { kubeconfig, apiServers, authPath } = options;
   if (kubeconfig !== "") return loadKubeconfig(kubeconfig, { ...call, servers: apiServers });
+  if (authPath !== "") return loadAuthFile(authPath, apiServers);
   return { servers: apiServers, isInsecure: false, namespace: "default", identity: {} };
 }
 

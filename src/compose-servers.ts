@@ -9,6 +9,7 @@ import { type ServingPair, selfSignedPair } from "./adapters/net/self-signed.ts"
 import { TlsFiles } from "./adapters/net/tls-files.ts";
 import type { TlsOptions } from "./adapters/net/tls-listener.ts";
 import { minTlsVersion, openSslCiphers, openSslGroups } from "./adapters/net/tls-names.ts";
+import { showCertificate } from "./compose-metrics.ts";
 import {
   type AgentOptions,
   type agentOptions,
@@ -19,7 +20,6 @@ import {
   optionOf,
   shownValueOf,
 } from "./config/index.ts";
-import type { Abortable } from "./lib/abort.ts";
 import type { Clock } from "./lib/clock.ts";
 import { fixed, LiveValue, select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
@@ -63,6 +63,7 @@ export interface ServerParts {
   readonly view: AgentView;
   readonly observer: { get(uid: string): ObservedPod | undefined; list(): readonly ObservedPod[] };
   readonly runtime: StreamRuntime;
+  makeDir(path: string, mode: number): Promise<void>;
   /** Gives memory that is free back to the system. */
   trimMemory(): void;
   /** When all of the runtime was listed last; undefined before the first time. */
@@ -194,6 +195,7 @@ function apiDeps(parts: ServerParts, checks: readonly HealthCheck[]): ApiDeps {
         isGateOn: (gate) => isGateOn(gate, featureGates),
       }),
     ),
+    makeDir: (path, mode) => parts.makeDir(path, mode),
     rootDir: store.current.rootDir,
     now: () => clock.now().wall,
   };
@@ -266,8 +268,9 @@ function securePort(parts: ServerParts): { tls: () => Promise<TlsOptions>; loops
   };
   const loops: Loop[] = [{ name: "certificate files", run: (signal) => files.run({ signal }) }];
   if (isSigned) {
-    const rotate = (options: Abortable) => servingRotation(parts, certificates, (next) => pair.set(next)).run(options);
-    loops.push({ name: "serving certificate", run: (signal) => rotate({ signal }) });
+    const rotation = servingRotation(parts, certificates, (next) => pair.set(next));
+    showCertificate(parts.metrics, clock, { kind: "server", facts: () => rotation.facts });
+    loops.push({ name: "serving certificate", run: (signal) => rotation.run({ signal }) });
   }
   return { tls, loops };
 }

@@ -1,3 +1,4 @@
+import { runtimeCallMetrics } from "./adapters/cri/call-metrics.ts";
 import { CriImages } from "./adapters/cri/cri-images.ts";
 import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
 import { manifestFiles } from "./adapters/host/manifest-files.ts";
@@ -8,6 +9,7 @@ import { probeNet } from "./adapters/net/probe-net.ts";
 import { NodeRules, rejectionFile } from "./compose-admission.ts";
 import { Cluster } from "./compose-cluster.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
+import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
 import { composeResources, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
@@ -24,6 +26,7 @@ import type { AgentConfiguration } from "./localapi/index.ts";
 import { OWNER_ANNOTATION } from "./model/labels.ts";
 import {
   AgentView,
+  countPods,
   crashLimits,
   DesiredPods,
   type ExecuteDeps,
@@ -35,6 +38,7 @@ import {
   thermalPaths,
   UserRanges,
   WorkerPool,
+  workerMetrics,
 } from "./pods/index.ts";
 import { ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
 import type { CgroupDriver } from "./resources/index.ts";
@@ -151,6 +155,7 @@ export class Kubelet {
       nodeName: settings.machine.nodeName,
       listedAt: () => this.listedAt,
       trimMemory: () => deps.host.trimMemory(),
+      makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
       ...{ configuration: settings.configuration, connection: settings.connection },
     });
     this.servers = servers;
@@ -168,7 +173,7 @@ export class Kubelet {
       })),
     ];
     this.trimAfterBursts();
-    this.count();
+    this.count(observer);
   }
 
   /** Runs until the signal aborts; a loop that ends in an error ends the agent with it. Pods are never stopped. */
@@ -215,9 +220,10 @@ export class Kubelet {
     const { options } = this.settings;
     const requestTimeoutMs = select(this.store.live("runtimeRequestTimeout"), (o) => o.runtimeRequestTimeout);
     const endpoint = options.containerRuntimeEndpoint;
+    const deps = { ...this.deps, onCall: runtimeCallMetrics(this.deps.metrics) };
     return {
-      runtime: new CriRuntime(this.deps, { requestTimeoutMs, endpoint }),
-      images: new CriImages(this.deps, { requestTimeoutMs, endpoint: options.imageServiceEndpoint || endpoint }),
+      runtime: new CriRuntime(deps, { requestTimeoutMs, endpoint }),
+      images: new CriImages(deps, { requestTimeoutMs, endpoint: options.imageServiceEndpoint || endpoint }),
     };
   }
 
@@ -231,6 +237,7 @@ export class Kubelet {
     return new Observer(
       { runtime, clock, log },
       {
+        relisted: relistMetrics(metrics, clock),
         wake: (uid) => this.pool.wake(uid),
         listed: (pods) => {
           this.listedAt = clock.now();
@@ -320,6 +327,7 @@ export class Kubelet {
     return new WorkerPool(
       {
         ...{ execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
+        measured: workerMetrics(this.deps.metrics),
         rejections: new Rejections({
           log,
           file: rejectionFile(new PodHost(this.deps.host), this.settings.options.rootDir),
@@ -454,7 +462,7 @@ export class Kubelet {
     signal.addEventListener("abort", () => timer.cancel(), { once: true });
   }
 
-  private count(): void {
+  private count(observer: Observer): void {
     const { metrics } = this.deps;
     const phases = (): Iterable<readonly [readonly string[], number]> => {
       const counted = new Map<string, number>();
@@ -462,7 +470,13 @@ export class Kubelet {
       return [...counted].map(([phase, count]) => [[phase], count] as const);
     };
     metrics.gaugeFrom("kubelet_ts_pods", "Pods by phase.", { labels: ["phase"], values: phases });
-    const running = (): number => this.view.summaries().filter(({ phase }) => phase === "Running").length;
-    metrics.gaugeFrom("kubelet_running_pods", "Pods that run.", { values: () => [[[], running()]] });
+    const { clock } = this.deps;
+    const { desired, pool, journal } = this;
+    const { nodeName } = this.settings.machine;
+    countPods({ clock, metrics, journal, desired, pool }, { signal: this.stop.signal });
+    showAgent(metrics, { nodeName, desired, pool, observer, listedAt: () => this.listedAt });
+    const { connection } = this.settings;
+    connection?.clients.onAnswer(restClientMetrics(metrics));
+    if (connection?.certificate) showCertificate(metrics, clock, { kind: "client", facts: connection.certificate });
   }
 }

@@ -73,7 +73,8 @@ or is not valid, when the agent ends three times without being told to, or when 
 runtime or cannot serve its ports. Where that needs a restart the agent ends with code 1, for its supervisor to start it.
 Settings marked restart are tried from the next start on; until then the trial does not end. The directory has the
 layout of Kubernetes v1.11 to v1.23; that of v1.8 to v1.10 is read. Without an agent the commands work on the directory
-itself when \`--dynamic-config-dir\` names it.
+itself when \`--dynamic-config-dir\` names it. In a cluster a ConfigMap can be the source, named by an annotation of the
+Node: see [dynamic-configuration.md](dynamic-configuration.md).
 
 A setting marked † is accepted and checked, but this version of the agent does not act on it yet; the agent says so
 once in its log when such a setting is given. One marked ‡ means nothing any more.

@@ -4,11 +4,8 @@ export { ConfigError } from "./config-error.ts";
 export { type ConfigProblem, formatConfigProblem } from "./config-problem.ts";
 export { ConfigWatch } from "./config-watch.ts";
 export { API_VERSION, type ConfigDocument, KIND } from "./document.ts";
-export {
-  DynamicConfiguration,
-  type DynamicReport,
-  type Follow,
-} from "./dynamic/dynamic-configuration.ts";
+export { DynamicConfiguration } from "./dynamic/dynamic-configuration.ts";
+export type { DynamicReport, Follow } from "./dynamic/report.ts";
 export { type ConfigSource, isBaseName, sourceId, sourceName } from "./dynamic/source.ts";
 export { type ConfigMapVersion, DynamicStore, type HistoryEntry } from "./dynamic/store.ts";
 export { allFlags, encodeConfiguration, encodeFlags } from "./encode.ts";

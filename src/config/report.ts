@@ -1,5 +1,5 @@
 import { type AgentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
-import type { DynamicReport } from "./dynamic/dynamic-configuration.ts";
+import type { DynamicReport } from "./dynamic/report.ts";
 import type { LoadedConfiguration } from "./load.ts";
 import type { Applies } from "./option.ts";
 import { isGiven, type Origin, type Provenance, showOrigin } from "./origin.ts";

@@ -16,9 +16,12 @@ test("equal events are one series with a count", () => {
 
 test("many similar events become one", () => {
   const correlator = new EventCorrelator();
-  const messages = Array.from({ length: 12 }, (_, n) => correlator.take(facts(`try ${n}`), at(n))?.facts.message);
-  assert.equal(messages[0], "try 0");
-  assert.equal(messages[11], "(combined from similar events): try 11");
+  const taken = Array.from({ length: 13 }, (_, n) => correlator.take(facts(`try ${n}`), at(n)));
+  assert.equal(taken[0]?.facts.message, "try 0");
+  assert.equal(taken[11]?.facts.message, "(combined from similar events): try 11");
+  assert.equal(taken[12]?.facts.message, "(combined from similar events): try 12");
+  assert.equal(taken[12]?.series, taken[11]?.series);
+  assert.equal(taken[12]?.series.count, 3);
 });
 
 test("after ten minutes similar events are told by themselves again", () => {

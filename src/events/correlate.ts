@@ -60,8 +60,7 @@ export class EventCorrelator {
 
   /** Undefined when the event is held back. */
   take(facts: EventFacts, at: { readonly mono: number; readonly wall: number }): Correlated | undefined {
-    const combined = this.combine(facts, at.mono);
-    const key = JSON.stringify([combined.type, combined.reason, combined.message, combined.about]);
+    const { facts: combined, key } = this.combine(facts, at.mono);
     const known = this.series.get(key);
     const series = known ?? { count: 0, first: at.wall, last: at.wall, name: undefined };
     series.count++;
@@ -76,7 +75,8 @@ export class EventCorrelator {
     this.series.delete(key);
   }
 
-  private combine(facts: EventFacts, now: number): EventFacts {
+  /** Combined events are one series, whose message is that of the newest. */
+  private combine(facts: EventFacts, now: number): { facts: EventFacts; key: string } {
     const { fieldPath: _path, ...object } = facts.about;
     const key = JSON.stringify([facts.type, facts.reason, object]);
     const known = this.groups.get(key);
@@ -84,8 +84,9 @@ export class EventCorrelator {
       known !== undefined && now - known.since < SIMILAR.windowMs ? known : { since: now, messages: new Set<string>() };
     remember(this.groups, key, group);
     if (group.messages.size < SIMILAR.most) group.messages.add(facts.message);
-    if (group.messages.size < SIMILAR.most || group.messages.has(facts.message)) return facts;
-    return { ...facts, message: `(combined from similar events): ${facts.message}` };
+    if (group.messages.size < SIMILAR.most || group.messages.has(facts.message))
+      return { facts, key: JSON.stringify([facts.type, facts.reason, facts.message, facts.about]) };
+    return { facts: { ...facts, message: `(combined from similar events): ${facts.message}` }, key };
   }
 
   private mayPass({ kind, namespace, name, uid }: EventSubject, now: number): boolean {

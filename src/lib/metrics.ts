@@ -21,6 +21,12 @@ export interface Histogram {
   observe(value: number, labels?: LabelValues): void;
 }
 
+/** Where values come from at a scrape. */
+export interface Readings {
+  readonly labels?: readonly string[];
+  values(): Iterable<readonly [LabelValues, number]>;
+}
+
 export interface HistogramOptions {
   readonly labels?: readonly string[];
   /** Upper bounds, rising; seconds suit the default. */
@@ -68,14 +74,13 @@ export class Metrics {
   }
 
   /** A gauge that is asked at each scrape instead of being kept. */
-  gaugeFrom(
-    name: string,
-    help: string,
-    read: { labels?: readonly string[]; values: () => Iterable<readonly [LabelValues, number]> },
-  ): void {
-    const labels = read.labels ?? [];
-    const collect = (): Sample[] => [...read.values()].map(([of, value]) => ({ labels: zip(labels, of), value }));
-    this.register({ name, help, type: "gauge", collect });
+  gaugeFrom(name: string, help: string, read: Readings): void {
+    this.register({ name, help, type: "gauge", collect: () => collected(read) });
+  }
+
+  /** A counter whose count somebody else keeps, asked at each scrape. */
+  counterFrom(name: string, help: string, read: Readings): void {
+    this.register({ name, help, type: "counter", collect: () => collected(read) });
   }
 
   histogram(name: string, help: string, options: HistogramOptions | readonly string[] = {}): Histogram {
@@ -240,6 +245,10 @@ export function measureEventLoop(metrics: Metrics): () => void {
     },
   });
   return () => void histogram.disable();
+}
+
+function collected({ labels = [], values }: Readings): Sample[] {
+  return [...values()].map(([of, value]) => ({ labels: zip(labels, of), value }));
 }
 
 function zip(names: readonly string[], values: LabelValues): Record<string, string> {

@@ -59,9 +59,14 @@ class Scene {
 
   /** The node is seen with this annotation. */
   async node(annotation?: string): Promise<void> {
-    const annotations = annotation === undefined ? {} : { [CONFIG_SOURCE_ANNOTATION]: annotation };
-    this.current = { metadata: { name: "n1", annotations }, spec: {} };
-    for (const listener of this.listeners) listener(this.current);
+    const annotations: Record<string, string> =
+      annotation === undefined ? {} : { [CONFIG_SOURCE_ANNOTATION]: annotation };
+    await this.see({ metadata: { name: "n1", annotations }, spec: {} });
+  }
+
+  async see(node: Node): Promise<void> {
+    this.current = node;
+    for (const listener of this.listeners) listener(node);
     await this.clock.advance(0);
   }
 
@@ -193,17 +198,10 @@ test("the UID that a server of v1.9 names must be the ConfigMap's", async (t) =>
     const configSource = { configMapRef: { namespace: "ops", name: "a", uid } };
     return { metadata: { name: "n1" }, spec: { configSource } } as Node; // reason: the shape of an old server
   };
-  const see = async (node: Node): Promise<void> => {
-    await scene.node();
-    scene.done.length = 0;
-    scene.current = node;
-    for (const wake of [...scene["listeners"]]) wake(node);
-    await scene.clock.advance(0);
-  };
-  await see(named("x"));
+  await scene.see(named("x"));
   assert.equal(scene.followed?.error, "ConfigMap ops/a has the UID u, and x is wanted");
   assert.deepEqual(scene.done, []);
-  await see(named("u"));
+  await scene.see(named("u"));
   assert.deepEqual(scene.done, ["assign u/11/kubelet one"]);
 });
 

@@ -46,6 +46,8 @@ export interface ConfigFollowerDeps extends ConfigMapWatchDeps {
 export class ConfigFollower {
   private assignment: ConfigAssignment | undefined;
   private watch: ConfigMapWatch | undefined;
+  /** Monotonic time of the next try of something that failed. */
+  private retryAt: number | undefined;
   private readonly wakes: Wakes;
 
   constructor(
@@ -62,27 +64,32 @@ export class ConfigFollower {
     node.onNode(() => this.wakes.wake(), { signal });
     let told = "";
     while (!signal.aborted) {
-      this.look(signal);
+      const now = clock.now();
+      const isDue = this.retryAt !== undefined && now.mono >= this.retryAt;
+      if (isDue) this.retryAt = undefined;
+      this.look({ signal, isDue });
       const outcome = await this.sync(signal);
       if (signal.aborted) break;
       const why = outcome.kind === "failed" ? outcome.why : "";
       if (why !== "" && why !== told) log.warn("the assigned configuration cannot be had", { why });
       if (outcome.kind === "done") backoff.reset();
       if (outcome.kind !== "waits") told = why;
-      const retries = outcome.kind === "failed" && outcome.retries === true;
-      await this.wakes.sleep(retries ? backoff.next(clock.now()) : undefined, signal);
+      if (outcome.kind === "failed" && outcome.retries === true) this.retryAt ??= now.mono + backoff.next(now);
+      else this.retryAt = undefined;
+      await this.wakes.sleep(this.retryAt === undefined ? undefined : this.retryAt - now.mono, signal);
     }
     this.watch?.close();
   }
 
-  /** Takes over what the node says now, and opens a watch that was refused again. */
-  private look(signal: AbortSignal): void {
+  /** Takes over what the node says now; opens a watch that was refused again when that is due. */
+  private look({ signal, isDue }: Abortable & { readonly isDue: boolean }): void {
     const { node } = this.deps;
     if (node.current === undefined) return;
     const assignment = configAssignment(node.current);
     const isSame = JSON.stringify(assignment) === JSON.stringify(this.assignment);
-    if (isSame && (this.watch === undefined || this.watch.isOpen)) return;
+    if (isSame && (!isDue || this.watch === undefined || this.watch.isOpen)) return;
     this.assignment = assignment;
+    this.retryAt = undefined;
     this.watch?.close();
     const changed = (): void => this.wakes.wake();
     this.watch =

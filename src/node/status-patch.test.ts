@@ -42,6 +42,18 @@ test("a field that an older server drops is sent once", () => {
   assert.ok(statusPatch(changed, { ...same, last: { sent: wanted, answer: status } }) !== undefined);
 });
 
+test("the condition of the configuration goes when there is nothing more to tell; those of others stay", () => {
+  const config = { type: "KubeletConfigOk", status: "True" };
+  const others = [{ type: "NetworkUnavailable", status: "False" }];
+  const withIt = { ...status, conditions: [...conditions, config] };
+  const known = { ...status, conditions: [...conditions, config, ...others] };
+  assert.equal(statusPatch(withIt, { ...same, known }), undefined);
+  assert.deepEqual(statusPatch(status, { ...same, known })?.status["conditions"], [
+    ...conditions,
+    { $patch: "delete", type: "KubeletConfigOk" },
+  ]);
+});
+
 test("a condition keeps the time since which it holds", () => {
   const broken = nodeConditions({ ...well, problems: ["a", "b"] }, conditions, "2026-01-01T00:05:00Z");
   const ready = broken.find(({ type }) => type === "Ready");

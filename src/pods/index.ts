@@ -7,6 +7,7 @@ export type { ExecuteDeps, NodeFacts, PodFiles } from "./execute/context.ts";
 export { removeRemains } from "./execute/remove.ts";
 export { Journal } from "./journal.ts";
 export { Observer } from "./observe.ts";
+export { countPods, workerMetrics } from "./pod-metrics.ts";
 export { type PoolOptions, WorkerPool } from "./pool.ts";
 export { type RejectionFile, Rejections } from "./rejections.ts";
 export { type OnceResult, runOnce } from "./run-once.ts";

@@ -17,6 +17,12 @@ export interface OpenStep {
   abort(detail?: string): void;
 }
 
+/** A step of a pod that has just ended, with what it failed by. */
+export interface EndedStep extends PodStep {
+  readonly pod: PodIdentity;
+  readonly error?: unknown;
+}
+
 interface MutableStep {
   step: StepName;
   container?: string;
@@ -34,7 +40,12 @@ export class PodJournal {
 
   constructor(
     readonly pod: PodIdentity,
-    private readonly owner: { now(): number; changed(uid: string): void; event(event: NewEvent): void },
+    private readonly owner: {
+      now(): number;
+      changed(uid: string): void;
+      event(event: NewEvent): void;
+      ended(step: EndedStep): void;
+    },
   ) {}
 
   /** Opens a step; it stays "going on" until one of its ends is called. */
@@ -45,11 +56,12 @@ export class PodJournal {
     if (this.steps.length > STEPS_KEPT) this.steps.shift();
     this.nextTry = undefined;
     this.owner.changed(this.pod.uid);
-    const end = (outcome: "ok" | "failed" | "aborted", detail: string | undefined): void => {
+    const end = (outcome: "ok" | "failed" | "aborted", detail: string | undefined, error?: unknown): void => {
       if (entry.until !== undefined) return;
       entry.until = this.owner.now();
       entry.outcome = outcome;
       if (detail !== undefined) entry.detail = detail;
+      this.owner.ended({ ...entry, pod: this.pod, error });
       this.owner.changed(this.pod.uid);
     };
     return {
@@ -61,7 +73,7 @@ export class PodJournal {
       done: (detail) => end("ok", detail),
       fail: (error) => {
         if (entry.until !== undefined) return;
-        end("failed", messageOf(error));
+        end("failed", messageOf(error), error);
         this.error(step, error, options.container);
       },
       abort: (detail) => end("aborted", detail),
@@ -135,6 +147,7 @@ export class Journal {
   private readonly recorded = new Map<string, PodEvent>();
   private readonly listeners = new Set<(uid: string) => void>();
   private readonly eventListeners = new Set<(event: PodEvent) => void>();
+  private readonly stepListeners = new Set<(step: EndedStep) => void>();
   private sequence = 0;
 
   constructor(private readonly deps: { clock: Clock }) {}
@@ -146,6 +159,9 @@ export class Journal {
       now: () => this.deps.clock.now().wall,
       changed: (uid) => this.changed(uid),
       event: (event) => this.record(event),
+      ended: (step) => {
+        for (const listener of this.stepListeners) listener(step);
+      },
     });
     this.pods.set(pod.uid, made);
     return made;
@@ -182,6 +198,12 @@ export class Journal {
   onEvent(fn: (event: PodEvent) => void, { signal }: Abortable): void {
     this.eventListeners.add(fn);
     signal.addEventListener("abort", () => void this.eventListeners.delete(fn), { once: true });
+  }
+
+  /** Calls `fn` with each step that ends; for those who count. */
+  onStep(fn: (step: EndedStep) => void, { signal }: Abortable): void {
+    this.stepListeners.add(fn);
+    signal.addEventListener("abort", () => void this.stepListeners.delete(fn), { once: true });
   }
 
   private record(event: NewEvent): void {

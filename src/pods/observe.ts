@@ -32,6 +32,8 @@ export interface ObserverHooks {
   wake(uid: string): void;
   /** Every pod that the runtime knows, after each (re)connection and each audit. */
   listed(pods: ReadonlyMap<string, ListedPod>): void;
+  /** Told how long it took to list everything. */
+  relisted?(tookMs: number): void;
   /** The audit found a difference that no event had told. */
   missed(uid: string): void;
   /** The whole message of an ended container: the runtime's words and what the container left in its message file. */
@@ -190,10 +192,12 @@ export class Observer {
   /** Lists everything; tells which pods there are, and whose cached state is not what the list says. */
   private async listAll(options: Abortable): Promise<{ pods: Map<string, ListedPod>; stale: ObservedPod[] }> {
     const before = [...this.owners.keys()];
+    const began = this.deps.clock.now().mono;
     const [sandboxes, containers] = await Promise.all([
       this.deps.runtime.listSandboxes({}, options),
       this.deps.runtime.listContainers({}, options),
     ]);
+    this.hooks.relisted?.(this.deps.clock.now().mono - began);
     const states = new Map<string, Map<string, string>>();
     const pods = new Map<string, ListedPod>();
     for (const { id, metadata, state, annotations } of sandboxes) {

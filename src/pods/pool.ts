@@ -17,9 +17,9 @@ import type { ExecuteDeps } from "./execute/context.ts";
 import type { Journal, OpenStep, PodJournal } from "./journal.ts";
 import type { ListedPod, Observer } from "./observe.ts";
 import type { PodProbes } from "./probes.ts";
-import type { Rejections } from "./rejections.ts";
+import { RejectionError, type Rejections } from "./rejections.ts";
 import { StartSlot } from "./start-slot.ts";
-import { PodWorker } from "./worker.ts";
+import { PodWorker, type WorkerDeps } from "./worker.ts";
 
 export interface PoolOptions {
   readonly maxConcurrentStarts: Live<number>;
@@ -42,6 +42,8 @@ export interface PoolDeps {
   readonly log: Logger;
   /** Aborts a while after the agent was told to stop. */
   readonly late: AbortSignal;
+  /** Told how long workers took. */
+  readonly measured?: WorkerDeps["measured"];
 }
 
 /**
@@ -207,7 +209,7 @@ export class WorkerPool {
   }
 
   private reject(pod: Pod, { reason, message }: Rejection, journal: PodJournal): false {
-    journal.begin("admitted").fail(new Error(message));
+    journal.begin("admitted").fail(new RejectionError({ reason, message }));
     const status = { phase: "Failed", reason, message: `Pod was rejected: ${message}`, qosClass: qosClass(pod) };
     this.publish(pod.metadata.uid ?? "", status);
     return false;
@@ -238,12 +240,12 @@ export class WorkerPool {
   }
 
   private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
-    const { execute, observer, probes, clock, log, late } = this.deps;
+    const { execute, observer, probes, clock, log, late, measured } = this.deps;
     const { uid = "", name = "", namespace = "" } = pod.metadata;
     const worker = new PodWorker(
       pod,
       {
-        ...{ execute, observer, probes, clock, log, late },
+        ...{ execute, observer, probes, clock, log, late, ...(measured && { measured }) },
         journal: this.deps.journal.of({ uid, name, namespace }),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
         resizeVerdict: (asked) => resizeVerdict(asked, { others: this.others(uid), node: this.options.node() }),

@@ -10,6 +10,16 @@ export interface RejectionFile {
   save(text: string): Promise<void>;
 }
 
+/** Why a pod was refused, as the journal is told it. */
+export class RejectionError extends Error {
+  readonly reason: string;
+
+  constructor({ reason, message }: Rejection) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
 interface Kept extends Rejection {
   /** What the decision was made from, as far as the node can be told apart by it. */
   readonly node: string;

@@ -77,7 +77,12 @@ export interface WorkerDeps {
   readonly late: AbortSignal;
   /** Called when the worker enters another phase. */
   onPhase(worker: PodWorker): void;
+  /** Told how long each look at a pod that should run took, with what followed from it. */
+  measured?(operation: SyncOperation, tookMs: number): void;
 }
+
+/** Why the worker looked: the pod is new to it, its spec is, or something else woke it. */
+export type SyncOperation = "create" | "update" | "sync";
 
 export interface WorkerOptions {
   readonly crashLimits: CrashLimits;
@@ -111,6 +116,7 @@ export class PodWorker {
   /** Why nothing of the pod is started, whatever else is true. */
   private refusal: WaitingReason | undefined;
   private isAdopted = false;
+  private operation: SyncOperation = "create";
   private readonly resize: PodResize;
   /** Containers do not have yet what they were given. */
   private isResizing = false;
@@ -180,6 +186,7 @@ export class PodWorker {
   /** The source has another version under the same UID. */
   update(pod: Pod): void {
     this.current = pod;
+    if (this.operation === "sync") this.operation = "update";
     this.refuse();
     if (pod.metadata.deletionTimestamp === undefined) this.wake({ retry: true });
     else this.terminate();
@@ -247,6 +254,9 @@ export class PodWorker {
       const scope = new AbortScope([signal]);
       this.scope = scope;
       let sleepMs: number | undefined;
+      const began = this.deps.clock.now().mono;
+      const operation = this.state === "syncing" ? this.operation : undefined;
+      this.operation = "sync";
       try {
         sleepMs = await this.step(scope.signal);
         if (this.blockedUntil === 0) this.failures = 0;
@@ -258,6 +268,7 @@ export class PodWorker {
         this.acting = undefined;
         this.deps.slot.release();
         scope.dispose();
+        if (operation !== undefined) this.deps.measured?.(operation, this.deps.clock.now().mono - began);
       }
       if (sleepMs !== 0) await this.sleep(sleepMs, signal);
     }

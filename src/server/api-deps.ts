@@ -132,6 +132,8 @@ export interface ApiDeps {
   readonly about: AboutAgent;
   readonly debug: Debugging;
   readonly switches: Live<ApiSwitches>;
+  /** Makes the folder of checkpoints, which only the agent may read. May be repeated. */
+  makeDir(path: string, mode: number): Promise<void>;
   /** Where checkpoints go. */
   readonly rootDir: string;
   now(): number;

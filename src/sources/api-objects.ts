@@ -20,6 +20,7 @@ import {
 import { isStaticPod } from "../model/pod-facts.ts";
 import { podObjects } from "../model/pod-objects.ts";
 import { getOrUndefined } from "./api-get.ts";
+import { PolledObject, type PollTimes } from "./api-polled-object.ts";
 
 /** How long a first read waits before it says why it fails; meanwhile it is tried again and again. */
 const FIRST_READ_MS = 3000;
@@ -36,8 +37,11 @@ interface EntryDeps {
   fallback?(): Followed | undefined;
 }
 
+/** What is held of one object. */
+type Entry = WatchedObject | PolledObject;
+
 /** One object, watched as long as a pod of this node refers to it. */
-class Entry {
+class WatchedObject {
   private readonly reflector: Reflector<Followed>;
   private readonly scope: AbortScope;
   private error: ApiError | undefined;
@@ -141,8 +145,8 @@ class Entry {
 }
 
 /**
- * ConfigMaps and Secrets of the API server, one watch an object while a pod of this node refers to it; claims and
- * volumes are asked for each time.
+ * ConfigMaps and Secrets of the API server, one watch an object while a pod of this node refers to it, or asked for now
+ * and then where the configuration wants that; claims and volumes are asked for each time.
  */
 export class ApiObjects implements ObjectSource {
   private readonly entries = new Map<string, Entry>();
@@ -155,6 +159,8 @@ export class ApiObjects implements ObjectSource {
       readonly clock: Clock;
       /** Told after each change of an object that is followed. */
       changed?(): void;
+      /** Set where objects are asked for instead of watched. */
+      readonly poll?: () => PollTimes;
     },
     private readonly signal: AbortSignal,
   ) {}
@@ -168,6 +174,7 @@ export class ApiObjects implements ObjectSource {
       if (refs === undefined) {
         refs = podObjects(pod);
         this.referenced.set(pod, refs);
+        this.expire(refs);
       }
       for (const ref of refs) keys.add(objectKey(ref));
     }
@@ -175,6 +182,14 @@ export class ApiObjects implements ObjectSource {
       if (keys.has(key)) continue;
       this.entries.delete(key);
       entry.close();
+    }
+  }
+
+  /** A pod is new, or another version of itself: what it is made with is asked for anew. */
+  private expire(refs: readonly FollowedRef[]): void {
+    for (const ref of refs) {
+      const entry = this.entries.get(objectKey(ref));
+      if (entry instanceof PolledObject) entry.expire();
     }
   }
 
@@ -219,7 +234,12 @@ export class ApiObjects implements ObjectSource {
     const key = objectKey(ref);
     const known = this.entries.get(key);
     if (known !== undefined) return known;
-    const made = new Entry({ ...this.deps, fallback: () => this.kept.get(key) }, ref, this.signal);
+    const deps = { ...this.deps, fallback: () => this.kept.get(key) };
+    const { poll } = this.deps;
+    const made =
+      poll === undefined
+        ? new WatchedObject(deps, ref, this.signal)
+        : new PolledObject(deps, { ref, times: poll }, this.signal);
     this.entries.set(key, made);
     return made;
   }

@@ -8,6 +8,7 @@ export { FileSource, type FileSourceDeps, type FileSourceOptions } from "./file-
 export type { FileFacts, ManifestFiles } from "./manifest-file.ts";
 export { ObjectStore } from "./object-store.ts";
 export type { WatchChange } from "./pending-changes.ts";
+export { pollTimes } from "./poll-times.ts";
 export type { DocumentParser, Snapshot, SourceObject, SourcePod, SourceProblem } from "./snapshot.ts";
 export {
   type FetchManifest,

@@ -1,9 +1,10 @@
 /** What the cluster tells the runtime through the agent: addresses of pods, runtime classes, passwords of registries. */
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
+import type { Program } from "../integration/support/program.ts";
 import { until } from "../integration/support/until.ts";
 import { ClusterSite, FOREVER, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
 import { TEST_IMAGES } from "../support/containerd.ts";
@@ -13,10 +14,11 @@ skipWithoutCluster();
 
 describe("what the cluster tells the runtime", () => {
   let site: ClusterSite;
+  let agent: Program;
   before(async () => {
     const handlers = ["second"];
     site = await ClusterSite.start({ controllers: true, scheduler: true }, { handlers, awaitsPodCidr: true });
-    await site.join();
+    agent = await site.join();
   });
   after(() => site?.close());
 
@@ -54,6 +56,31 @@ describe("what the cluster tells the runtime", () => {
     assert.equal(site.pod("misled")?.status?.phase, "Pending");
     await remove("misled");
   });
+
+  for (const strategy of ["Get", "Cache"]) {
+    test(`${strategy}: a changed ConfigMap reaches its volume also where it is not watched`, async () => {
+      const name = `polled-${strategy.toLowerCase()}`;
+      const config = { configMapAndSecretChangeDetectionStrategy: strategy, syncFrequency: "1s" };
+      const path = join(site.dir, "config.json");
+      writeFileSync(
+        path,
+        JSON.stringify({ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", ...config }),
+      );
+      await agent.end("SIGTERM");
+      agent = await site.join([`--config=${path}`]);
+      // What the node says is how long objects may be kept: here not at all, so that nobody has to wait.
+      site.kubectl("annotate", "node", site.nodeName, "node.alpha.kubernetes.io/ttl=0", "--overwrite");
+      site.kubectl("create", "configmap", name, "--from-literal=word=before");
+      const volumes = [{ name: "c", configMap: { name } }];
+      site.apply(testPod(name, { volumes }));
+      const pod = await site.podReady(name);
+      const file = join(site.root, "pods", pod.metadata.uid ?? "", "volumes/kubernetes.io~configmap/c/word");
+      assert.equal(readFileSync(file, "utf8"), "before");
+      site.kubectl("patch", "configmap", name, "-p", '{"data":{"word":"after"}}');
+      await until("the file has the new word", () => readFileSync(file, "utf8") === "after", { limitMs: 15_000 });
+      await remove(name);
+    });
+  }
 
   describe("images behind a password", { skip: whyNoRegistry() ?? false }, () => {
     let registry: TestRegistry;

@@ -7,6 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { after, before, describe, it } from "node:test";
+import { EXEC_PROTOCOL, runExec } from "../../src/adapters/net/spdy/exec.ts";
 import { FORWARD_PROTOCOL, runPortForward } from "../../src/adapters/net/spdy/port-forward.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import { http } from "./support/http.ts";
@@ -70,6 +71,16 @@ describe("the main port", () => {
     assert.equal((await ann.ask("/healthz")).body, "ok");
     assert.match((await ann.ask("/metrics")).body, /^kubelet_running_pods 1$/m);
     assert.match((await ann.ask("/metrics")).body, /kubelet_http_requests_total\{method="GET",path="pods"/);
+    const metrics = (await ann.ask("/metrics")).body;
+    assert.match(metrics, /^kubelet_node_name\{node="here"\} 1$/m);
+    assert.match(metrics, /^kubelet_running_containers\{container_state="running"\} 1$/m);
+    assert.match(metrics, /^kubelet_started_pods_total 1$/m);
+    assert.match(metrics, /^kubelet_started_containers_total\{container_type="container"\} 1$/m);
+    assert.match(metrics, /^kubelet_runtime_operations_total\{operation_type="run_podsandbox"\} 1$/m);
+    assert.match(metrics, /^kubelet_runtime_operations_duration_seconds_count\{operation_type="start_container"\} 1$/m);
+    assert.match(metrics, /^kubelet_pod_worker_duration_seconds_count\{operation_type="create"\} 1$/m);
+    assert.match(metrics, /^kubelet_pod_start_duration_seconds_count 1$/m);
+    assert.match(metrics, /^kubelet_pleg_relist_duration_seconds_count [1-9]/m);
     const { kubeletconfig } = JSON.parse((await ann.ask("/configz")).body) as {
       kubeletconfig: Record<string, unknown>;
     };
@@ -149,6 +160,58 @@ describe("the main port", () => {
     assert.equal(socket.text(1), "out\n");
     assert.equal(socket.text(2), "err\n");
     assert.match(socket.text(3), /"reason":"NonZeroExitCode".*"message":"3"/);
+  });
+
+  it("runs commands over SPDY: output, errors, input with its end, and the exit code", async () => {
+    const script = encodeURIComponent("cat; echo err >&2; exit 4");
+    const path = `/exec/default/web-here/main?command=sh&command=-c&command=${script}&input=1&output=1&error=1`;
+    const headers = { Upgrade: "SPDY/3.1", "X-Stream-Protocol-Version": EXEC_PROTOCOL };
+    const made = await ann.upgrade(path, headers, "POST");
+    assert.ok("socket" in made);
+    const said = { out: "", err: "" };
+    const code = await runExec(
+      made,
+      {
+        stdin: (async function* () {
+          yield Buffer.from("one\n");
+          yield Buffer.from("two\n");
+        })(),
+        stdout: async (bytes) => void (said.out += Buffer.from(bytes).toString()),
+        stderr: async (bytes) => void (said.err += Buffer.from(bytes).toString()),
+      },
+      { signal: new AbortController().signal },
+    );
+    assert.deepEqual({ code, ...said }, { code: 4, out: "one\ntwo\n", err: "err\n" });
+  });
+
+  it("attaches to the process of a container: what is sent reaches it, and its end is the end", async () => {
+    const script = "read a; echo got $a; read b; echo then $b >&2";
+    const containers = [shell("main", script, { stdin: true })];
+    site.write(manifest("listens", { restartPolicy: "Never", containers }));
+    await site.running("listens");
+    const path = "/attach/default/listens-here/main?input=1&output=1&error=1";
+    const socket = await ann.webSocket(path);
+    socket.send(0, "one\n");
+    await until("it answers", () => socket.text(1) === "got one\n");
+    const second = await ann.webSocket(path);
+    second.send(0, "two\n");
+    await Promise.all([socket.closed, second.closed]);
+    assert.equal(socket.text(2), "then two\n");
+    await site.pod("listens", "has ended", ({ phase }) => phase === "Succeeded");
+    assert.equal((await log("listens")).body, "got one\nthen two\n");
+    assert.equal((await ann.ask("/attach/default/nope/main?output=1")).status, 404);
+    site.remove("listens");
+    await site.gone("listens");
+  });
+
+  it("says in words that the runtime has no checkpoints, or makes one", async () => {
+    const { status, body } = await ann.ask("/checkpoint/default/web-here/main", "POST");
+    assert.ok(status === 200 || status === 404 || status === 500, `${status}`);
+    if (status === 200) assert.match(body, /checkpoints\/checkpoint-web-here_default-main-/);
+    else assert.match(body, /^checkpointing of default\/web-here\/main failed \(.{5,}\)\n$/s);
+    assert.equal((await ann.ask("/checkpoint/default/web-here/other", "POST")).status, 404);
+    assert.equal((await ann.ask("/checkpoint/default/web-here/main")).status, 405);
+    assert.equal((await log("web")).status, 200);
   });
 
   it("gives a command a terminal that is resized", async () => {

@@ -99,6 +99,7 @@ export function apiDeps(more: Partial<ApiDeps> = {}): ApiCalls {
       profile: async (kind, seconds) => `${kind} ${seconds}`,
     },
     switches: fixed(ALL_ON),
+    makeDir: async (path, mode) => void calls.push(["makeDir", path, mode]),
     rootDir: "/r",
     now: () => 100_000,
     ...more,

@@ -1,3 +1,4 @@
+import type { SpawnOptions } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -52,14 +53,14 @@ export class ClusterSite {
   }
 
   /** Starts an agent as a node with a certificate of its own; the same node again unless told otherwise. */
-  async join(flags: readonly string[] = []): Promise<Program> {
+  async join(flags: readonly string[] = [], options: SpawnOptions = {}): Promise<Program> {
     const name = this.nodeName;
     const subject = { commonName: `system:node:${name}`, organizations: ["system:nodes"] };
-    return this.launch([`--kubeconfig=${this.plane.writeKubeconfig(name, subject)}`, ...flags]);
+    return this.launch([`--kubeconfig=${this.plane.writeKubeconfig(name, subject)}`, ...flags], options);
   }
 
   /** Starts an agent with these flags beside the ones that keep it to this site. */
-  async launch(flags: readonly string[]): Promise<Program> {
+  async launch(flags: readonly string[], options: SpawnOptions = {}): Promise<Program> {
     const place = [
       ...[`--hostname-override=${this.nodeName}`, `--root-dir=${this.root}`, `--cert-dir=${join(this.dir, "pki")}`],
       ...[`--container-runtime-endpoint=${this.containerd.endpoint}`, `--cgroup-root=${this.containerd.cgroupParent}`],
@@ -72,7 +73,7 @@ export class ClusterSite {
         "--v=2",
       ],
     ];
-    const program = new Program([KUBELET, ...place, ...flags]);
+    const program = new Program([KUBELET, ...place, ...flags], options);
     this.agents.push(program);
     return program;
   }

@@ -1,7 +1,5 @@
 import type { Abortable } from "../../lib/abort.ts";
-import type { Clock } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/log.ts";
-import type { CriOptions } from "./cri-runtime.ts";
+import type { CriDeps, CriOptions } from "./cri-runtime.ts";
 import { fromFilesystem, fromImage } from "./from-wire.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
 import { imageService as rpc } from "./methods.ts";
@@ -20,10 +18,10 @@ export class CriImages implements ImagePort {
   private readonly channel: GrpcChannel;
 
   constructor(
-    _deps: { clock: Clock; log: Logger },
+    deps: CriDeps,
     private readonly options: CriOptions,
   ) {
-    this.channel = new GrpcChannel(options.endpoint);
+    this.channel = new GrpcChannel(options.endpoint, deps.onCall);
   }
 
   async listImages({ signal }: Abortable): Promise<readonly RuntimeImage[]> {

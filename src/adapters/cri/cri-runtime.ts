@@ -2,6 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
+import type { EndedCall } from "./call-metrics.ts";
 import { RuntimeEvents } from "./events.ts";
 import { fromContainer, fromContainerStatus, fromSandbox, fromSandboxStatus, fromStatus } from "./from-wire.ts";
 import { CgroupDriver } from "./generated/cri.ts";
@@ -36,6 +37,13 @@ import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";
  */
 const EXEC_SLACK_MS = 5000;
 
+export interface CriDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Told of each call that ended. */
+  readonly onCall?: (call: EndedCall) => void;
+}
+
 export interface CriOptions {
   /** `unix:///path` or a bare path. */
   readonly endpoint: string;
@@ -53,10 +61,10 @@ export class CriRuntime implements RuntimePort {
   private readonly starts = new OwnStarts();
 
   constructor(
-    deps: { clock: Clock; log: Logger },
+    deps: CriDeps,
     private readonly options: CriOptions,
   ) {
-    this.channel = new GrpcChannel(options.endpoint);
+    this.channel = new GrpcChannel(options.endpoint, deps.onCall);
     this.feed = new RuntimeEvents(
       { ...deps, channel: this.channel, exits: this.exits, starts: this.starts, runtime: this },
       { namespace: options.namespace ?? "k8s.io" },

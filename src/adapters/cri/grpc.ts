@@ -1,5 +1,6 @@
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { Abortable } from "../../lib/abort.ts";
+import type { EndedCall } from "./call-metrics.ts";
 import { socketPath } from "./endpoint.ts";
 import type { MessageFns as EventFns } from "./generated/containerd-events.ts";
 import type { DeepPartial, MessageFns } from "./generated/cri.ts";
@@ -45,7 +46,10 @@ export class GrpcChannel {
   private readonly client: Client;
   private readonly lacking = new Set<string>();
 
-  constructor(endpoint: string) {
+  constructor(
+    endpoint: string,
+    private readonly onCall: (call: EndedCall) => void = () => undefined,
+  ) {
     this.client = new Client(`unix:${socketPath(endpoint)}`, credentials.createInsecure(), CHANNEL_OPTIONS);
   }
 
@@ -57,12 +61,17 @@ export class GrpcChannel {
   ): Promise<Response> {
     options.signal.throwIfAborted();
     if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
-    const due = performance.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
+    const began = performance.now();
+    const due = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
+    const { path } = method;
     try {
-      return await this.call(method, request, options);
+      const answer = await this.call(method, request, options);
+      this.onCall({ path, tookMs: performance.now() - began });
+      return answer;
     } catch (error) {
       const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
-      throw this.failure(method.path, toRuntimeError(error, options.signal, isOverdue), options);
+      this.onCall({ path, tookMs: performance.now() - began, error });
+      throw this.failure(path, toRuntimeError(error, options.signal, isOverdue), options);
     }
   }
 
@@ -85,12 +94,16 @@ export class GrpcChannel {
     call.on("error", () => undefined);
     const cancel = (): void => call.cancel();
     options.signal.addEventListener("abort", cancel, { once: true });
+    const began = performance.now();
+    let failed: { error?: unknown } = {};
     try {
       // A Readable iterates over `any`; the deserializer makes every item a Response.
       yield* call as AsyncIterable<Response>;
     } catch (error) {
+      failed = { error };
       throw this.failure(method.path, toRuntimeError(error, options.signal), options);
     } finally {
+      this.onCall({ path: method.path, tookMs: performance.now() - began, ...failed });
       options.signal.removeEventListener("abort", cancel);
       call.cancel();
     }

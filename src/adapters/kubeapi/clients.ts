@@ -6,7 +6,7 @@ import { ApiClient } from "./api-client.ts";
 import type { ClientConfig } from "./client-config.ts";
 import { Credentials } from "./credentials.ts";
 import type { KubeApi } from "./port.ts";
-import { Transport } from "./transport.ts";
+import { type RequestAnswer, Transport } from "./transport.ts";
 
 export interface KubeClientsOptions {
   readonly config: ClientConfig;
@@ -30,6 +30,8 @@ export interface KubeClients {
   readonly heartbeat: KubeApi;
   /** Looks at certificate and token files before the next request; to be called when somebody wrote them. */
   refreshCredentials(): void;
+  /** Tells `fn`, and only it, of each answer from now on. */
+  onAnswer(fn: (answer: RequestAnswer) => void): void;
   /** New requests get new connections; watches under way go on. */
   renew(): void;
   close(): void;
@@ -55,6 +57,9 @@ export function createKubeClients(
     events: limited("events"),
     heartbeat: new ApiClient({ transport, clock }, { userAgent, timeoutMs: options.heartbeatTimeoutMs }),
     refreshCredentials: () => transport.refreshCredentials(),
+    onAnswer: (fn) => {
+      transport.onAnswer = fn;
+    },
     renew: () => transport.renew(),
     close: () => transport.close(),
   };

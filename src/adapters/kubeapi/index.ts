@@ -1,3 +1,4 @@
+export { loadAuthFile } from "./auth-file.ts";
 export { bootstrap, clientWish, isKubeconfigUsable, writeNodeKubeconfig } from "./bootstrap.ts";
 export { CertStore, CertStoreError, type CertStoreOptions, type StoredPair } from "./cert-store.ts";
 export { certificate, newKey } from "./certificates.ts";
@@ -46,4 +47,5 @@ export {
   TOKEN_REVIEWS,
   VOLUME_ATTACHMENTS,
 } from "./resources.ts";
-export { CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";
+export { type CertificateFacts, CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";
+export type { RequestAnswer } from "./transport.ts";

@@ -270,6 +270,8 @@ test("rotation: asks in time with a new key, stores, tells; a wish that changes 
   live.set(clientWish("renamed"));
   await sign(clientWish("renamed"), 3);
   assert.equal(new Set(rotated).size, 3);
+  await until("the certificate is known", () => rotation.facts.expiresAt === clock.now().wall + HOUR);
+  assert.equal(rotation.facts.failures, 0);
 });
 
 test("rotation: a denial is tried again after 2, 4, 8 s", async (t) => {
@@ -290,6 +292,7 @@ test("rotation: a denial is tried again after 2, 4, 8 s", async (t) => {
     settle({ conditions: [{ type: "Denied" }] });
     await until("the pause", () => clock.nextIn === pause);
     assert.equal(all().length, index + 1);
+    assert.deepEqual(rotation.facts, { failures: index + 1 });
     await clock.advance(pause);
   }
 });

@@ -55,11 +55,18 @@ export interface RotationOptions {
   readonly onRotated: (pair: StoredPair) => void;
 }
 
+/** What is told of a certificate that is kept fresh. */
+export interface CertificateFacts {
+  readonly expiresAt?: number;
+  readonly failures: number;
+}
+
 /** Keeps a stored certificate fresh: asks for a new one in time, with a new key each time, and stores it. */
 export class CertificateRotation {
   /** As in Kubernetes: 2 s doubling to 32 s, a tenth of it at random. */
   private readonly backoff: Backoff;
   private readonly random: () => number;
+  private readonly state: { expiresAt?: number; failures: number } = { failures: 0 };
 
   constructor(
     private readonly deps: RotationDeps,
@@ -69,11 +76,17 @@ export class CertificateRotation {
     this.backoff = new Backoff({ initialMs: 2_000, maxMs: 32_000, jitter: 0.1, random: this.random });
   }
 
+  /** When the stored certificate ends (wall-clock milliseconds; absent: there is none), and failed tries for a new one. */
+  get facts(): CertificateFacts {
+    return this.state;
+  }
+
   /** Runs until the signal aborts. Failures are logged and tried again. */
   async run({ signal }: Abortable): Promise<void> {
     const wakeUps = new WakeUps(this.options.wish, signal);
     while (!signal.aborted) {
       const pair = await this.deps.store.load();
+      if (pair !== undefined) this.state.expiresAt = pair.notAfter;
       const wish = this.options.wish.current;
       const waitMs = wish === undefined ? Number.POSITIVE_INFINITY : this.untilNext(pair, wish);
       if (waitMs > 0) await wakeUps.sleep(this.deps.clock, waitMs);
@@ -104,6 +117,7 @@ export class CertificateRotation {
       this.options.onRotated(pair);
     } catch (error) {
       if (signal.aborted) return;
+      this.state.failures++;
       log.error("certificate could not be rotated", error, { signer: wish.signer });
       await clock.sleep(this.backoff.next(clock.now()), { signal }).catch(() => undefined);
     }

@@ -21,6 +21,13 @@ export interface TransportDeps {
   readonly credentials: Credentials;
 }
 
+/** What came of one request: the HTTP status, or `<error>` where there was none. */
+export interface RequestAnswer {
+  readonly code: string;
+  readonly method: string;
+  readonly host: string;
+}
+
 /** How often a request that the server never began with is sent again. */
 const MOST_ATTEMPTS = 3;
 /** Until the server has told its limits on a fresh connection, in milliseconds. */
@@ -31,6 +38,8 @@ export class Transport {
   private readonly servers: Servers;
   private readonly groups: Readonly<Record<Lane, ChannelGroup>>;
   private tls: TlsMaterial | undefined;
+  /** Told of each answer, and of each request that got none. */
+  onAnswer: (answer: RequestAnswer) => void = () => undefined;
 
   constructor(
     private readonly deps: TransportDeps,
@@ -53,9 +62,11 @@ export class Transport {
       const wire = { ...request, headers: { ...request.headers, ...headers } };
       try {
         const answer = await this.groups[lane].use(options, (channel) => sendOn(channel, wire, options));
+        this.tell(request, String(answer.status));
         this.judge(answer.status);
         return answer;
       } catch (error) {
+        if (!options.signal.aborted) this.tell(request, "<error>");
         const mayRepeat = error instanceof ConnectionLost && (!error.mayHaveBegun || request.method === "GET");
         if (!mayRepeat || attempt >= MOST_ATTEMPTS) throw error;
       }
@@ -83,6 +94,10 @@ export class Transport {
       this.renew();
     }
     this.tls = tls;
+  }
+
+  private tell({ method }: WireRequest, code: string): void {
+    this.onAnswer({ code, method, host: this.servers.current.host });
   }
 
   private judge(status: number): void {

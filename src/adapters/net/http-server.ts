@@ -27,8 +27,20 @@ export interface HttpServerOptions {
   readonly guard?: Guard;
   /** Told of each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
+  /** How patient the listener is with slow clients; the defaults unless a test says otherwise. */
+  readonly patience?: Patience;
   /** Called when most of very many connections have gone: what they took can be given back. */
   afterCrowd?(): void;
+}
+
+/** Milliseconds. */
+export interface Patience {
+  /** For a whole head: a client that sends its head drop by drop is let go. */
+  readonly headersMs: number;
+  /** For a whole request with its body. */
+  readonly requestMs: number;
+  /** How often connections are looked at. */
+  readonly checkMs: number;
 }
 
 /** Connections at one time that make a crowd; the API server and its users have a few dozen. */
@@ -37,19 +49,21 @@ const CROWD = 500;
 /** The API server keeps pooled connections; Node's default of 5 s would cut them. */
 const KEEP_ALIVE_MS = 120_000;
 const MAX_HEADER_BYTES = 1024 * 1024;
-/** A client that sends its head drop by drop is let go. */
-const HEADERS_MS = 30_000;
-const REQUEST_MS = 300_000;
-const HTTP = {
-  ...{ keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: MAX_HEADER_BYTES },
-  ...{ headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: 10_000 },
-};
+const PATIENCE: Patience = { headersMs: 30_000, requestMs: 300_000, checkMs: 10_000 };
+
+function httpOptions({ headersMs, requestMs, checkMs }: Patience) {
+  return {
+    ...{ keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: MAX_HEADER_BYTES },
+    ...{ headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: checkMs },
+  };
+}
 
 /** Opens an HTTP or HTTPS listener. Rejects with `ListenError`; it never takes the process down afterwards. */
 export async function listenHttp(deps: { log: Logger }, options: HttpServerOptions): Promise<HttpListener> {
   const leaving = manyListeners();
-  const tls = options.tls && new TlsListener(deps, options.tls, HTTP);
-  const server = tls?.server ?? createServer(HTTP);
+  const http = httpOptions(options.patience ?? PATIENCE);
+  const tls = options.tls && new TlsListener(deps, options.tls, http);
+  const server = tls?.server ?? createServer(http);
   const context: ExchangeContext = {
     dispatch: dispatcher(options.routes, options.guard),
     leaving: leaving.signal,
@@ -69,8 +83,7 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   if (options.afterCrowd !== undefined) watchCrowd(server, options.afterCrowd);
   server.on("clientError", (error, socket) => {
     if (!socket.writable || socket.destroyed) return void socket.destroy();
-    const isLarge = "code" in error && error.code === "HPE_HEADER_OVERFLOW";
-    const status = isLarge ? "431 Request Header Fields Too Large" : "400 Bad Request";
+    const status = STATUS_OF["code" in error ? String(error.code) : ""] ?? "400 Bad Request";
     socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`, () => socket.destroy());
   });
   const { address } = options;
@@ -79,6 +92,12 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   tls?.follow(leaving.signal);
   return { ...bound, close: () => closeServer(server, leaving) };
 }
+
+/** What a client that the parser gave up on is told, where it is not simply wrong. */
+const STATUS_OF: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
 
 /** Counts TCP connections, also those that never finish a TLS handshake. */
 function watchCrowd(server: Server | TlsServer, afterCrowd: () => void): void {

@@ -1,11 +1,12 @@
 import { type Abortable, AbortedError, AbortScope } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
 import { ConfigError } from "../config-error.ts";
 import type { ConfigDocument } from "../document.ts";
 import type { ConfigEvent, ReloadOutcome } from "../live-configuration.ts";
 import { type ChooserDeps, type Chosen, ConfigChooser, stored } from "./chooser.ts";
+import { ConfigHistory } from "./history.ts";
+import type { DynamicReport, Follow } from "./report.ts";
 import { type ConfigSource, sourceId, sourceName } from "./source.ts";
 import type { ConfigMapVersion, HistoryEntry, Pointer } from "./store.ts";
 
@@ -21,32 +22,6 @@ export interface DynamicDeps extends ChooserDeps {
   health(abortable: Abortable): Promise<string | undefined>;
   /** How long a configuration must hold, in milliseconds. */
   trialMs(): number;
-}
-
-/** Who decides from afar which configuration this node has. */
-export interface Follow {
-  /** Where that is written: in the Node's annotation, or its field. */
-  readonly by: string;
-  /** Why what is wanted there cannot be had. */
-  readonly error?: string;
-}
-
-/** For `config view`, metrics and the cluster. */
-export interface DynamicReport {
-  readonly directory: string;
-  readonly state: Chosen["state"];
-  /** Undefined is the local configuration. */
-  readonly assigned: ConfigSource | undefined;
-  readonly active: ConfigSource | undefined;
-  readonly lastKnownGood: ConfigSource | undefined;
-  /** Why the assigned one is not the active one. */
-  readonly error?: string;
-  /** Milliseconds until it counts as good. */
-  readonly trialLeftMs?: number;
-  /** True while settings of the active one wait for a restart. */
-  readonly waitsForRestart?: boolean;
-  /** Missing while nobody but this machine decides. */
-  readonly followed?: Follow;
 }
 
 /** Unhealthy for this long during the trial is too long: a runtime's own restart takes less. */
@@ -72,9 +47,11 @@ export class DynamicConfiguration {
   private followed: Follow | undefined;
   private readonly listeners = new Set<{ readonly fn: () => void }>();
   private readonly chooser: ConfigChooser;
+  private readonly past: ConfigHistory;
 
   constructor(private readonly deps: DynamicDeps) {
     this.chooser = new ConfigChooser(deps);
+    this.past = new ConfigHistory(deps);
   }
 
   /** Looks at what is stored, to change it while no agent runs. */
@@ -94,7 +71,7 @@ export class DynamicConfiguration {
     this.trialSince = this.deps.clock.now().mono;
     const { error } = this.chosen;
     if (error !== undefined) {
-      await this.remember(this.assigned, "rolled back", error);
+      await this.past.remember(this.assigned, "rolled back", error);
       this.tellRolledBack(this.chosen);
     }
     return this.chosen.document;
@@ -224,7 +201,7 @@ export class DynamicConfiguration {
     this.chosen = { ...this.chosen, state: "good" };
     this.deps.log.info("the configuration is the last known good one now", { source: sourceName(source) });
     this.deps.event({ type: "Normal", reason: "ConfigGood", message: `${describe(source)} has held its trial` });
-    await this.remember(source, "good", undefined);
+    await this.past.remember(source, "good", undefined);
     this.tellChange();
   }
 
@@ -244,7 +221,7 @@ export class DynamicConfiguration {
     await store.setTrial({ of: sourceId(source), starts: 0, failed: why }).catch((error: unknown) => {
       this.deps.log.error("the failed trial could not be written down", error);
     });
-    await this.remember(source, "rolled back", why);
+    await this.past.remember(source, "rolled back", why);
     const chosen = await this.chooser.fallBack(why, await store.lastKnownGood(abortable), abortable);
     this.tellRolledBack(chosen);
     return this.switchTo(chosen);
@@ -259,7 +236,7 @@ export class DynamicConfiguration {
       await store.assign(to?.source);
       if (toLocal) await store.setLastKnownGood(undefined);
     });
-    await this.remember(left, "rolled back", why);
+    await this.past.remember(left, "rolled back", why);
     this.assigned = to?.source;
     if (toLocal) this.good = undefined;
     return this.switchTo({ state: to === undefined ? "local" : "good", active: to?.source, document: to?.document });
@@ -283,9 +260,9 @@ export class DynamicConfiguration {
   /** Keeps and assigns another one. */
   private async take(keep: () => Promise<ConfigSource>): Promise<ConfigSource> {
     const source = await stored(() => this.assignNew(keep));
-    await this.remember(this.assigned, "replaced", undefined);
+    await this.past.remember(this.assigned, "replaced", undefined);
     this.assigned = source;
-    await this.remember(source, "trial", undefined);
+    await this.past.remember(source, "trial", undefined);
     return source;
   }
 
@@ -331,21 +308,6 @@ export class DynamicConfiguration {
     const now = active === undefined ? "the local configuration" : describe(active);
     this.deps.log.warn("the dynamic configuration was rolled back", { why: error, now });
     this.deps.event({ type: "Warning", reason: "ConfigRolledBack", message: `${error}; in force: ${now}` });
-  }
-
-  /** The history is for people: a full disk must not stop what it tells of. */
-  private async remember(source: ConfigSource | undefined, state: HistoryEntry["state"], why: string | undefined) {
-    if (source === undefined) return;
-    try {
-      const id = sourceId(source);
-      const before = (await this.deps.store.history()).find((entry) => entry.id === id);
-      // One that was good stays so when another replaces it.
-      const kept = state === "replaced" && before?.state !== "trial" ? before?.state : state;
-      const at = before?.at ?? new Date(this.deps.clock.now().wall).toISOString();
-      await this.deps.store.remember({ id, name: sourceName(source), at, state: kept ?? state, ...(why && { why }) });
-    } catch (error) {
-      this.deps.log.warn("the history of the configuration could not be written", { error: messageOf(error) });
-    }
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {

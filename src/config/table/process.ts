@@ -92,7 +92,6 @@ export const processFlags = {
     topic: "API server",
     help: "Credentials for --api-servers in the form of v1.3.",
     since: "1.3",
-    effect: "planned",
     deprecated: "use --kubeconfig FILE",
   }),
   hostnameOverride: option(text("NAME"), {

@@ -175,9 +175,8 @@ export const sourceFields = configFields({
     flag: undefined,
     default: "Watch",
     topic: "API server",
-    help: "How ConfigMaps and Secrets of pods are kept current.",
+    help: "How ConfigMaps and Secrets of pods are kept current: watched, asked for each time, or kept a while.",
     since: "1.12",
-    effect: "planned",
   }),
   runOnce: option(bool, {
     flag: "runonce",

@@ -64,8 +64,10 @@ async function checkpoint(deps: ApiDeps, request: HttpRequest): Promise<HttpAnsw
   const timeout = request.query.getAll("timeout").at(-1) ?? "0";
   if (!/^\d{1,9}$/.test(timeout)) return textAnswer(404, `cannot parse value of timeout parameter: "${timeout}"\n`);
   const time = `${new Date(deps.now()).toISOString().slice(0, 19)}Z`;
-  const location = `${deps.rootDir}/checkpoints/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
+  const folder = `${deps.rootDir}/checkpoints`;
+  const location = `${folder}/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
   try {
+    await deps.makeDir(folder, 0o700);
     await deps.runtime.checkpointContainer(found.id, { location, timeoutSeconds: Number(timeout) }, request);
     return jsonAnswer(200, { items: [location] });
   } catch (error) {

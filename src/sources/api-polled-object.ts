@@ -1,0 +1,147 @@
+import { ApiError, CONFIG_MAPS, type KubeApi, SECRETS } from "../adapters/kubeapi/index.ts";
+import { type Abortable, AbortScope } from "../lib/abort.ts";
+import type { Clock, Timer } from "../lib/clock.ts";
+import type { ConfigMap, Secret } from "../model/generated/types.ts";
+import type { ObjectRef } from "../model/object-source.ts";
+import { getOrUndefined } from "./api-get.ts";
+
+type Followed = ConfigMap | Secret;
+
+export interface PolledDeps {
+  readonly api: Pick<KubeApi, "get">;
+  readonly clock: Clock;
+  /** Told after each change. */
+  changed?(): void;
+  /** What an earlier agent kept of the object. */
+  fallback?(): Followed | undefined;
+}
+
+/** How old an answer may be, and how often the server is asked for a pod that runs; milliseconds. */
+export interface PollTimes {
+  readonly freshMs: number;
+  readonly everyMs: number;
+}
+
+/**
+ * One object that is asked for instead of watched: when somebody reads it and what is known is too old, and from time
+ * to time as long as somebody wants to hear of changes. For clusters in which nodes may not watch.
+ */
+export class PolledObject {
+  private readonly scope: AbortScope;
+  private known: { readonly object: Followed | undefined; readonly at: number } | undefined;
+  private asking: Promise<Followed | undefined> | undefined;
+  private timer: Timer | undefined;
+  private readonly listeners = new Set<{ readonly fn: () => void }>();
+
+  constructor(
+    private readonly deps: PolledDeps,
+    private readonly of: { readonly ref: ObjectRef<"ConfigMap" | "Secret">; times(): PollTimes },
+    signal: AbortSignal,
+  ) {
+    this.scope = new AbortScope([signal]);
+  }
+
+  /** A version that is young enough; undefined when there is none. Rejects when that cannot be known. */
+  async read({ signal }: Abortable): Promise<Followed | undefined> {
+    if (this.isFresh()) return this.known?.object;
+    try {
+      // Several readers share one question, which none of them may end for the others.
+      const answer = await (this.asking ?? this.ask());
+      signal.throwIfAborted();
+      return answer;
+    } catch (error) {
+      signal.throwIfAborted();
+      const isAway = error instanceof ApiError && error.isRetryable;
+      const last = this.known?.object ?? this.deps.fallback?.();
+      if (!isAway || last === undefined) throw error;
+      return last;
+    }
+  }
+
+  /** The newest version that is known, without asking. */
+  peek(): Followed | undefined {
+    return this.known?.object;
+  }
+
+  /** What is known may be old: the next reader asks. */
+  expire(): void {
+    this.asking = undefined;
+    if (this.known !== undefined) this.known = { ...this.known, at: Number.NEGATIVE_INFINITY };
+  }
+
+  onChange(fn: () => void, { signal }: Abortable): void {
+    if (signal.aborted) return;
+    const listener = { fn };
+    this.listeners.add(listener);
+    signal.addEventListener(
+      "abort",
+      () => {
+        this.listeners.delete(listener);
+        if (this.listeners.size === 0) this.stopAsking();
+      },
+      { once: true },
+    );
+    this.askLater();
+  }
+
+  close(): void {
+    this.stopAsking();
+    this.scope.abort();
+    this.scope.dispose();
+  }
+
+  private isFresh(): boolean {
+    if (this.known === undefined) return false;
+    if (this.known.object?.immutable === true) return true;
+    return this.deps.clock.now().mono - this.known.at < this.of.times().freshMs;
+  }
+
+  private ask(): Promise<Followed | undefined> {
+    const asked = this.fetch().finally(() => {
+      if (this.asking === asked) this.asking = undefined;
+    });
+    this.asking = asked;
+    return asked;
+  }
+
+  private async fetch(): Promise<Followed | undefined> {
+    const { kind, namespace, name } = this.of.ref;
+    const { api, clock } = this.deps;
+    const at = clock.now().mono;
+    const call = { at: { namespace, name }, signal: this.scope.signal };
+    const object = await (kind === "ConfigMap"
+      ? getOrUndefined(api, CONFIG_MAPS, call)
+      : getOrUndefined(api, SECRETS, call));
+    const before = this.known;
+    // A later question may have been answered earlier.
+    if (before !== undefined && before.at > at) return before.object;
+    this.known = { object, at };
+    const isSame =
+      before !== undefined &&
+      before.object?.metadata.uid === object?.metadata.uid &&
+      before.object?.metadata.resourceVersion === object?.metadata.resourceVersion;
+    if (!isSame) this.tell(before !== undefined);
+    return object;
+  }
+
+  /** Whoever reads for the first time gets the object itself, and needs no word of a change. */
+  private tell(isChange: boolean): void {
+    this.deps.changed?.();
+    if (isChange) for (const listener of [...this.listeners]) listener.fn();
+  }
+
+  private askLater(): void {
+    if (this.timer !== undefined || this.scope.signal.aborted || this.listeners.size === 0) return;
+    this.timer = this.deps.clock.after(this.of.times().everyMs, () => {
+      this.timer = undefined;
+      // A server that is away is asked again next time; what is known stays.
+      const asked = this.known?.object?.immutable === true ? Promise.resolve(undefined) : (this.asking ?? this.ask());
+      asked.catch(() => undefined).finally(() => this.askLater());
+    });
+  }
+
+  private stopAsking(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+}

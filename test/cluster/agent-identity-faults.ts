@@ -1,0 +1,133 @@
+/** An agent whose way to the cluster goes bad without a word: its certificate ends, its connections or clock go wrong. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, afterEach, before, describe, test } from "node:test";
+import type { Lease, Pod } from "../../src/model/generated/types.ts";
+import type { Program } from "../integration/support/program.ts";
+import { pause, until } from "../integration/support/until.ts";
+import { ClusterSite, isReady, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+
+skipWithoutCluster();
+
+const HOUR_MS = 3_600_000;
+const SHIFTED_CLOCK = join(import.meta.dirname, "../support/shifted-clock.cjs");
+
+describe("an agent whose certificate, connections or clock go bad", () => {
+  let site: ClusterSite;
+  let agent: Program;
+  const subject = { commonName: "system:node:node-a", organizations: ["system:nodes"] };
+  before(async () => {
+    site = await ClusterSite.start({ controllers: true });
+  });
+  afterEach(async () => {
+    assert.ok(!agent.isOver, agent.stderr.slice(-3000));
+    await agent.end("SIGTERM");
+  });
+  after(() => site?.close());
+
+  const bound = (name: string): Pod => testPod(name, { nodeName: site.nodeName });
+  const remove = async (...names: string[]): Promise<void> => {
+    site.kubectl("delete", "pod", ...names, "--wait=false");
+    for (const name of names) await site.podGone(name);
+  };
+  const renewal = (): string => site.get<Lease>("lease", site.nodeName, "-n", "kube-node-lease").spec.renewTime ?? "";
+  const identity = (pod: Pod | undefined): unknown => [
+    pod?.status?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
+    pod?.status?.conditions?.find(({ type }) => type === "Ready"),
+  ];
+
+  /** A kubeconfig that names its certificate as a file, and what puts another certificate there. */
+  const filedIdentity = (): { path: string; issue: (lifetimeMs: number) => void } => {
+    const file = (name: string): string => join(site.dir, name);
+    const issue = (lifetimeMs: number): void => {
+      const { certificate, key } = site.plane.authority.client(subject, lifetimeMs);
+      writeFileSync(file("me.pem"), certificate + key, { mode: 0o600 });
+    };
+    const config = {
+      ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+      contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+      clusters: [
+        {
+          name: "c",
+          cluster: { server: site.plane.url, "certificate-authority": join(site.plane.dir, "pki/ca.crt") },
+        },
+      ],
+      users: [{ name: "u", user: { "client-certificate": file("me.pem"), "client-key": file("me.pem") } }],
+    };
+    writeFileSync(file("filed"), JSON.stringify(config));
+    return { path: file("filed"), issue };
+  };
+
+  test("its certificate ends: what runs goes on, and with the next certificate all converges without a restart", async () => {
+    const { path, issue } = filedIdentity();
+    issue(40_000);
+    const ends = performance.now() + 40_000;
+    agent = await site.launch([`--kubeconfig=${path}`]);
+    await site.nodeReady();
+    site.apply(bound("kept"));
+    const before = await site.podReady("kept");
+    await pause(ends + 2000 - performance.now());
+    const last = renewal();
+    site.apply(bound("later"));
+    await pause(12_000);
+    assert.equal(renewal(), last, "nobody renews a lease with a certificate that has ended");
+    assert.equal(isReady(site.pod("later") ?? bound("later")), false);
+    issue(HOUR_MS);
+    await site.podReady("later");
+    await until("the lease is renewed", () => renewal() !== last);
+    assert.deepEqual(identity(site.pod("kept")), identity(before));
+    await remove("kept", "later");
+  });
+
+  test("its connections go silent without being closed: it notices, and comes back by others", async () => {
+    const proxy = await TcpProxy.start(Number(new URL(site.plane.url).port));
+    try {
+      agent = await site.join([`--api-servers=${proxy.url}`]);
+      await site.nodeReady();
+      site.apply(bound("heard"));
+      await site.podReady("heard");
+      const connections = proxy.connections;
+      proxy.freeze();
+      const last = renewal();
+      site.apply(bound("unheard"));
+      await site.podReady("unheard");
+      await until("the lease is renewed", () => renewal() !== last, { limitMs: 40_000 });
+      assert.ok(proxy.connections > connections);
+      await remove("heard", "unheard");
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  test("its clock jumps ahead and back: nothing restarts, Ready never flips, the lease is renewed", async () => {
+    const file = join(site.dir, "clock");
+    const env = { ...process.env, NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, CLOCK_OFFSET_FILE: file };
+    agent = await site.join([], { env });
+    await site.nodeReady();
+    site.apply(bound("steady"));
+    const before = await site.podReady("steady");
+    for (const [offset, name] of [
+      [2 * HOUR_MS, "ahead"],
+      [-2 * HOUR_MS, "behind"],
+      [0, "right"],
+    ] as const) {
+      writeFileSync(file, String(offset));
+      const said = await until(
+        `the lease is renewed by the clock that is ${name}`,
+        () => {
+          const at = Date.parse(renewal());
+          return Math.abs(at - Date.now() - offset) < 60_000 ? at : undefined;
+        },
+        { limitMs: 30_000, seen: renewal },
+      );
+      await until("and again", () => Date.parse(renewal()) > said, { limitMs: 30_000 });
+      site.apply(bound(name));
+      await site.podReady(name);
+      assert.deepEqual(identity(site.pod("steady")), identity(before));
+      await remove(name);
+    }
+    await remove("steady");
+  });
+});

@@ -81,6 +81,19 @@ describe("an agent whose certificate, connections or clock go bad", () => {
     await remove("kept", "later");
   });
 
+  test("credentials as they were before kubeconfigs: --api-servers and --auth-path", async () => {
+    const { issue } = filedIdentity();
+    issue(HOUR_MS);
+    const path = join(site.dir, "kubernetes_auth");
+    const authority = join(site.plane.dir, "pki/ca.crt");
+    writeFileSync(path, JSON.stringify({ CAFile: authority, CertFile: "me.pem", KeyFile: "me.pem" }), { mode: 0o600 });
+    agent = await site.launch([`--api-servers=${site.plane.url}`, `--auth-path=${path}`]);
+    await site.nodeReady();
+    site.apply(bound("as-ever"));
+    await site.podReady("as-ever");
+    await remove("as-ever");
+  });
+
   test("its connections go silent without being closed: it notices, and comes back by others", async () => {
     const proxy = await TcpProxy.start(Number(new URL(site.plane.url).port));
     try {

@@ -186,6 +186,7 @@ export class TestControlPlane {
     if (!existsSync(config)) this.writeKubeconfig("admin", ADMIN);
     const { status, stdout, stderr } = spawnSync(join(kubeBinDir(), "kubectl"), ["--kubeconfig", config, ...args], {
       encoding: "utf8",
+      maxBuffer: 64 << 20,
       env: { ...process.env, HOME: this.dir },
     });
     if (status !== 0) throw new Error(`kubectl ${args.join(" ")}: ${stderr}`);

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf } from "../../lib/errors.ts";
+import { cgroupsIn } from "../host/cgroups.ts";
 
 /**
  * Kills every process in a cgroup and below it, in all these hierarchies, and tells how many there were. It does not
@@ -23,15 +24,8 @@ export function endCgroupProcesses(hierarchies: readonly string[], path: string)
 }
 
 function pidsBelow(directory: string): number[] {
-  let names: string[];
-  try {
-    const entries = readdirSync(directory, { withFileTypes: true });
-    names = entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
-  } catch {
-    // There is no such cgroup in this hierarchy, or not any more.
-    return [];
-  }
-  return [...names.flatMap((name) => pidsBelow(join(directory, name))), ...pidsIn(directory)];
+  if (!existsSync(directory)) return [];
+  return [...cgroupsIn(directory).flatMap(pidsBelow), ...pidsIn(directory)];
 }
 
 function pidsIn(directory: string): number[] {

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
-import { readdir, rmdir } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
@@ -57,8 +57,7 @@ export async function removeCgroup(
 }
 
 async function removeOnce(mounts: readonly CgroupMount[], path: string): Promise<void> {
-  const trees = await Promise.all(mounts.map(({ mountpoint }) => deepestFirst(join(mountpoint, path))));
-  const directories = trees.flat();
+  const directories = mounts.flatMap(({ mountpoint }) => deepestFirst(join(mountpoint, path)));
   const inside = new Set(directories.flatMap(processesIn));
   if (inside.size > 0) {
     const some = [...inside].slice(0, 5).join(", ");
@@ -71,11 +70,20 @@ async function removeOnce(mounts: readonly CgroupMount[], path: string): Promise
   }
 }
 
-async function deepestFirst(directory: string): Promise<string[]> {
+function deepestFirst(directory: string): string[] {
+  return [...cgroupsIn(directory).flatMap(deepestFirst), ...(existsSync(directory) ? [directory] : [])];
+}
+
+/**
+ * The cgroups right below one. A directory of the kernel's has a link for each: with two there is none below, and its
+ * many files need not be read.
+ */
+export function cgroupsIn(directory: string): string[] {
+  const stats = statSync(directory, { throwIfNoEntry: false });
+  if (stats === undefined || stats.nlink === 2) return [];
   try {
-    const entries = await readdir(directory, { withFileTypes: true });
-    const children = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(directory, name));
-    return [...(await Promise.all(children.map(deepestFirst))).flat(), directory];
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.flatMap((entry) => (entry.isDirectory() ? [join(directory, entry.name)] : []));
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return [];
     throw error;

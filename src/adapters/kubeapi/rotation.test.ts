@@ -270,8 +270,8 @@ test("rotation: asks in time with a new key, stores, tells; a wish that changes 
   live.set(clientWish("renamed"));
   await sign(clientWish("renamed"), 3);
   assert.equal(new Set(rotated).size, 3);
-  await until("the certificate is known", () => rotation.facts.expiresAt === clock.now().wall + HOUR);
   assert.equal(rotation.facts.failures, 0);
+  assert.ok((rotation.facts.expiresAt ?? 0) > clock.now().wall);
 });
 
 test("rotation: a denial is tried again after 2, 4, 8 s", async (t) => {

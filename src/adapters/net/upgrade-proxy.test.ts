@@ -206,24 +206,3 @@ test("megabytes go through unchanged, at the speed of the slower", () =>
     assert.equal(received, size);
     client.socket.destroy();
   }));
-
-test("what the backend said before it reset the connection arrives, also while the client is still sending", () =>
-  site(async ({ port, backends }) => {
-    for (let round = 0; round < 40; round++) {
-      const client = raw(port, UP);
-      await client.until(/hello;/);
-      const backend = backends.at(-1);
-      assert.ok(backend);
-      backend.unpipe(backend);
-      backend.removeAllListeners("data");
-      const flood = setInterval(() => client.socket.write(Buffer.alloc(256 * 1024)), 0);
-      // As a runtime does whose command cannot be started: its status, and no look at the input.
-      backend.once("data", () => {
-        backend.pause();
-        backend.write("STATUS;", () => backend.resetAndDestroy());
-      });
-      await client.closed;
-      clearInterval(flood);
-      assert.match(client.text(), /hello;STATUS;$/, `round ${round}`);
-    }
-  }));

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import { type Duplex, Writable } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 
@@ -73,28 +73,8 @@ function join({ socket, head }: UpgradingClient, { answer, backend, head: first 
   socket.write(`HTTP/1.1 101 Switching Protocols\r\n${headerLines(answer.rawHeaders)}\r\n`);
   if (first.length > 0) socket.write(first);
   if (head.length > 0) backend.write(head);
-  socket.pipe(behindReads(backend));
+  socket.pipe(backend);
   backend.pipe(socket);
-}
-
-/**
- * Writes to the backend only after what it has sent was read. A command that fails at once makes the runtime send its
- * status and reset the connection while input is still on its way; a write that fails first would lose that status, and
- * with it the exit code.
- */
-function behindReads(backend: Socket): Writable {
-  return new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      setImmediate(() => {
-        if (backend.destroyed || backend.writableEnded) done();
-        else backend.write(chunk, () => done());
-      });
-    },
-    final: (done) => {
-      backend.end();
-      done();
-    },
-  });
 }
 
 /** Lets what was written leave, but not for ever: the one that should read may have stopped. */

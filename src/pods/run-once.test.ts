@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
 import { FakeRing } from "../../test/support/ring.ts";
-import { type OnceResult, runOnce } from "./run-once.ts";
+import type { PodExplanation } from "../model/step.ts";
+import { judge, type OnceResult, runOnce } from "./run-once.ts";
 
 function once(ring: FakeRing, limitMs = 60_000): Promise<OnceResult[]> {
   const { view, clock } = ring;
@@ -71,4 +72,18 @@ test("what is not running in time has failed, with what it waits for", async () 
   const result = once(ring);
   await ring.clock.advance(60_000);
   assert.match((await result)[0]?.outcome ?? "", /^not running after 60s \(pull: app:1/);
+});
+
+test("a failure while the pod was stopped does not hide why it failed", () => {
+  const error = { message: "ttrpc: closed", count: 1, first: 0, last: 0 };
+  const main = { name: "main", kind: "regular", image: "", id: "", state: "terminated", reason: "Error", message: "" };
+  const failed = {
+    ...{ uid: "u", name: "p", namespace: "n", source: "file", state: "Error", phase: "Failed", ip: "", seenAt: 0 },
+    ...{ readyContainers: 0, totalContainers: 1, restarts: 0, steps: [], events: [], warnings: [] },
+    containers: [{ ...main, ready: false, restarts: 0, exitCode: 7 }],
+    errors: [{ ...error, step: "terminate" }],
+  } as PodExplanation; // reason: the literals of the spread objects are wider than the unions
+  assert.equal(judge(failed, 3)?.outcome, "main ended with exit code 7");
+  const pull = { ...failed, errors: [{ ...error, step: "pull" as const, message: "no such image" }, ...failed.errors] };
+  assert.equal(judge(pull, 3)?.outcome, "no such image");
 });

@@ -64,13 +64,18 @@ export function judge(pod: PodExplanation, retries: number): OnceResult | undefi
   const { namespace, name, phase } = pod;
   const say = (ok: boolean, outcome: string): OnceResult => ({ namespace, name, ok, outcome });
   if (phase === "Succeeded") return say(true, "succeeded");
-  if (phase === "Failed") return say(false, pod.errors.at(-1)?.message ?? exitWords(pod) ?? pod.state);
+  if (phase === "Failed") return say(false, startError(pod) ?? exitWords(pod) ?? pod.state);
   if (phase === "Running" && pod.readyContainers === pod.totalContainers) return say(true, RUNNING);
   const stubborn = pod.errors.find((error) => error.count > retries);
   if (stubborn !== undefined) return say(false, `${stubborn.step} failed ${stubborn.count} times: ${stubborn.message}`);
   const crashed = pod.containers.find((container) => container.restarts >= retries && container.state !== "running");
   if (crashed !== undefined) return say(false, `${crashed.name} crashed ${crashed.restarts + 1} times`);
   return undefined;
+}
+
+/** The last thing that went wrong on the way up; what fails afterwards, while the pod is stopped, does not explain it. */
+function startError({ errors }: PodExplanation): string | undefined {
+  return errors.findLast(({ step }) => step !== "kill" && step !== "terminate" && step !== "remove")?.message;
 }
 
 function late(pod: PodExplanation, { limitMs }: RunOnceOptions): OnceResult {

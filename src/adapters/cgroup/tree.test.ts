@@ -10,10 +10,13 @@ import { CgroupTree } from "./tree.ts";
 
 /** Plain directories in place of the kernel's: what is made and written can be looked at. */
 let dir = "";
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), "cgroup-"));
-});
-afterEach(() => rmSync(dir, { recursive: true }));
+// In each group by itself: hooks outside of one are for the tests of all files that run in one process.
+function withDirectory(): void {
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), "cgroup-"));
+  });
+  afterEach(() => rmSync(dir, { recursive: true }));
+}
 
 function v1(...controllers: string[]) {
   return controllers.map((name) => {
@@ -28,6 +31,7 @@ const VALUES = {
 };
 
 describe("version 1", () => {
+  withDirectory();
   test("a cgroup is made in every hierarchy but devices, and a cpuset gets what the one above has", async () => {
     const mounts = v1("cpu,cpuacct", "cpuset", "memory", "pids", "devices", "name=systemd");
     writeFileSync(join(dir, "cpuset/cpuset.cpus"), "0-3\n");
@@ -76,6 +80,7 @@ describe("version 1", () => {
 });
 
 describe("version 2", () => {
+  withDirectory();
   const mounts = () => [{ version: 2 as const, mountpoint: dir, controllers: [] }];
 
   test("each level hands the controllers on, the last one does not", async () => {
@@ -105,6 +110,7 @@ describe("version 2", () => {
 });
 
 describe("systemd", () => {
+  withDirectory();
   test("each slice on the way is started, then the limits are set as properties and as files", async () => {
     const calls: string[][] = [];
     const bus = async (args: readonly string[]): Promise<void> => {
@@ -159,17 +165,20 @@ describe("systemd", () => {
   });
 });
 
-test("what the kernel can limit is read from its files", () => {
-  mkdirSync(join(dir, "sys/kernel/mm/hugepages/hugepages-1048576kB"), { recursive: true });
-  mkdirSync(join(dir, "sys/kernel/mm/hugepages/hugepages-2048kB"), { recursive: true });
-  mkdirSync(join(dir, "proc/sys/kernel"), { recursive: true });
-  writeFileSync(join(dir, "proc/sys/kernel/pid_max"), "32768\n");
-  const memory = v1("memory");
-  writeFileSync(join(dir, "memory/memory.memsw.limit_in_bytes"), "0");
-  assert.deepEqual(readKernelLimits(memory, dir), {
-    ...{ cgroupVersion: 1, hugepageKib: [2048, 1048576], pidMax: 32768, canLimitSwap: true },
-  });
-  assert.deepEqual(readKernelLimits([], join(dir, "nowhere")), {
-    ...{ cgroupVersion: undefined, hugepageKib: [], pidMax: undefined, canLimitSwap: false },
+describe("the kernel", () => {
+  withDirectory();
+  test("what the kernel can limit is read from its files", () => {
+    mkdirSync(join(dir, "sys/kernel/mm/hugepages/hugepages-1048576kB"), { recursive: true });
+    mkdirSync(join(dir, "sys/kernel/mm/hugepages/hugepages-2048kB"), { recursive: true });
+    mkdirSync(join(dir, "proc/sys/kernel"), { recursive: true });
+    writeFileSync(join(dir, "proc/sys/kernel/pid_max"), "32768\n");
+    const memory = v1("memory");
+    writeFileSync(join(dir, "memory/memory.memsw.limit_in_bytes"), "0");
+    assert.deepEqual(readKernelLimits(memory, dir), {
+      ...{ cgroupVersion: 1, hugepageKib: [2048, 1048576], pidMax: 32768, canLimitSwap: true },
+    });
+    assert.deepEqual(readKernelLimits([], join(dir, "nowhere")), {
+      ...{ cgroupVersion: undefined, hugepageKib: [], pidMax: undefined, canLimitSwap: false },
+    });
   });
 });

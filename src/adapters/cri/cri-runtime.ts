@@ -44,6 +44,10 @@ export interface CriDeps {
   readonly onCall?: (call: EndedCall) => void;
 }
 
+/** How often a sandbox is stopped whose container ended just then, and how long apart. */
+const STOP_ATTEMPTS = 5;
+const STOP_AGAIN_MS = 50;
+
 export interface CriOptions {
   /** `unix:///path` or a bare path. */
   readonly endpoint: string;
@@ -61,7 +65,7 @@ export class CriRuntime implements RuntimePort {
   private readonly starts = new OwnStarts();
 
   constructor(
-    deps: CriDeps,
+    private readonly deps: CriDeps,
     private readonly options: CriOptions,
   ) {
     this.channel = new GrpcChannel(options.endpoint, deps.onCall);
@@ -99,8 +103,17 @@ export class CriRuntime implements RuntimePort {
     return answer.podSandboxId;
   }
 
-  stopSandbox(id: string, { signal }: Abortable): Promise<void> {
-    return this.untilGone(() => this.channel.unary(rpc.stopPodSandbox, { podSandboxId: id }, this.limit(signal)));
+  async stopSandbox(id: string, { signal }: Abortable): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const stop = () => this.channel.unary(rpc.stopPodSandbox, { podSandboxId: id }, this.limit(signal));
+        return await this.untilGone(stop);
+      } catch (error) {
+        // containerd kills what it has not yet noticed to be over, and stumbles over the shim that left.
+        if (!isShimGone(error) || attempt === STOP_ATTEMPTS) throw error;
+        await this.deps.clock.sleep(STOP_AGAIN_MS, { signal });
+      }
+    }
   }
 
   removeSandbox(id: string, { signal }: Abortable): Promise<void> {
@@ -243,6 +256,10 @@ export class CriRuntime implements RuntimePort {
       if (!hasCode(error, "NotFound")) throw error;
     }
   }
+}
+
+function isShimGone(error: unknown): boolean {
+  return error instanceof RuntimeError && error.message.includes("ttrpc: closed");
 }
 
 function hasCode(error: unknown, code: RuntimeError["code"]): boolean {

@@ -62,7 +62,9 @@ interface UpgradedBackend {
 }
 
 function join({ socket, head }: UpgradingClient, { answer, backend, head: first }: UpgradedBackend): void {
-  backend.on("error", () => socket.destroy());
+  // Its close follows, and what it said before still reaches the client: often the reset only answers a last word of
+  // the client's that came after the command had ended.
+  backend.on("error", () => undefined);
   socket.on("error", () => backend.destroy());
   // Bare pipes leave the other side open when one is reset.
   backend.on("close", () => endSoon(socket));

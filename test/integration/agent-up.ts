@@ -247,6 +247,7 @@ describe("kubelet up", () => {
 
   it("down stops the agent that runs, and nothing is left", async () => {
     for (const [kind, found] of Object.entries(traces(site.layout))) assert.notDeepEqual(found, [], kind);
+    assert.ok(!agent.isOver, `the agent ended by itself:\n${agent.stdout}\n${agent.stderr}`);
     const { code, stdout, stderr } = await site.run("down");
     assert.deepEqual({ code, stderr }, { code: 0, stderr: "" });
     assert.match(stdout, new RegExp(`stopping the agent \\(pid ${agent.pid}\\)\n`));

@@ -218,7 +218,8 @@ describe("the streams of kubectl", () => {
     assert.equal(back.code, 0, back.stderr);
     assert.ok(readFileSync(join(site.dir, "back/deep/bytes")).equals(bytes));
     await run("cp", "web:/tmp/nope", join(site.dir, "nope"));
-    // Not by its words: in one of five runs kubectl ends before it has printed tar's complaint.
+    // Weaker than it should be: tar's complaint is lost in about one of five runs, and it is not known where (in the
+    // agent's proxy, the runtime or kubectl). Once that is mended this must ask for the words again.
     assert.ok(!existsSync(join(site.dir, "nope")));
   });
 

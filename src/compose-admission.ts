@@ -49,6 +49,11 @@ export class NodeRules {
     );
   }
 
+  /** More starts at once than this make each other slow: most of a start is computing. */
+  get usefulStarts(): number {
+    return Math.max(4, 2 * this.machine.cores);
+  }
+
   resources(): NodeResources {
     const { machine, storageBytes } = this;
     return nodeResources(

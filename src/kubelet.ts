@@ -334,7 +334,10 @@ export class Kubelet {
         }),
       },
       {
-        maxConcurrentStarts: select(this.store.live("maxConcurrentStarts"), (o) => o.maxConcurrentStarts),
+        maxConcurrentStarts: select(
+          this.store.live("maxConcurrentStarts"),
+          (o) => o.maxConcurrentStarts || this.rules.usefulStarts,
+        ),
         node: () => this.rules.admission(),
         crashLimits: crashLimits(() => this.store.current.maxContainerRestartPeriod),
         ownsUnknown: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,

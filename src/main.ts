@@ -1,7 +1,4 @@
-import { openLogFile } from "./adapters/host/agent-log.ts";
-import { LinuxHost } from "./adapters/host/index.ts";
-import { Launcher } from "./cli/agent-launcher.ts";
-import { outputOn, runCli } from "./cli/index.ts";
+import { lazyLauncher, outputOn, runCli } from "./cli/index.ts";
 import { type Abortable, AbortedError, manyListeners } from "./lib/abort.ts";
 import { SystemClock } from "./lib/clock.ts";
 import { LineSink, writerFor } from "./lib/output.ts";
@@ -58,10 +55,12 @@ async function main(argv: readonly string[]): Promise<number> {
     });
   }
   const output = outputOn(out, new DescriptorTerminal(1), process.env);
-  const launcher = new Launcher({
-    ...{ host: new LinuxHost({ clock }), clock, out: output, logSink: err },
-    openLog: (path) => openLogFile(path, clock),
-    onReload: (fn, { signal }) => hangUps.listen(fn, { signal }),
+  const launcher = lazyLauncher(async () => {
+    const { openLauncher } = await import("./cli/agent-launcher.ts");
+    return openLauncher({
+      ...{ clock, out: output, logSink: err },
+      onReload: (fn, { signal }) => hangUps.listen(fn, { signal }),
+    });
   });
   const program = process.env["KUBELET_PROGRAM"] ?? "kubelet";
   const streams = new ProcessStreams(clock);

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
-import type { LinuxHost } from "../adapters/host/index.ts";
+import { openLogFile } from "../adapters/host/agent-log.ts";
+import { LinuxHost } from "../adapters/host/index.ts";
 import { sendDatagram } from "../adapters/host/notify-socket.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { type ConnectDeps, connectCluster } from "../compose-connection.ts";
@@ -58,6 +59,12 @@ export interface LauncherDeps {
   openLog(path: string): LogSink;
   /** Calls `fn` at each SIGHUP of the plain agent, also for one that came before. */
   onReload(fn: () => void, abortable: Abortable): void;
+}
+
+/** A launcher on this machine. */
+export function openLauncher(deps: Omit<LauncherDeps, "host" | "openLog">): Launcher {
+  const { clock } = deps;
+  return new Launcher({ ...deps, host: new LinuxHost({ clock }), openLog: (path) => openLogFile(path, clock) });
 }
 
 /** Builds agents: the only place that knows every part. */

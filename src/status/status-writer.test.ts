@@ -156,3 +156,51 @@ test("it ends with its signal", async () => {
   stop.abort();
   await running;
 });
+
+const starting = (condition: string): PodStatus => ({
+  phase: "Pending",
+  conditions: [{ type: "PodReadyToStartContainers", status: condition }],
+  containerStatuses: [
+    {
+      ...{ name: "web", image: "i", imageID: "", ready: false, restartCount: 0 },
+      state: { waiting: { reason: "ContainerCreating" } },
+    },
+  ],
+});
+
+test("what is told of a usual start waits for more of it, and no more than a moment", async () => {
+  const { clock, world, patches, wake } = site();
+  world.status = starting("False");
+  await wake();
+  world.status = starting("True");
+  await wake();
+  assert.equal(patches.length, 0);
+  await clock.advance(499);
+  assert.equal(patches.length, 0);
+  await clock.advance(1);
+  assert.deepEqual(
+    patches.map(({ status }) => status.conditions?.[0]?.status),
+    ["True"],
+  );
+});
+
+test("that it runs, or cannot start, is told at once, and ends the wait", async () => {
+  const { clock, world, patches, wake } = site();
+  world.status = starting("False");
+  await wake();
+  world.status = { phase: "Running" };
+  await wake();
+  assert.deepEqual(
+    patches.map(({ status }) => status.phase),
+    ["Running"],
+  );
+  await clock.advance(10_000);
+  assert.equal(patches.length, 1);
+  const failing = site();
+  const [container] = starting("True").containerStatuses ?? [];
+  assert.ok(container);
+  const state = { waiting: { reason: "ErrImagePull" } };
+  failing.world.status = { ...starting("True"), containerStatuses: [{ ...container, state }] };
+  await failing.wake();
+  assert.equal(failing.patches.length, 1);
+});

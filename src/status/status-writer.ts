@@ -1,6 +1,6 @@
 import { ApiError, type KubeApi, PODS } from "../adapters/kubeapi/index.ts";
 import { KeyedBackoff } from "../lib/backoff.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Clock, Timer } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Logger } from "../lib/log.ts";
@@ -25,6 +25,9 @@ export interface StatusWriterDeps {
   readonly log: Logger;
 }
 
+/** How long the news of a pod that is only being started may wait for more of it: most starts are over by then. */
+const GATHER_MS = 500;
+const USUAL_WAITS = new Set(["ContainerCreating", "PodInitializing"]);
 const RETRY = { initialMs: 200, maxMs: 10_000, jitter: 0.2 };
 
 interface Sent extends SentPodStatus {
@@ -41,6 +44,8 @@ export class StatusWriter {
   private readonly backoff = new KeyedBackoff<string>(RETRY);
   private readonly sent = new Map<string, Sent>();
   private readonly deleted = new Set<string>();
+  /** Pods whose news wait for more; without a timer the wait is over. */
+  private readonly gathering = new Map<string, Timer | undefined>();
 
   constructor(private readonly deps: StatusWriterDeps) {
     this.queue = new KeyedQueue((uid, signal) => this.handle(uid, signal), {
@@ -57,6 +62,7 @@ export class StatusWriter {
   /** The pod is gone from the server, or from here. */
   forget(uid: string): void {
     this.sent.delete(uid);
+    this.gathered(uid);
     this.deleted.delete(uid);
     this.backoff.reset(uid);
   }
@@ -65,6 +71,7 @@ export class StatusWriter {
   async run(signal: AbortSignal): Promise<void> {
     if (!signal.aborted)
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    for (const uid of [...this.gathering.keys()]) this.gathered(uid);
     await this.queue.close();
   }
 
@@ -96,7 +103,8 @@ export class StatusWriter {
     const last = this.sent.get(uid);
     const isSamePod = last?.pod.metadata.uid === server.metadata.uid;
     const patch = podStatusPatch(status, { status: server.status, last: isSamePod ? last : undefined });
-    if (patch === undefined) return server;
+    if (patch === undefined || this.gathers(uid, status, server)) return server;
+    this.gathered(uid);
     const { name = "", namespace = "", uid: serverUid } = server.metadata;
     const body = { metadata: { uid: serverUid }, status: patch };
     try {
@@ -112,6 +120,23 @@ export class StatusWriter {
       if (error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict")) return undefined;
       throw error;
     }
+  }
+
+  /** True while the news can wait: in a burst of starts each request takes its time from the starts. */
+  private gathers(uid: string, status: PodStatus, server: Pod): boolean {
+    if (!isUsualStart(status, server)) return false;
+    if (this.gathering.has(uid)) return this.gathering.get(uid) !== undefined;
+    const timer = this.deps.clock.after(GATHER_MS, () => {
+      this.gathering.set(uid, undefined);
+      this.queue.wake(uid);
+    });
+    this.gathering.set(uid, timer);
+    return true;
+  }
+
+  private gathered(uid: string): void {
+    this.gathering.get(uid)?.cancel();
+    this.gathering.delete(uid);
   }
 
   private mayDelete(uid: string, pod: Pod): boolean {
@@ -147,4 +172,12 @@ export class StatusWriter {
     });
     clock.after(waitMs, () => this.queue.wake(uid));
   }
+}
+
+/** Nothing but "it is being started" is to be told. */
+function isUsualStart(status: PodStatus, { metadata, status: known }: Pod): boolean {
+  const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  if (status.phase !== "Pending" || (known?.phase ?? "Pending") !== "Pending") return false;
+  if (metadata.deletionTimestamp !== undefined || status.reason !== undefined) return false;
+  return all.every(({ state }) => state?.waiting !== undefined && USUAL_WAITS.has(state.waiting.reason ?? ""));
 }

@@ -257,11 +257,11 @@ export const processFlags = {
   }),
   maxConcurrentStarts: option(int, {
     flag: "max-concurrent-starts",
-    default: 8,
+    default: 0,
     topic: "Container runtime",
-    help: "How many sandboxes and containers may be starting at the same time.",
+    help: "How many pods may be starting at the same time; 0 means twice the number of CPUs, and at least 4.",
     applies: "live",
-    validate: atLeast(1),
+    validate: atLeast(0),
   }),
   localApiSocket: option(text("PATH"), {
     flag: "local-api-socket",

@@ -1,0 +1,13 @@
+import type { AgentLauncher } from "./launcher.ts";
+
+/** A launcher that is built when it is first needed: commands that start no agent do not load all of its parts. */
+export function lazyLauncher(load: () => Promise<AgentLauncher>): AgentLauncher {
+  let loaded: Promise<AgentLauncher> | undefined;
+  const get = (): Promise<AgentLauncher> => (loaded ??= load());
+  return {
+    run: async (options, start) => (await get()).run(options, start),
+    lockConfigStore: async (directory) => (await get()).lockConfigStore(directory),
+    up: async (options, watcher, abortable) => (await get()).up(options, watcher, abortable),
+    down: async (options, watcher, abortable) => (await get()).down(options, watcher, abortable),
+  };
+}

@@ -10,29 +10,36 @@ export interface RawTimes {
   readonly running: number;
   /** Create and start alone. */
   readonly restart: number;
+  /** From the first call until the last answer. */
+  readonly whole: number;
+}
+
+/** Where raw pods keep their logs and cgroups, and what they run. */
+export interface RawPlaces {
+  readonly logs: string;
+  readonly cgroup: string;
+  readonly command?: readonly string[];
 }
 
 const { signal } = manyListeners();
 
 /** Makes a pod with the same calls and the same configuration that the agent uses (mounts, hidden paths), and no more. */
-export async function rawPod(
-  runtime: RuntimePort,
-  name: string,
-  places: { logs: string; cgroup: string },
-): Promise<RawTimes> {
+export async function rawPod(runtime: RuntimePort, name: string, places: RawPlaces): Promise<RawTimes> {
   const sandbox = sandboxOf(name, places);
   const began = Date.now();
+  const from = performance.now();
   const sandboxId = await runtime.runSandbox(sandbox, "", { signal });
   await runtime.sandboxStatus(sandboxId, { signal });
   const made = performance.now();
   const id = await runtime.createContainer(
-    { sandboxId, sandbox, config: containerOf(`${places.logs}/${name}`) },
+    { sandboxId, sandbox, config: containerOf(`${places.logs}/${name}`, places) },
     { signal },
   );
   await runtime.startContainer(id, { signal });
   const restart = performance.now() - made;
+  const whole = performance.now() - from;
   const { startedAt } = await runtime.containerStatus(id, { signal });
-  return { running: startedAt - began, restart };
+  return { running: startedAt - began, restart, whole };
 }
 
 /** Removes every pod whose name begins with `raw-`. */
@@ -49,7 +56,36 @@ export async function removeRaw(runtime: CriRuntime): Promise<void> {
   }
 }
 
-function sandboxOf(name: string, { logs, cgroup }: { logs: string; cgroup: string }): SandboxConfig {
+/** Starts the pods, so many at a time; the answer is the time until the last one runs. */
+export async function rawBurst(
+  runtime: RuntimePort,
+  names: readonly string[],
+  { places, concurrency }: { places: RawPlaces; concurrency: number },
+): Promise<number> {
+  const left = [...names];
+  const began = performance.now();
+  const worker = async (): Promise<void> => {
+    for (let name = left.shift(); name !== undefined; name = left.shift()) await rawPod(runtime, name, places);
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  return performance.now() - began;
+}
+
+/** Stops a raw pod as the agent would and takes it away; the answer is how long that took. */
+export async function rawEnd(runtime: RuntimePort, name: string, graceSeconds: number): Promise<number> {
+  const sandbox = (await runtime.listSandboxes({}, { signal })).find(({ metadata }) => metadata.name === name);
+  const containers = await runtime.listContainers({}, { signal });
+  const container = containers.find(({ sandboxId }) => sandboxId === sandbox?.id);
+  if (sandbox === undefined || container === undefined) throw new Error(`there is no raw pod ${name}`);
+  const began = performance.now();
+  await runtime.stopContainer(container.id, graceSeconds, { signal });
+  await runtime.stopSandbox(sandbox.id, { signal });
+  await runtime.removeContainer(container.id, { signal });
+  await runtime.removeSandbox(sandbox.id, { signal });
+  return performance.now() - began;
+}
+
+function sandboxOf(name: string, { logs, cgroup }: RawPlaces): SandboxConfig {
   return {
     metadata: { name, namespace: "default", uid: `uid-${name}`, attempt: 0 },
     ...{ hostname: name, logDirectory: `${logs}/${name}`, portMappings: [], labels: {}, annotations: {} },
@@ -63,7 +99,7 @@ function sandboxOf(name: string, { logs, cgroup }: { logs: string; cgroup: strin
   };
 }
 
-function containerOf(directory: string): ContainerConfig {
+function containerOf(directory: string, { command = ["sleep", "100000"] }: RawPlaces): ContainerConfig {
   mkdirSync(directory, { recursive: true });
   for (const file of ["etc-hosts", "message"]) writeFileSync(`${directory}/${file}`, "");
   const mount = (containerPath: string, file: string): ContainerConfig["mounts"][number] => ({
@@ -71,7 +107,7 @@ function containerOf(directory: string): ContainerConfig {
   });
   return {
     ...{ name: "app", attempt: 0, image: { ref: "kubelet.local/demo:1", userSpecified: "kubelet.local/demo:1" } },
-    ...{ command: ["sleep", "100000"], args: [], workingDir: "", envs: [], devices: [] },
+    ...{ command, args: [], workingDir: "", envs: [], devices: [] },
     mounts: [mount("/etc/hosts", "etc-hosts"), mount("/dev/termination-log", "message")],
     ...{ labels: {}, annotations: {}, logPath: "app/0.log", stdin: false, stdinOnce: false, tty: false },
     linux: {

@@ -9,17 +9,12 @@ import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
 import { measureLiveChanges, measureValidate } from "./config.ts";
+import { measureLifecycle } from "./lifecycle.ts";
 import { measureLogs } from "./logs.ts";
-import { rawPod, removeRaw } from "./raw.ts";
+import { measureProbes } from "./probes-share.ts";
+import { rawBurst, rawPod, removeRaw } from "./raw.ts";
+import { median, type Row } from "./table.ts";
 import { measureVolumes } from "./volumes.ts";
-
-interface Row {
-  readonly what: string;
-  readonly measured: number;
-  readonly raw?: number;
-  readonly limit: number;
-  readonly unit: string;
-}
 
 const ROUNDS = 20;
 const BURST = 30;
@@ -30,11 +25,6 @@ const work = mkdtempSync("/var/tmp/kubelet-bench-");
 const state = join(work, "state");
 const pods = join(work, "pods");
 mkdirSync(pods);
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
 
 function say(text: string): void {
   process.stderr.write(`${text}\n`);
@@ -86,12 +76,7 @@ async function measureRaw(runtime: CriRuntime): Promise<{ running: number; resta
   let burst = Number.POSITIVE_INFINITY;
   for (const concurrency of [2, 4, 8, 16]) {
     const names = Array.from({ length: BURST }, (_, i) => `raw-${concurrency}-${i}`);
-    const began = performance.now();
-    const workers = Array.from({ length: concurrency }, async () => {
-      for (let name = names.shift(); name !== undefined; name = names.shift()) await rawPod(runtime, name, places);
-    });
-    await Promise.all(workers);
-    const took = performance.now() - began;
+    const took = await rawBurst(runtime, names, { places, concurrency });
     say(`raw burst of ${BURST} with ${concurrency} at a time: ${Math.round(took)} ms`);
     burst = Math.min(burst, took);
     await removeRaw(runtime);
@@ -203,7 +188,12 @@ try {
   const burst = await measureBurst(runtime);
   say(`measuring the agent: idle with ${BURST} pods`);
   const idle = await measureIdle(agent);
+  for (let i = 0; i < BURST; i++) unlinkSync(join(pods, `burst${i}x.json`));
+  await emptied(runtime);
+  const lifecycle = await measureLifecycle(runtime, { pods, state, work, say });
   await agent.stop();
+  say("measuring probes");
+  const probes = await measureProbes();
   say("measuring the configuration");
   const changes = await measureLiveChanges(work, state);
   const { validate, node: beside } = await measureValidate(work);
@@ -223,6 +213,8 @@ try {
     },
     { what: "exit → running again, median", measured: crashes, raw: raw.restart, limit: raw.restart + 60, unit: "ms" },
     { what: `burst of ${BURST}, all running`, measured: burst, raw: raw.burst, limit: raw.burst * 1.2, unit: "ms" },
+    ...lifecycle,
+    { what: "500 HTTP probes at 1 s, of a core", measured: probes, limit: 10, unit: "%" },
     { what: `idle with ${BURST} pods, of a core`, measured: idle.cpuPercent, limit: 1, unit: "%" },
     { what: `idle with ${BURST} pods, resident`, measured: idle.residentMb, limit: 90, unit: "MB" },
     { what: "up, containerd running", measured: tookMs, limit: 3000, unit: "ms" },

@@ -339,6 +339,13 @@ export class Kubelet {
           (o) => o.maxConcurrentStarts || this.rules.usefulStarts,
         ),
         node: () => this.rules.admission(),
+        deadLimits: select(
+          this.store.live("maximumDeadContainersPerContainer", "minimumContainerTTLDuration"),
+          ({ maximumDeadContainersPerContainer: perContainer, minimumContainerTTLDuration: minAgeMs }) => ({
+            perContainer,
+            minAgeMs,
+          }),
+        ),
         crashLimits: crashLimits(() => this.store.current.maxContainerRestartPeriod),
         ownsUnknown: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,
       },

@@ -6,6 +6,7 @@ import { type ContainerKind, describePod, isSidecar } from "../model/pod-facts.t
 import { NO_PROBE_RESULTS, type PodProbeResults } from "../model/probe.ts";
 import { changedResources, needsRestart } from "./allocation.ts";
 import { type CrashState, crashWait } from "./crash-backoff.ts";
+import { DEFAULT_DEAD_LIMITS, type DeadLimits, type Pruning, prunePod } from "./prune.ts";
 import { mayRestart, restartTriggers } from "./restart-rules.ts";
 
 /** One thing to do to the runtime. `execute/` has one file for each. */
@@ -51,7 +52,13 @@ export interface ContainerWait {
 }
 
 export type PodPlan =
-  | { readonly kind: "converge"; readonly actions: readonly PodAction[]; readonly waits: readonly ContainerWait[] }
+  | {
+      readonly kind: "converge";
+      readonly actions: readonly PodAction[];
+      readonly waits: readonly ContainerWait[];
+      /** When an ended container is old enough to go. */
+      readonly pruneAfterMs?: number;
+    }
   /** Nothing runs and nothing will: stop what is left, the phase is final. */
   | { readonly kind: "finish"; readonly why: string };
 
@@ -80,6 +87,8 @@ export interface PlanFacts {
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
   /** Nothing may be started, for this reason; what runs is left alone. */
   readonly refusal?: { readonly reason: string; readonly message: string } | undefined;
+  /** How many ended containers are kept. */
+  readonly dead?: DeadLimits;
 }
 
 /** Under which name a resize that failed is held back. */
@@ -413,26 +422,18 @@ class Planner {
   }
 
   private converge(actions: PodAction[]): PodPlan {
-    return { kind: "converge", actions: [...actions, ...this.prune()], waits: this.waits };
+    const { containers, sandboxIds, afterMs } = this.prune();
+    const removals = [
+      ...containers.map((container): PodAction => ({ do: "removeContainer", container })),
+      ...sandboxIds.map((sandboxId): PodAction => ({ do: "removeSandbox", sandboxId })),
+    ];
+    const pruneAfterMs = afterMs === undefined ? {} : { pruneAfterMs: afterMs };
+    return { kind: "converge", actions: [...actions, ...removals], waits: this.waits, ...pruneAfterMs };
   }
 
-  /** Keeps one ended instance of each container (for `logs --previous`) and the newest sandbox, as in Kubernetes. */
-  private prune(): PodAction[] {
-    const actions: PodAction[] = [];
-    const kept = new Set<string>();
-    const occupied = new Set<string>();
-    for (const container of this.observed.containers) {
-      const ended = container.state === "exited";
-      const surplus = ended && kept.has(container.name);
-      if (ended) kept.add(container.name);
-      if (surplus) actions.push({ do: "removeContainer", container });
-      else occupied.add(container.sandboxId);
-    }
-    for (const sandbox of this.observed.sandboxes.slice(1)) {
-      if (sandbox.state === "ready" || occupied.has(sandbox.id)) continue;
-      actions.push({ do: "removeSandbox", sandboxId: sandbox.id });
-    }
-    return actions;
+  /** What is left of earlier instances, as far as it is not to be kept. */
+  private prune(): Pruning {
+    return prunePod(this.observed, this.seen.dead ?? DEFAULT_DEAD_LIMITS, this.now);
   }
 }
 

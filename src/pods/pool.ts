@@ -17,6 +17,7 @@ import type { ExecuteDeps } from "./execute/context.ts";
 import type { Journal, OpenStep, PodJournal } from "./journal.ts";
 import type { ListedPod, Observer } from "./observe.ts";
 import type { PodProbes } from "./probes.ts";
+import { DEFAULT_DEAD_LIMITS, type DeadLimits } from "./prune.ts";
 import { RejectionError, type Rejections } from "./rejections.ts";
 import { StartSlot } from "./start-slot.ts";
 import { PodWorker, type WorkerDeps } from "./worker.ts";
@@ -26,6 +27,8 @@ export interface PoolOptions {
   /** The node that pods have to fit on. */
   node(): AdmissionNode;
   readonly crashLimits: CrashLimits;
+  /** How many ended containers are kept. */
+  readonly deadLimits?: Live<DeadLimits>;
   /** Decides whether a pod that only the runtime knows is ours to stop. */
   ownsUnknown(pod: { annotations: Readonly<Record<string, string>> }): boolean;
 }
@@ -72,6 +75,10 @@ export class WorkerPool {
     private readonly signal: AbortSignal,
   ) {
     this.lane = new Lane(options.maxConcurrentStarts, { signal });
+    const wakeAll = (): void => {
+      for (const worker of this.workers.values()) worker.wake();
+    };
+    options.deadLimits?.onChange(wakeAll, { signal });
   }
 
   /** Takes over what a source changed. */
@@ -252,7 +259,11 @@ export class WorkerPool {
         publish: (of, status) => this.publish(of, status),
         onPhase: (changed) => this.phaseChanged(changed),
       },
-      { crashLimits: this.options.crashLimits, ...options },
+      {
+        crashLimits: this.options.crashLimits,
+        deadLimits: () => this.options.deadLimits?.current ?? DEFAULT_DEAD_LIMITS,
+        ...options,
+      },
     );
     this.workers.set(uid, worker);
     if (pod.metadata.deletionTimestamp !== undefined) worker.terminate();

@@ -33,6 +33,7 @@ import {
   type StartHold,
 } from "./plan.ts";
 import { needsSync, type PodProbes } from "./probes.ts";
+import { DEFAULT_DEAD_LIMITS, type DeadLimits } from "./prune.ts";
 import { refusalOf } from "./refusal.ts";
 import { PodResize, RESIZE_RETRY_MS, type ResizeVerdict } from "./resize.ts";
 import { restartTriggers } from "./restart-rules.ts";
@@ -86,6 +87,8 @@ export type SyncOperation = "create" | "update" | "sync";
 
 export interface WorkerOptions {
   readonly crashLimits: CrashLimits;
+  /** How many ended containers are kept; one each unless it says otherwise. */
+  deadLimits?(): DeadLimits;
   /** The pod is only known from the runtime: stop it, take it away. */
   readonly orphan?: boolean;
   /** What was said of the pod before this agent began: a final phase stays final, a start time stays. */
@@ -334,7 +337,8 @@ export class PodWorker {
     const { refusal } = this;
     const actualOf = (container: ObservedContainer) => this.resize.actualOf(container);
     const memory = { crashes, holds, replacing };
-    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory }, now);
+    const dead = this.options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS;
+    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory, dead }, now);
     this.isResizing = this.resize.follow(run.pod, observed);
     await this.ensureCgroup(run, observed);
     this.noteWaits(plan);
@@ -397,7 +401,7 @@ export class PodWorker {
     const first = [...plan.waits].sort((a, b) => a.afterMs - b.afterMs)[0];
     this.deps.journal.setNext(first && { at: wall + first.afterMs, why: `${first.container}: ${first.reason}` });
     const resizeMs = this.resize.pending === undefined ? undefined : RESIZE_RETRY_MS;
-    const sleeps = [first?.afterMs, deadlineMs, resizeMs].filter((ms) => ms !== undefined);
+    const sleeps = [first?.afterMs, deadlineMs, resizeMs, plan.pruneAfterMs].filter((ms) => ms !== undefined);
     return sleeps.length === 0 ? undefined : Math.max(1, Math.min(...sleeps));
   }
 

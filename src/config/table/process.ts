@@ -194,7 +194,6 @@ export const processFlags = {
     help: "Ended containers younger than this are kept.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     deprecated: "use --eviction-hard or --eviction-soft",
     validate: atLeast(0),
   }),
@@ -205,7 +204,6 @@ export const processFlags = {
     help: "Ended containers kept for each container.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     deprecated: "use --eviction-hard or --eviction-soft",
   }),
   maximumDeadContainers: option(int, {

@@ -12,8 +12,8 @@ import { Kubelet, type KubeletSettings } from "../kubelet.ts";
 import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { fixed, type Live } from "../lib/live.ts";
-import { createLogger, type Logger, type LogSink, silent } from "../lib/log.ts";
+import { fixed } from "../lib/live.ts";
+import { createLogger, type Logger, type LogLevels, type LogSink, silent } from "../lib/log.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { runOnce } from "../pods/index.ts";
@@ -77,8 +77,11 @@ export class Launcher implements AgentLauncher {
     try {
       const { dynamicConfigDir } = given;
       if (dynamicConfigDir !== "") releases.push(await this.lockConfigStore(dynamicConfigDir));
-      const toLogger = (values: AgentOptions, verbosity: Live<number>): Logger =>
-        this.logger({ ...values, verbosity }, this.deps.logSink);
+      const toLogger = (values: AgentOptions, levels: LogLevels): Logger => {
+        const isSplit = values.loggingFormat === "json" ? values.logJsonSplitStream : values.logTextSplitStream;
+        const { logSink: sink, out } = this.deps;
+        return this.logger({ ...values, ...levels }, isSplit ? { sink, infoSink: out } : { sink });
+      };
       const begun = await beginConfiguration({ ...this.deps, toLogger }, start, scope);
       const { store, log, configuration } = begun;
       const options = store.current;
@@ -140,8 +143,8 @@ export class Launcher implements AgentLauncher {
     const { host, clock } = this.deps;
     const release = await this.claim(options.stateDir);
     try {
-      const verbosity = fixed(options.agent.verbosity);
-      const log = this.logger({ ...options.agent, verbosity }, this.deps.openLog(options.logFile));
+      const levels = { verbosity: fixed(options.agent.verbosity), modules: fixed(options.agent.vmodule) };
+      const log = this.logger({ ...options.agent, ...levels }, { sink: this.deps.openLog(options.logFile) });
       tellNotActedOn(log, options.notActedOn);
       const embedded =
         options.runtimeEndpoint === undefined
@@ -337,11 +340,11 @@ export class Launcher implements AgentLauncher {
   }
 
   private logger(
-    { loggingFormat, verbosity }: Pick<AgentOptions, "loggingFormat"> & { readonly verbosity: Live<number> },
-    sink: LogSink,
+    { loggingFormat, verbosity, modules }: Pick<AgentOptions, "loggingFormat"> & LogLevels,
+    sinks: { readonly sink: LogSink; readonly infoSink?: LogSink },
   ): Logger {
     const format = loggingFormat === "json" ? "json" : "text";
-    return createLogger({ sink, clock: this.deps.clock, format, verbosity });
+    return createLogger({ ...sinks, clock: this.deps.clock, format, verbosity, modules });
   }
 
   private async claim(directory: string): Promise<() => void> {

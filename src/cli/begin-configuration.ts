@@ -19,15 +19,15 @@ import {
 } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import { fixed, type Live, select } from "../lib/live.ts";
-import type { Logger } from "../lib/log.ts";
+import { fixed, select } from "../lib/live.ts";
+import type { Logger, LogLevels } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { documentParser, openStore } from "./dynamic-store.ts";
 import { liveConfiguration, RunningConfiguration, type StartConfiguration } from "./running-configuration.ts";
 
 export interface BeginDeps {
   readonly clock: Clock;
-  toLogger(values: AgentOptions, verbosity: Live<number>): Logger;
+  toLogger(values: AgentOptions, levels: LogLevels): Logger;
   onReload(fn: () => void, abortable: Abortable): void;
 }
 
@@ -57,7 +57,7 @@ export async function beginConfiguration(
   const start = directory === "" ? given : await withOldWords(given);
   /** What is not there yet when the dynamic configuration is chosen. */
   const later: { agent?: ConfiguredAgent; live?: LiveConfiguration } = {};
-  let log = deps.toLogger(local, fixed(local.verbosity));
+  let log = deps.toLogger(local, { verbosity: fixed(local.verbosity), modules: fixed(local.vmodule) });
   let store = new OptionStore(agentOptions, local);
   const untold: ConfigEvent[] = [];
   const event = (told: ConfigEvent): void => {
@@ -83,10 +83,10 @@ export async function beginConfiguration(
   const document = await dynamic?.start(abortable);
   const loaded = document === undefined ? start.loaded : load(document);
   store = new OptionStore(agentOptions, loaded.values);
-  log = deps.toLogger(
-    loaded.values,
-    select(store.live("verbosity"), ({ verbosity }) => verbosity),
-  );
+  log = deps.toLogger(loaded.values, {
+    verbosity: select(store.live("verbosity"), ({ verbosity }) => verbosity),
+    modules: select(store.live("vmodule"), ({ vmodule }) => vmodule),
+  });
   for (const warning of problemLines(loaded.warnings)) log.warn("configuration", { warning });
   tellNotActedOn(log, notActedOn(loaded));
   tellSettings(log, loaded.values);
@@ -110,9 +110,10 @@ export function tellNotActedOn(log: Logger, settings: readonly string[]): void {
 
 /** As the original does: every flag at level 1, the configuration at level 5. */
 function tellSettings(log: Logger, values: AgentOptions): void {
-  if (values.verbosity < 1) return;
+  const most = Math.max(values.verbosity, ...values.vmodule.map(({ verbosity }) => verbosity));
+  if (most < 1) return;
   for (const flag of allFlags(values)) log.debug(1, `FLAG: ${flag}`);
-  if (values.verbosity >= 5) log.debug(5, "configuration", { config: encodeConfiguration(values, { masks: true }) });
+  if (most >= 5) log.debug(5, "configuration", { config: encodeConfiguration(values, { masks: true }) });
 }
 
 /** Dynamic configurations are as old as the kubelets that had them. */

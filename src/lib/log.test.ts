@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "./clock.ts";
 import { fixed, LiveValue } from "./live.ts";
-import { createLogger, type Logger } from "./log.ts";
+import { createLogger, fitsModule, type Logger, type ModuleLevel } from "./log.ts";
 
 function capture(format: "text" | "json", verbosity = fixed(0)): { log: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -79,4 +79,48 @@ test("bound fields come first and a later one of the same name wins", () => {
   const { log, lines } = capture("text");
   log.with({ pod: "a", uid: "1" }).with({ pod: "b" }).info("x", { uid: "2" });
   assert.match(lines[0] ?? "", /"x" pod="b" uid="2"\n$/);
+});
+
+test("single files say more than the rest, or less, by the first pattern that fits", () => {
+  const lines: string[] = [];
+  const modules = new LiveValue<readonly ModuleLevel[]>([{ filePattern: "nobody", verbosity: 9 }]);
+  const sink = { write: (line: string) => lines.push(line) };
+  const log = createLogger({ sink, clock: new FakeClock(), format: "text", verbosity: fixed(0), modules });
+  log.debug(4, "hidden");
+  // This file is `log.test.ts`.
+  modules.set([
+    { filePattern: "log.*", verbosity: 4 },
+    { filePattern: "*", verbosity: 0 },
+  ]);
+  log.with({ a: 1 }).debug(4, "shown");
+  log.debug(5, "too much");
+  modules.set([{ filePattern: "log?test", verbosity: 0 }]);
+  log.debug(1, "hidden again");
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? "", /"shown" a=1/);
+});
+
+for (const [name, pattern, want] of [
+  ["worker", "worker", true],
+  ["worker", "work*", true],
+  ["worker", "work", false],
+  ["status-writer", "status?writer", true],
+  ["a.b", "a?b", true],
+  ["aXb", "a.b", false],
+  ["a+b", "a+b", true],
+] as const) {
+  test(`${name} ${want ? "fits" : "does not fit"} ${pattern}`, () => assert.equal(fitsModule(name, pattern), want));
+}
+
+test("with streams apart, only errors go to the first", () => {
+  const [errors, rest]: [string[], string[]] = [[], []];
+  const sinks = {
+    sink: { write: (line: string) => errors.push(line) },
+    infoSink: { write: (l: string) => rest.push(l) },
+  };
+  const log = createLogger({ ...sinks, clock: new FakeClock(), format: "text", verbosity: fixed(0) });
+  log.info("one");
+  log.warn("two");
+  log.error("three", new Error("why"));
+  assert.deepEqual([errors.length, rest.length], [1, 2]);
 });

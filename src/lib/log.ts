@@ -1,3 +1,4 @@
+import { callerFile } from "./caller.ts";
 import type { Clock, Instant } from "./clock.ts";
 import { messageOf } from "./errors.ts";
 import type { Live } from "./live.ts";
@@ -29,12 +30,26 @@ export interface LogSink {
   write(text: string): void;
 }
 
-export interface LoggerOptions {
-  readonly sink: LogSink;
-  readonly clock: Clock;
-  readonly format: "text" | "json";
+/** How much single files say: `*` and `?` in the pattern stand for any letters; the name has no folder and no ending. */
+export interface ModuleLevel {
+  readonly filePattern: string;
+  readonly verbosity: number;
+}
+
+/** How much is said, and by which files. */
+export interface LogLevels {
   /** Lines of `debug(n, …)` show while this is at least n. */
   readonly verbosity: Live<number>;
+  /** Files that say more (or less) than that; the first pattern that fits counts. */
+  readonly modules?: Live<readonly ModuleLevel[]>;
+}
+
+export interface LoggerOptions extends LogLevels {
+  readonly sink: LogSink;
+  /** Takes the lines that are no errors. */
+  readonly infoSink?: LogSink;
+  readonly clock: Clock;
+  readonly format: "text" | "json";
   /** Stands where klog has the source file; the agent's name by default. */
   readonly component?: string;
 }
@@ -44,8 +59,18 @@ export function createLogger(options: LoggerOptions): Logger {
   const render = options.format === "json" ? renderJson : renderText;
   return new LineLogger((entry) => {
     const component = options.component ?? "kubelet";
-    options.sink.write(render({ ...entry, at: options.clock.now(), component }));
-  }, options.verbosity);
+    const sink = entry.severity === "error" ? options.sink : (options.infoSink ?? options.sink);
+    sink.write(render({ ...entry, at: options.clock.now(), component }));
+  }, options);
+}
+
+/** Whether a name fits a pattern of `--vmodule`. */
+export function fitsModule(name: string, pattern: string): boolean {
+  const parts = pattern.split(/([*?])/).map((part) => {
+    if (part === "*") return ".*";
+    return part === "?" ? "." : part.replace(/[.+^${}()|[\]\\]/g, "\\$&");
+  });
+  return new RegExp(`^${parts.join("")}$`).test(name);
 }
 
 type Severity = "info" | "warning" | "error";
@@ -67,7 +92,7 @@ interface StampedEntry extends Entry {
 class LineLogger implements Logger {
   constructor(
     private readonly emit: (entry: Entry) => void,
-    private readonly verbosity: Live<number>,
+    private readonly levels: LogLevels,
     private readonly bound: LogFields = {},
   ) {}
 
@@ -84,12 +109,20 @@ class LineLogger implements Logger {
   }
 
   debug(level: number, message: string, fields?: LogFields): void {
-    if (this.verbosity.current < level) return;
+    if (this.limit() < level) return;
     this.emit({ severity: "info", level, message, fields: this.merge(fields) });
   }
 
   with(fields: LogFields): Logger {
-    return new LineLogger(this.emit, this.verbosity, { ...this.bound, ...fields });
+    return new LineLogger(this.emit, this.levels, { ...this.bound, ...fields });
+  }
+
+  /** The verbosity for whoever called `debug`: nobody asks for the file while no file is named. */
+  private limit(): number {
+    const { verbosity, modules } = this.levels;
+    if (modules === undefined || modules.current.length === 0) return verbosity.current;
+    const file = callerFile(LineLogger.prototype.debug);
+    return modules.current.find(({ filePattern }) => fitsModule(file, filePattern))?.verbosity ?? verbosity.current;
   }
 
   private merge(fields: LogFields | undefined): LogFields {

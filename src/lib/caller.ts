@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+import { SourceMap } from "node:module";
+import { basename } from "node:path";
+
+/** A place in a stack: `at name (file:line:column)` or `at file:line:column`. */
+const PLACE = /\(?(?:file:\/\/)?([^()\s]+):(\d+):(\d+)\)?$/;
+const maps = new Map<string, SourceMap | undefined>();
+const names = new Map<string, string>();
+
+/**
+ * The file that called the function `above`, by its name without folder and ending; empty when nobody can tell. In the
+ * bundle the map beside it says which source a line came from. Slow at first, remembered for each place.
+ */
+export function callerFile(above: (...args: never[]) => unknown): string {
+  const holder: { stack?: string } = {};
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 1;
+  Error.captureStackTrace(holder, above);
+  Error.stackTraceLimit = limit;
+  const line = holder.stack?.split("\n").at(-1)?.trim() ?? "";
+  const known = names.get(line);
+  if (known !== undefined) return known;
+  const name = nameOf(line);
+  names.set(line, name);
+  return name;
+}
+
+function nameOf(line: string): string {
+  const [, file = "", row = "0", column = "0"] = PLACE.exec(line) ?? [];
+  const entry = mapOf(file)?.findEntry(Number(row) - 1, Number(column) - 1);
+  const source = entry !== undefined && "originalSource" in entry ? entry.originalSource : file;
+  return basename(source).replace(/\.[a-z]+$/, "");
+}
+
+function mapOf(file: string): SourceMap | undefined {
+  if (!file.endsWith(".cjs")) return undefined;
+  if (maps.has(file)) return maps.get(file);
+  let map: SourceMap | undefined;
+  try {
+    map = new SourceMap(JSON.parse(readFileSync(`${file}.map`, "utf8")));
+  } catch {
+    // Not there: the bundle's own name has to do.
+  }
+  maps.set(file, map);
+  return map;
+}

@@ -3,8 +3,10 @@ import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
 import { openLogFile } from "../adapters/host/agent-log.ts";
+import { watchOpened } from "../adapters/host/file-opened.ts";
 import { LinuxHost } from "../adapters/host/index.ts";
 import { sendDatagram } from "../adapters/host/notify-socket.ts";
+import { setOwnLimits } from "../adapters/host/own-process.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { type ConnectDeps, connectCluster } from "../compose-connection.ts";
 import { type AgentOptions, isGiven } from "../config/index.ts";
@@ -31,6 +33,7 @@ import type {
 } from "./launcher.ts";
 import type { Output } from "./output.ts";
 import type { RunningConfiguration, StartConfiguration } from "./running-configuration.ts";
+import { takeSharedLock } from "./shared-lock.ts";
 import { Supervisor } from "./supervisor.ts";
 import { webAddresses } from "./web-addresses.ts";
 
@@ -87,6 +90,9 @@ export class Launcher implements AgentLauncher {
       const options = store.current;
       const supervisor = this.supervisor(log);
       this.refuseHost(options, start, log);
+      if (options.lockFile !== "") releases.push(await this.takeShared(options, log, scope));
+      for (const refused of await setOwnLimits(options))
+        log.warn("a limit of the agent's own could not be set", { refused });
       const settings = await this.settle({ options, containerLogsDir: "/var/log/containers" }, log, scope);
       const metrics = newMetrics();
       const joined = await this.join(settings, { log, store }, scope);
@@ -125,6 +131,20 @@ export class Launcher implements AgentLauncher {
     });
     for (const warning of warnings) log.warn("host", { warning });
     if (refusals.length > 0) throw new CliError(refusals.join("\n"));
+  }
+
+  /** `--lock-file`: one agent of this machine, whatever its root directory. */
+  private takeShared({ lockFile: path, exitOnLockContention }: AgentOptions, log: Logger, scope: AbortScope) {
+    const { clock, host } = this.deps;
+    const onContention = (): void => {
+      log.info("somebody else opened the lock file: this agent ends, its pods go on", { path });
+      scope.abort();
+    };
+    return takeSharedLock(
+      { clock, log, take: (file) => host.lock(file), onOpened: watchOpened },
+      { path, ...(exitOnLockContention ? { onContention } : {}) },
+      scope,
+    );
   }
 
   private supervisor(log: Logger): Supervisor {

@@ -7,6 +7,7 @@ export const MASK = {
   modify: 0x2,
   attrib: 0x4,
   closeWrite: 0x8,
+  open: 0x20,
   movedFrom: 0x40,
   movedTo: 0x80,
   create: 0x100,

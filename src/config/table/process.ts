@@ -153,7 +153,6 @@ export const processFlags = {
     topic: "General",
     help: "File that is locked while the agent runs.",
     since: "1.3",
-    effect: "planned",
   }),
   exitOnLockContention: option(bool, {
     flag: "exit-on-lock-contention",
@@ -161,7 +160,6 @@ export const processFlags = {
     topic: "General",
     help: "Exit when somebody opens the lock file.",
     since: "1.3",
-    effect: "planned",
   }),
   runtimeCgroups: option(text("CGROUP"), {
     flag: "runtime-cgroups",

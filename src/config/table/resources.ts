@@ -333,7 +333,6 @@ export const resourceFields = configFields({
     topic: "Resources",
     help: "Files that the agent may have open.",
     since: "1.3",
-    effect: "planned",
     validate: atLeast(0),
   }),
   oomScoreAdj: option(int, {
@@ -343,7 +342,6 @@ export const resourceFields = configFields({
     help: "How late the agent is ended when memory runs out; -1000 is last.",
     since: "1.3",
     nullable: true,
-    effect: "planned",
     validate: between(-1000, 1000),
   }),
   kernelMemcgNotification: option(bool, {

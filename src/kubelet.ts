@@ -400,14 +400,20 @@ export class Kubelet {
 
   private makeVolumes(): VolumeReconciler {
     const { clock, log, host } = this.deps;
-    const { options, machine } = this.settings;
+    const { options } = this.settings;
+    const { rules } = this;
     return new VolumeReconciler(
       {
         ...{ host: new LinuxVolumeHost(host, clock), objects: this.cluster?.objects ?? this.objects, clock, log },
-        ...(this.cluster && { tokens: this.cluster.tokens }),
+        ...(this.cluster && { tokens: this.cluster.tokens, trustBundles: this.cluster.trustBundles }),
+        // Read at each use: reservations and labels change while the agent runs.
         node: {
-          allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
-          labels: { "kubernetes.io/hostname": machine.nodeName },
+          get allocatable() {
+            return rules.resources().allocatable;
+          },
+          get labels() {
+            return rules.admission().labels;
+          },
         },
         event: (pod, { type, reason, message }) => this.journal.of(pod).event(type, reason, message),
         waiting: (pod, next) => this.journal.of(pod).setNext(next),

@@ -64,7 +64,7 @@ export interface TrustBundleSource {
   onChange(selection: ClusterTrustBundleProjection, fn: () => void, options: Abortable): void;
 }
 
-/** What is true of the node. */
+/** What is true of the node now: read at each use, never kept. */
 export interface VolumeNode {
   readonly allocatable: Readonly<Record<string, string>>;
   /** Labels by which a local volume is bound to its node. */
@@ -123,6 +123,8 @@ export interface VolumeKind {
   readonly isLive?: boolean;
   /** True when only a missing object can keep it from being made. */
   readonly isPlain?: boolean;
+  /** What it waits for cannot be watched: it is asked for again after this long at the latest, in milliseconds. */
+  readonly longestPauseMs?: number;
   /** True when fsGroup is applied to its tree by the reconciler, once it is set up. */
   readonly takesGroup?: boolean;
   /** Makes the volume ready. Safe to repeat: a volume that is ready stays as it is, or gets its newest content. */

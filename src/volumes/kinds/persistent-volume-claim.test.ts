@@ -94,6 +94,19 @@ describe("a claim", () => {
     });
   }
 
+  test("that nobody tells about is asked for again every few seconds, also after a long wait", async () => {
+    const pending = { ...bound, status: { phase: "Pending" } };
+    const scene = setup({ local: { path: "/mnt/disk" } }, { claim: pending });
+    const prepared = scene.prepare();
+    await scene.clock.advance(60_000);
+    // An API server's claims: nobody hears of a change.
+    scene.objects.tell = () => undefined;
+    scene.objects.put(claimRef, bound);
+    await scene.clock.advance(5000);
+    await prepared;
+    assert.ok(scene.machine.mounts.has(LOCAL));
+  });
+
   test("is waited for and taken when it is bound; later changes of it touch nothing", async () => {
     const scene = setup({ local: { path: "/mnt/disk" } }, { claim: { ...bound, status: { phase: "Pending" } } });
     const prepared = scene.prepare();
@@ -104,6 +117,40 @@ describe("a claim", () => {
     scene.objects.remove(claimRef);
     await scene.clock.advance(1000);
     assert.deepEqual(scene.machine.done, []);
+  });
+});
+
+describe("an ephemeral volume", () => {
+  const ephemeral: Volume = { name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } };
+  const ref = { ...claimRef, name: "web-scratch" };
+  const made = (uid: string): PersistentVolumeClaim => ({
+    ...bound,
+    metadata: {
+      ...{ name: ref.name, namespace: "default" },
+      ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "web", uid, controller: true }],
+    },
+  });
+  const scene = (uid: string): VolumeScene => {
+    const found = new VolumeScene([ephemeral]);
+    found.objects.put(ref, made(uid));
+    found.objects.put(volumeRef, { metadata: { name: "pv-1" }, spec: { hostPath: { path: "/mnt/disk" } } });
+    return found;
+  };
+
+  test("is the claim that was made for the pod", async () => {
+    const own = scene("uid-of-web");
+    await own.prepare();
+    const expected = { kind: "path", path: "/mnt/disk", readonly: false, isUsers: true } as const;
+    assert.deepEqual(own.volumes.source(own.web, "scratch"), expected);
+  });
+
+  test("is never the claim of another", async () => {
+    const words = /PVC default\/web-scratch was not created for pod default\/web \(pod is not owner\)/;
+    assert.match(await scene("somebody-else").refusal(), words);
+  });
+
+  test("waits for the controller", async () => {
+    assert.match(await new VolumeScene([ephemeral]).refusal(), /persistentvolumeclaim "web-scratch" not found/);
   });
 });
 

@@ -1,17 +1,24 @@
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
-import type { PersistentVolume, PersistentVolumeClaim } from "../../model/generated/types.ts";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
 import type { VolumeDeps, VolumeKind, VolumeOfPod } from "../kind.ts";
 import { matchesNode } from "../node-affinity.ts";
 import { checkHostPath } from "./host-path.ts";
 import { LOCAL_PLUGIN, setUpLocal, tearDownLocal } from "./local.ts";
 
-/** A claim that is bound to a PersistentVolume of the node: a hostPath or a local directory. */
+/** A node may neither list nor watch claims and volumes, only ask for those of its pods. */
+const ASK_AGAIN_MS = 5000;
+
+/**
+ * A claim that is bound to a PersistentVolume of the node: a hostPath or a local directory. An ephemeral volume is a
+ * claim that a controller made for the pod.
+ */
 export const persistentVolumeClaim: VolumeKind = {
   plugin: LOCAL_PLUGIN,
-  handles: (volume) => volume.persistentVolumeClaim !== undefined,
+  handles: (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
   references: (of) => ({ objects: [claimRef(of)] }),
+  longestPauseMs: ASK_AGAIN_MS,
   takesGroup: true,
 
   async setUp(of, deps, options) {
@@ -38,7 +45,7 @@ export const persistentVolumeClaim: VolumeKind = {
 };
 
 function claimRef({ pod, volume }: VolumeOfPod): ObjectRef<"PersistentVolumeClaim"> {
-  const name = volume.persistentVolumeClaim?.claimName ?? "";
+  const name = volume.persistentVolumeClaim?.claimName ?? `${pod.metadata.name}-${volume.name}`;
   return { kind: "PersistentVolumeClaim", namespace: pod.metadata.namespace ?? "", name };
 }
 
@@ -51,6 +58,7 @@ async function resolve(
   const claim = await objects.get(ref, options);
   if (claim === undefined) throw new Error(`persistentvolumeclaim "${ref.name}" not found`);
   if (claim.metadata.deletionTimestamp !== undefined) throw new Error(`PVC is being deleted`);
+  if (of.volume.ephemeral !== undefined) checkOwner(of.pod, claim);
   const name = claim.spec.volumeName ?? "";
   if (claim.status?.phase !== "Bound" || name === "") throw new Error("PVC is not bound");
   const volume = await objects.get({ kind: "PersistentVolume", namespace: "", name }, options);
@@ -60,6 +68,14 @@ async function resolve(
     throw new Error(`volume "${name}" is bound to another claim (${owner.namespace}/${owner.name})`);
   }
   return { claim, volume };
+}
+
+/** Somebody else's claim may have the name that the pod's own would get. */
+function checkOwner({ metadata }: Pod, claim: PersistentVolumeClaim): void {
+  const owner = claim.metadata.ownerReferences?.find(({ controller }) => controller === true);
+  if (owner?.uid === metadata.uid) return;
+  const [name, pod] = [claim.metadata, metadata].map((one) => `${one.namespace}/${one.name}`);
+  throw new Error(`PVC ${name} was not created for pod ${pod} (pod is not owner)`);
 }
 
 function checkMode(claim: PersistentVolumeClaim, volume: PersistentVolume): void {

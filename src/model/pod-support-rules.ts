@@ -25,7 +25,7 @@ const container: Readonly<Record<string, Rule>> = {
   ...all("name image imagePullPolicy command args workingDir env ports resources volumeMounts securityContext envFrom"),
   ...all("terminationMessagePath terminationMessagePolicy stdin stdinOnce tty lifecycle"),
   ...all("livenessProbe readinessProbe startupProbe restartPolicy restartPolicyRules resizePolicy"),
-  volumeDevices: refuse("block devices are not supported yet"),
+  volumeDevices: part("claims of local volumes with volumeMode Block; other block volumes are not supported yet"),
 };
 
 const nativeResources = ["cpu", "memory", "ephemeral-storage"];

@@ -92,6 +92,8 @@ export interface VolumeOfPod {
 /** What a container gets of a volume that is ready. */
 export type VolumeSource =
   | { readonly kind: "path"; readonly path: string; readonly readonly: boolean; readonly isUsers?: boolean }
+  /** A block device, which containers get as a device and never as a mount. */
+  | { readonly kind: "device"; readonly path: string; readonly readonly: boolean }
   /** The runtime mounts the image's content itself. */
   | { readonly kind: "image"; readonly reference: string; readonly pullPolicy: string };
 

@@ -1,6 +1,7 @@
 /** Volumes that come from a real API server with a node's own rights: claims and what they are bound to, trust bundles. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -50,10 +51,10 @@ describe("volumes of a real cluster", () => {
         ...{ persistentVolumeReclaimPolicy: "Retain", claimRef: { namespace: "default", name }, ...source },
       },
     });
-  const claim = (name: string): void =>
+  const claim = (name: string, more: object = {}): void =>
     site.apply({
       ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name } },
-      spec: claimSpec(name),
+      spec: { ...claimSpec(name), ...more },
     });
   const claimSpec = (name: string): object => ({
     ...{ accessModes: ["ReadWriteOnce"], storageClassName: "", volumeName: `pv-${name}` },
@@ -137,14 +138,45 @@ describe("volumes of a real cluster", () => {
     await until("the claim is gone", () => !site.kubectl("get", "pvc").includes("brief-scratch"));
   });
 
+  test("a claim of a block device: the container reads and writes it, and it is never mounted", async (t) => {
+    const file = join(site.dir, "device.img");
+    writeFileSync(file, Buffer.alloc(1 << 20, "a"));
+    const { status, stdout } = spawnSync("losetup", ["--find", "--show", file], { encoding: "utf8" });
+    if (status !== 0) return t.skip("this machine has no loop devices");
+    const device = stdout.trim();
+    try {
+      volume("raw", { ...local("raw"), local: { path: device }, volumeMode: "Block" });
+      claim("raw", { volumeMode: "Block" });
+      const script = "head -c 4 /dev/xvda; printf done | dd of=/dev/xvda conv=notrunc,fsync; sleep 3600";
+      const { volumeMounts: _, ...plain } = shell(script);
+      const main = { ...plain, volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] };
+      site.apply(testPod("raw", { ...claims("raw"), containers: [main] }));
+      const pod = await site.podReady("raw");
+      await until("it was written", () => readFileSync(file).subarray(0, 5).toString() === "donea", {
+        seen: () => site.log(pod),
+      });
+      assert.match(site.log(pod), /^aaaa/);
+      await remove("raw");
+      site.apply(testPod("wrong", { nodeName: site.nodeName, ...claims("raw"), containers: [shell("sleep 3600")] }));
+      await event("wrong", /volume v has volumeMode Block, but is specified in volumeMounts/);
+      await remove("wrong");
+    } finally {
+      spawnSync("losetup", ["--detach", device]);
+    }
+  });
+
   test("trust bundles by name and by signer, changed while the pod runs, also over a kill of the agent", async () => {
     const [one, two, three] = [1, 2, 3].map(() => new TestAuthority().certificate.trim());
-    const bundle = (name: string, pem: string | undefined, more: object = {}, labels: object = {}): void =>
-      site.apply({
-        ...{ apiVersion: "certificates.k8s.io/v1beta1", kind: "ClusterTrustBundle", metadata: { name, labels } },
-        spec: { trustBundle: pem, ...more },
-      });
     const signerName = "example.com/signer";
+    const bundle = (name: string, pem: string | undefined, live?: string): void =>
+      site.apply({
+        ...{
+          apiVersion: "certificates.k8s.io/v1beta1",
+          kind: "ClusterTrustBundle",
+          metadata: { name, labels: { live } },
+        },
+        spec: { trustBundle: pem, ...(live && { signerName }) },
+      });
     const source = (path: string, more: object): object => ({ clusterTrustBundle: { path, ...more } });
     const sources = [
       source("named.pem", { name: "roots" }),
@@ -152,8 +184,8 @@ describe("volumes of a real cluster", () => {
       source("missing.pem", { name: "not-there", optional: true }),
     ];
     const volumes = [{ name: "v", projected: { sources } }];
-    bundle("example.com:signer:a", one, { signerName }, { live: "yes" });
-    bundle("example.com:signer:b", two, { signerName }, { live: "no" });
+    bundle("example.com:signer:a", one, "yes");
+    bundle("example.com:signer:b", two, "no");
     site.apply(testPod("trusts", { volumes, containers: [shell("sleep 3600")] }));
     await event("trusts", /clustertrustbundle "roots" not found/);
     bundle("roots", three);
@@ -166,7 +198,7 @@ describe("volumes of a real cluster", () => {
     await until("the new roots", () => file("named.pem") === `${two}\n`);
     assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
     await agent.end("SIGKILL");
-    bundle("example.com:signer:b", two, { signerName }, { live: "yes" });
+    bundle("example.com:signer:b", two, "yes");
     agent = await site.join(flags);
     await until(
       "both of the signer",
@@ -204,7 +236,7 @@ function mounts(): readonly string[] {
 }
 
 /** A container with the volume at /v. */
-function shell(script: string, name = "v"): object {
+function shell(script: string, name = "v"): { readonly volumeMounts: readonly object[] } {
   return {
     ...{ name: "main", image: TEST_IMAGES.busybox, imagePullPolicy: "Never", command: ["/bin/sh", "-c", script] },
     volumeMounts: [{ name, mountPath: "/v" }],

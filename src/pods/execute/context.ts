@@ -37,9 +37,9 @@ export interface ImageProvider {
   ): Promise<{ ref: string; image: RuntimeImage }>;
 }
 
-/** A directory of the host, or an image that the runtime mounts. */
+/** A directory or a block device of the host, or an image that the runtime mounts. */
 export type VolumeSource =
-  | { readonly kind: "path"; readonly path: string; readonly readonly: boolean }
+  | { readonly kind: "path" | "device"; readonly path: string; readonly readonly: boolean }
   | { readonly kind: "image"; readonly reference: string; readonly pullPolicy: string };
 
 /** Volumes as the ring needs them. */

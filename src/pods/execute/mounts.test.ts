@@ -14,6 +14,7 @@ import { containerMounts, pullImageVolumes } from "./mounts.ts";
 const sources: Record<string, VolumeSource> = {
   data: { kind: "path", path: "/data", readonly: false },
   config: { kind: "path", path: "/config", readonly: true },
+  disk: { kind: "device", path: "/dev/sda", readonly: false },
   content: { kind: "image", reference: "content:1", pullPolicy: "Always" },
 };
 
@@ -142,6 +143,7 @@ describe("a volumeMount", () => {
       { fault: new Error("/root/pods/secret-path: EXDEV") },
       'failed to prepare subPath for volumeMount "data" of container "app"',
     ],
+    ["a block device", at("disk"), {}, 'volume "disk" is in volumeMounts, but it is a block device'],
     [
       "recursive read-only where the runtime cannot",
       at("data", { readOnly: true, recursiveReadOnly: "Enabled" }),

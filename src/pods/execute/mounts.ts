@@ -70,6 +70,8 @@ async function volumeMount(
   if (mount === undefined) throw new Error(`the container has no mount ${index}`);
   const subPath = subPathOf(mount, run, mounting);
   const source = deps.volumes.source(run.pod, mount.name);
+  if (source.kind === "device")
+    throw new ConfigError(`volume "${mount.name}" is in volumeMounts, but it is a block device`);
   const isReadOnly = source.kind === "image" || source.readonly || mount.readOnly === true;
   const shared = {
     containerPath: mount.mountPath,

@@ -19,6 +19,18 @@ export async function setUpLocal(
   return { source: { kind: "path", path: directory, readonly }, isMounted: true };
 }
 
+/** A block device of the node, as it is: nothing is made for the pod, so nothing has to be taken down. */
+export async function setUpDevice(
+  { path, readonly }: { path: string; readonly: boolean },
+  { host }: VolumeDeps,
+  options: Abortable,
+): Promise<ReadyVolume> {
+  const found = await host.kindOf(path, options);
+  if (found === undefined) throw new Error(`the local volume ${path} does not exist`);
+  if (found !== "blockDevice") throw new Error(`the local volume ${path} is no block device`);
+  return { source: { kind: "device", path, readonly } };
+}
+
 /** Never removes a tree: what is below may be the user's if the mount could not be ended. */
 export async function tearDownLocal(directory: string, host: VolumeHost): Promise<void> {
   await unmountAll(directory, host);

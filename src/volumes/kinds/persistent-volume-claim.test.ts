@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { POD_DIR, VolumeScene } from "../../../test/support/volumes.ts";
 import type {
+  Container,
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeSpec,
+  Pod,
   Volume,
 } from "../../model/generated/types.ts";
 
@@ -31,6 +33,7 @@ function setup(
   scene.objects.put(claimRef, claim);
   scene.objects.put(volumeRef, object);
   scene.machine.kinds.set("/mnt/disk", "directory");
+  scene.machine.kinds.set("/dev/sdx", "blockDevice");
   return scene;
 }
 
@@ -83,7 +86,14 @@ describe("a claim", () => {
     ["has a volume of another claim", { ...local, claimRef: { uid: "other" } }, undefined, /bound to another claim/],
     ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
     ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
-    ["is a block device", { ...local, volumeMode: "Block" }, undefined, /volumeMode Block/],
+    ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is no block device/],
+    ["is a device without a filesystem", { local: { path: "/dev/sdx" } }, undefined, /is no directory/],
+    [
+      "is a block volume of a hostPath",
+      { hostPath: { path: "/dev/sdx" }, volumeMode: "Block" },
+      undefined,
+      /a hostPath, which cannot have volumeMode Block/,
+    ],
     ["is of another kind", { nfs: { server: "s", path: "/" } }, undefined, /not supported yet/],
   ];
   for (const [name, spec, claim, words] of refused) {
@@ -117,6 +127,39 @@ describe("a claim", () => {
     scene.objects.remove(claimRef);
     await scene.clock.advance(1000);
     assert.deepEqual(scene.machine.done, []);
+  });
+});
+
+describe("a block volume", () => {
+  const device = { local: { path: "/dev/sdx" }, volumeMode: "Block", nodeAffinity: here };
+  const using = (scene: VolumeScene, fields: Partial<Container>): Pod => ({
+    ...scene.web,
+    spec: { ...scene.web.spec, containers: [{ name: "app", ...fields }], securityContext: { fsGroup: 7 } },
+  });
+  const mounts = { volumeMounts: [{ name: "v", mountPath: "/v" }] };
+  const devices = { volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] };
+
+  for (const readOnly of [false, true]) {
+    test(`is the device itself${readOnly ? ", to read" : ""}: nothing is mounted, made, given to a group or removed`, async () => {
+      const scene = setup(device, { readOnly });
+      await scene.prepare(using(scene, devices));
+      const expected = { kind: "device", path: "/dev/sdx", readonly: readOnly } as const;
+      assert.deepEqual(scene.volumes.source(scene.web, "v"), expected);
+      await scene.volumes.teardown("uid-of-web", scene.never);
+      assert.deepEqual(scene.machine.done, [`makeDir ${POD_DIR}`]);
+    });
+  }
+
+  test("is not mounted, and a directory is no device", async () => {
+    const block = setup(device);
+    assert.match(await block.refusal(using(block, mounts)), /volumeMode Block, but is specified in volumeMounts/);
+    const plain = setup({ local: { path: "/mnt/disk" } });
+    const words = /volumeMode Filesystem, but is specified in volumeDevices/;
+    assert.match(await plain.refusal(using(plain, devices)), words);
+  });
+
+  test("of another node is never given", async () => {
+    assert.match(await setup({ ...device, nodeAffinity: elsewhere }).refusal(), /belongs to another node/);
   });
 });
 

@@ -2,16 +2,17 @@ import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
+import { allContainers } from "../../model/pod-facts.ts";
 import type { VolumeDeps, VolumeKind, VolumeOfPod } from "../kind.ts";
 import { matchesNode } from "../node-affinity.ts";
 import { checkHostPath } from "./host-path.ts";
-import { LOCAL_PLUGIN, setUpLocal, tearDownLocal } from "./local.ts";
+import { LOCAL_PLUGIN, setUpDevice, setUpLocal, tearDownLocal } from "./local.ts";
 
 /** A node may neither list nor watch claims and volumes, only ask for those of its pods. */
 const ASK_AGAIN_MS = 5000;
 
 /**
- * A claim that is bound to a PersistentVolume of the node: a hostPath or a local directory. An ephemeral volume is a
+ * A claim that is bound to a PersistentVolume of the node: a hostPath, a local directory or a local device. An ephemeral volume is a
  * claim that a controller made for the pod.
  */
 export const persistentVolumeClaim: VolumeKind = {
@@ -23,10 +24,13 @@ export const persistentVolumeClaim: VolumeKind = {
 
   async setUp(of, deps, options) {
     const { claim, volume } = await resolve(of, deps, options);
-    checkMode(claim, volume);
+    const isBlock = isBlockVolume(claim, volume);
+    checkUse(of, isBlock);
     const { spec } = volume;
     const readonly = of.volume.persistentVolumeClaim?.readOnly === true;
     if (spec.hostPath !== undefined) {
+      if (isBlock)
+        throw new Error(`volume "${volume.metadata.name}" is a hostPath, which cannot have volumeMode Block`);
       await checkHostPath(spec.hostPath, deps.host, options);
       return { source: { kind: "path", path: spec.hostPath.path, readonly, isUsers: true } };
     }
@@ -34,6 +38,7 @@ export const persistentVolumeClaim: VolumeKind = {
       if (!matchesNode(spec.nodeAffinity?.required, deps.node.labels)) {
         throw new Error(`volume "${volume.metadata.name}" belongs to another node (its nodeAffinity)`);
       }
+      if (isBlock) return setUpDevice({ path: spec.local.path, readonly }, deps, options);
       // The directory is named after the PersistentVolume, not after the pod's volume.
       const directory = `${dirname(of.directory)}/${volume.metadata.name}`;
       return setUpLocal({ path: spec.local.path, directory, readonly }, deps, options);
@@ -78,8 +83,17 @@ function checkOwner({ metadata }: Pod, claim: PersistentVolumeClaim): void {
   throw new Error(`PVC ${name} was not created for pod ${pod} (pod is not owner)`);
 }
 
-function checkMode(claim: PersistentVolumeClaim, volume: PersistentVolume): void {
-  const mode = volume.spec.volumeMode ?? claim.spec.volumeMode ?? "Filesystem";
-  if (mode !== "Filesystem")
-    throw new Error(`volume "${volume.metadata.name}" has volumeMode ${mode}, which cannot be mounted`);
+function isBlockVolume(claim: PersistentVolumeClaim, volume: PersistentVolume): boolean {
+  return (volume.spec.volumeMode ?? claim.spec.volumeMode ?? "Filesystem") === "Block";
+}
+
+/** A device is not mounted and a directory is no device, with the words of Kubernetes. */
+function checkUse({ pod, volume }: VolumeOfPod, isBlock: boolean): void {
+  const all = allContainers(pod);
+  const isIn = (list: readonly { readonly name: string }[] | undefined): boolean =>
+    (list ?? []).some(({ name }) => name === volume.name);
+  if (isBlock && all.some(({ volumeMounts }) => isIn(volumeMounts)))
+    throw new Error(`volume ${volume.name} has volumeMode Block, but is specified in volumeMounts`);
+  if (!isBlock && all.some(({ volumeDevices }) => isIn(volumeDevices)))
+    throw new Error(`volume ${volume.name} has volumeMode Filesystem, but is specified in volumeDevices`);
 }

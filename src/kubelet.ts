@@ -2,6 +2,7 @@ import { runtimeCallMetrics } from "./adapters/cri/call-metrics.ts";
 import { CriImages } from "./adapters/cri/cri-images.ts";
 import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
 import { manifestFiles } from "./adapters/host/manifest-files.ts";
+import { hasSelinux } from "./adapters/host/node-facts.ts";
 import { PodHost } from "./adapters/host/pod-host.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "./adapters/host/volume-host.ts";
 import { fetchManifest } from "./adapters/net/http-get.ts";
@@ -296,6 +297,7 @@ export class Kubelet {
         allocatable: () => this.rules.resources().allocatable,
         extraMaskedPaths: thermalPaths(files),
         hasRecursiveReadOnly: () => this.rules.hasRecursiveReadOnly,
+        hasSelinux: hasSelinux(),
         seccompDefault: options.seccompDefault || options.seccompDefaultFlag,
         ...(settings.owner === undefined ? {} : { owner: settings.owner }),
         dns: () => {

@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { SystemClock } from "../../lib/clock.ts";
@@ -278,6 +279,54 @@ function defineTests(): void {
         assert.equal(statSync(volume).gid, 777);
       }));
   }
+
+  test("a large tree is given to a group while the event loop runs on, with progress; cut off it begins anew", () =>
+    within(async ({ volume }) => {
+      const count = 20_000;
+      for (let i = 0; i < count / 100; i++) {
+        mkdirSync(join(volume, `d${i}`), { mode: 0o700 });
+        for (let j = 0; j < 99; j++) writeFileSync(join(volume, `d${i}/f${j}`), "", { mode: 0o600 });
+      }
+      const cut = new AbortController();
+      const told: number[] = [];
+      const onProgress = (entries: number): void => {
+        told.push(entries);
+        if (entries >= 5000) cut.abort(new Error("the agent stops"));
+      };
+      const request = { gid: 4242, onlyOnMismatch: true };
+      await assert.rejects(host.changeGroup(volume, { ...request, signal: cut.signal, onProgress }), /the agent stops/);
+      assert.deepEqual(told, [1000, 2000, 3000, 4000, 5000]);
+      assert.notEqual(statSync(volume).gid, 4242, "the top is changed last");
+      const delay = monitorEventLoopDelay({ resolution: 5 });
+      delay.enable();
+      told.length = 0;
+      await host.changeGroup(volume, { ...request, onProgress: (entries) => void told.push(entries) });
+      delay.disable();
+      assert.equal(told.length, count / 1000);
+      assert.ok(delay.max < 100e6, `the loop stood still for ${delay.max / 1e6} ms`);
+      for (const path of [".", "d0", "d199"]) assert.equal(statSync(join(volume, path)).mode & 0o2070, 0o2070, path);
+      for (const path of ["d0/f0", "d199/f98"]) {
+        const { gid, mode } = statSync(join(volume, path));
+        assert.deepEqual([gid, mode & 0o777], [4242, 0o660], path);
+      }
+      const began = performance.now();
+      await host.changeGroup(volume, request);
+      assert.ok(performance.now() - began < 100, "one that is done is looked at and left");
+    }));
+
+  test("what another user owns, closed to everybody, is mounted in part and removed, and stays theirs until then", () =>
+    within(async ({ volume, target, base }) => {
+      mkdirSync(join(volume, "theirs/deep"), { recursive: true });
+      writeFileSync(join(volume, "theirs/deep/file"), "x", { mode: 0o000 });
+      execFileSync("chown", ["-R", "1234:5678", join(volume, "theirs")]);
+      for (const path of ["theirs/deep", "theirs"]) chmodSync(join(volume, path), 0o000);
+      await host.bindSubPath({ root: volume, subPath: "theirs/deep", target });
+      assert.deepEqual([statSync(target).uid, statSync(target).gid], [1234, 5678]);
+      await host.unmount(target);
+      await host.removeTree(volume);
+      assert.equal(existsSync(volume), false);
+      assert.ok(existsSync(base));
+    }));
 
   test("a walk that gives a group does not leave the volume while links are swapped", { timeout: 120_000 }, () =>
     within(async ({ volume, outside }) => {

@@ -1,8 +1,11 @@
-import type { Stats } from "node:fs";
+import { fstat, type Stats } from "node:fs";
 import { lstat, opendir } from "node:fs/promises";
+import { promisify } from "node:util";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
 import type { TreeAccess, TreeDirectory } from "./tree-access.ts";
+
+const statOf: (fd: number) => Promise<Stats> = promisify(fstat);
 
 /** One entry of a tree. Reach it through `directory` only: paths may change under a walk. */
 export interface WalkedEntry {
@@ -30,13 +33,17 @@ export async function* walkTree(
     options.signal?.throwIfAborted();
     // Asked for as bytes; the type of Node's declaration says text.
     const name = Buffer.from(entry.name as unknown as Uint8Array);
-    const stats = await orGone(lstat(entryPath(directory, name)));
+    // Opened before it is looked at: what somebody mounted there is not ours to ask, and may never answer.
+    let opened = entry.isDirectory() ? await orGone(access.openChild(directory, name)) : undefined;
+    if (opened === undefined && entry.isDirectory()) continue;
+    const stats = await (opened === undefined ? orGone(lstat(entryPath(directory, name))) : statOf(opened.fd));
     if (stats === undefined) continue;
     if (!stats.isDirectory()) {
       yield { directory, name, stats };
       continue;
     }
-    const opened = await orGone(access.openChild(directory, name));
+    // A filesystem that does not tell kinds, or a directory in the place of something else.
+    opened ??= await orGone(access.openChild(directory, name));
     if (opened === undefined) continue;
     try {
       yield { directory, name, stats, opened };

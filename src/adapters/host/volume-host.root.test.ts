@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
+  closeSync,
   existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -361,6 +363,32 @@ function defineTests(): void {
       assert.equal(usage.inodes, 4);
       writeFileSync(join(outside, "precious"), "keep");
     }));
+
+  test(
+    "a filesystem that never answers, mounted in a volume, stops neither measuring nor a group",
+    { timeout: 20_000 },
+    () =>
+      within(async ({ volume }) => {
+        const hung = join(volume, "hung");
+        mkdirSync(hung);
+        writeFileSync(join(volume, "file"), Buffer.alloc(8192));
+        // A FUSE server that reads no request.
+        const server = openSync("/dev/fuse", "r+");
+        const options = "fd=3,rootmode=40000,user_id=0,group_id=0";
+        const stdio = ["ignore", "inherit", "inherit", server] as const;
+        execFileSync("mount", ["-i", "-t", "fuse", "-o", options, "silent", hung], { stdio: [...stdio] });
+        try {
+          const walk = await host.measure(volume);
+          assert.equal((await walk.advance(5000))?.bytes, 8192);
+          await host.changeGroup(volume, { gid: 4242, onlyOnMismatch: false });
+          assert.equal(statSync(join(volume, "file")).gid, 4242);
+          await assert.rejects(host.removeTree(volume), /mounted/);
+        } finally {
+          execFileSync("umount", ["--lazy", hung]);
+          closeSync(server);
+        }
+      }),
+  );
 
   test("a full disk in the middle of a write keeps the old content, and nothing of the new", () =>
     within(async ({ base }) => {

@@ -366,7 +366,7 @@ function defineTests(): void {
 
   test(
     "a filesystem that never answers, mounted in a volume, stops neither measuring nor a group",
-    { timeout: 20_000 },
+    { timeout: 20_000, skip: !existsSync("/dev/fuse") && "no FUSE here" },
     () =>
       within(async ({ volume }) => {
         const hung = join(volume, "hung");

@@ -147,7 +147,7 @@ describe("volumes of a real cluster", () => {
     try {
       volume("raw", { ...local("raw"), local: { path: device }, volumeMode: "Block" });
       claim("raw", { volumeMode: "Block" });
-      const script = "head -c 4 /dev/xvda; printf done | dd of=/dev/xvda conv=notrunc,fsync; sleep 3600";
+      const script = "head -c 4 /dev/xvda; echo; printf done | dd of=/dev/xvda conv=notrunc,fsync; sleep 3600";
       const { volumeMounts: _, ...plain } = shell(script);
       const main = { ...plain, volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] };
       site.apply(testPod("raw", { ...claims("raw"), containers: [main] }));
@@ -155,7 +155,7 @@ describe("volumes of a real cluster", () => {
       await until("it was written", () => readFileSync(file).subarray(0, 5).toString() === "donea", {
         seen: () => site.log(pod),
       });
-      assert.match(site.log(pod), /^aaaa/);
+      await until("what it read", () => /^aaaa$/m.test(site.log(pod)));
       await remove("raw");
       site.apply(testPod("wrong", { nodeName: site.nodeName, ...claims("raw"), containers: [shell("sleep 3600")] }));
       await event("wrong", /volume v has volumeMode Block, but is specified in volumeMounts/);

@@ -390,6 +390,18 @@ function defineTests(): void {
       }),
   );
 
+  test("a filesystem of its own tells what it holds, and nothing before it is mounted and when it is gone", () =>
+    within(async ({ base }) => {
+      const directory = join(base, "memory");
+      const none = { bytes: 0, inodes: 0 };
+      assert.deepEqual(await host.filesystemUsage(directory), none);
+      mkdirSync(directory);
+      assert.deepEqual(await host.filesystemUsage(directory), none, "it is not the filesystem below that is asked");
+      await host.mountTmpfs(directory, { sizeBytes: 1 << 20, mode: 0o777 });
+      writeFileSync(join(directory, "file"), Buffer.alloc(10_000));
+      assert.deepEqual(await host.filesystemUsage(directory), { bytes: 12_288, inodes: 2 });
+    }));
+
   test("a full disk in the middle of a write keeps the old content, and nothing of the new", () =>
     within(async ({ base }) => {
       const directory = join(base, "small");

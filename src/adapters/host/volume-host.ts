@@ -109,8 +109,9 @@ export class LinuxVolumeHost extends PodHost {
     return new UsageWalk({ access: await this.treeAccess(), clock: this.clock }, path);
   }
 
-  /** What a filesystem of its own (a tmpfs) holds, without looking at its files. */
+  /** What a filesystem of its own (a tmpfs) holds, without looking at its files; nothing while it is not mounted. */
   async filesystemUsage(path: string): Promise<TreeUsage> {
+    if (!(await this.isMountPoint(path))) return { bytes: 0, inodes: 0 };
     const { blocks, bfree, bsize, files, ffree } = await statfs(path);
     return { bytes: (blocks - bfree) * bsize, inodes: files - ffree };
   }

@@ -24,6 +24,11 @@ export interface VolumeHost {
   mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void>;
   mountHugePages(path: string, options: { pageSizeBytes: number; mode: number }): Promise<void>;
   bindMount(source: string, target: string): Promise<void>;
+  /** Mounts the filesystem on a block device. One that is blank gets one, if it may; never one that holds anything. */
+  mountDevice(
+    request: { device: string; target: string; fsType?: string; mayFormat: boolean },
+    options: Abortable,
+  ): Promise<void>;
   isMountPoint(path: string): Promise<boolean>;
   /** Everything mounted at or below a path, outermost first. */
   mountsBelow(path: string): Promise<readonly string[]>;

@@ -34,6 +34,7 @@ function setup(
   scene.objects.put(volumeRef, object);
   scene.machine.kinds.set("/mnt/disk", "directory");
   scene.machine.kinds.set("/dev/sdx", "blockDevice");
+  scene.machine.kinds.set("/run/s", "socket");
   return scene;
 }
 
@@ -66,6 +67,22 @@ describe("a claim", () => {
     assert.deepEqual(scene.machine.done, [`unmount ${LOCAL}`, `removeDir ${LOCAL}`]);
   });
 
+  const devices: [string, { fsType?: string; readOnly?: boolean }, string][] = [
+    ["is mounted, and made where there is none", {}, "found, or made"],
+    ["is the one that the volume names", { fsType: "xfs" }, "xfs, or made"],
+    ["is never made for a reader", { readOnly: true }, "found"],
+  ];
+  for (const [name, { fsType, readOnly = false }, type] of devices) {
+    test(`of a local device: its filesystem ${name}`, async () => {
+      const scene = setup({ local: { path: "/dev/sdx", ...(fsType && { fsType }) } }, { readOnly });
+      await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
+      assert.deepEqual([...scene.machine.mounts], [[LOCAL, { type, source: "/dev/sdx" }]]);
+      assert.equal(scene.machine.groups.has(LOCAL), !readOnly);
+      await scene.volumes.teardown("uid-of-web", scene.never);
+      assert.equal(scene.machine.mounts.size, 0);
+    });
+  }
+
   test("that the pod has read-only is read-only, and gets no group", async () => {
     const scene = setup({ local: { path: "/mnt/disk" } }, { readOnly: true });
     await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
@@ -87,7 +104,7 @@ describe("a claim", () => {
     ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
     ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
     ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is no block device/],
-    ["is a device without a filesystem", { local: { path: "/dev/sdx" } }, undefined, /is no directory/],
+    ["is of a socket", { local: { path: "/run/s" } }, undefined, /is neither a directory nor a block device/],
     [
       "is a block volume of a hostPath",
       { hostPath: { path: "/dev/sdx" }, volumeMode: "Block" },

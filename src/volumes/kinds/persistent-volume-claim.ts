@@ -41,7 +41,8 @@ export const persistentVolumeClaim: VolumeKind = {
       if (isBlock) return setUpDevice({ path: spec.local.path, readonly }, deps, options);
       // The directory is named after the PersistentVolume, not after the pod's volume.
       const directory = `${dirname(of.directory)}/${volume.metadata.name}`;
-      return setUpLocal({ path: spec.local.path, directory, readonly }, deps, options);
+      const { path, fsType = "" } = spec.local;
+      return setUpLocal({ path, fsType, directory, readonly }, deps, options);
     }
     throw new Error(`volume "${volume.metadata.name}" is of a kind that is not supported yet`);
   },

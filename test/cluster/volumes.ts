@@ -138,12 +138,18 @@ describe("volumes of a real cluster", () => {
     await until("the claim is gone", () => !site.kubectl("get", "pvc").includes("brief-scratch"));
   });
 
-  test("a claim of a block device: the container reads and writes it, and it is never mounted", async (t) => {
-    const file = join(site.dir, "device.img");
-    writeFileSync(file, Buffer.alloc(1 << 20, "a"));
+  /** A device of one mebibyte or more, over a file; undefined where there are none. */
+  const loopDevice = (name: string, content: Buffer): { device: string; file: string } | undefined => {
+    const file = join(site.dir, `${name}.img`);
+    writeFileSync(file, content);
     const { status, stdout } = spawnSync("losetup", ["--find", "--show", file], { encoding: "utf8" });
-    if (status !== 0) return t.skip("this machine has no loop devices");
-    const device = stdout.trim();
+    return status === 0 ? { device: stdout.trim(), file } : undefined;
+  };
+
+  test("a claim of a block device: the container reads and writes it, and it is never mounted", async (t) => {
+    const loop = loopDevice("raw", Buffer.alloc(1 << 20, "a"));
+    if (loop === undefined) return t.skip("this machine has no loop devices");
+    const { device, file } = loop;
     try {
       volume("raw", { ...local("raw"), local: { path: device }, volumeMode: "Block" });
       claim("raw", { volumeMode: "Block" });
@@ -152,16 +158,35 @@ describe("volumes of a real cluster", () => {
       const main = { ...plain, volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] };
       site.apply(testPod("raw", { ...claims("raw"), containers: [main] }));
       const pod = await site.podReady("raw");
-      await until("it was written", () => readFileSync(file).subarray(0, 5).toString() === "donea", {
-        seen: () => site.log(pod),
-      });
-      await until("what it read", () => /^aaaa$/m.test(site.log(pod)));
+      const seen = (): string => site.log(pod);
+      await until("it was written", () => readFileSync(file).subarray(0, 5).toString() === "donea", { seen });
+      await until("what it read", () => /^aaaa$/m.test(site.log(pod)), { seen });
       await remove("raw");
       site.apply(testPod("wrong", { nodeName: site.nodeName, ...claims("raw"), containers: [shell("sleep 3600")] }));
       await event("wrong", /volume v has volumeMode Block, but is specified in volumeMounts/);
       await remove("wrong");
     } finally {
       spawnSync("losetup", ["--detach", device]);
+    }
+  });
+
+  test("a claim of a blank device: it gets a filesystem, and the next pod finds what the first one wrote", async (t) => {
+    const loop = loopDevice("blank", Buffer.alloc(16 << 20));
+    if (loop === undefined) return t.skip("this machine has no loop devices");
+    try {
+      volume("blank", { ...local("blank"), local: { path: loop.device, fsType: "ext4" } });
+      claim("blank");
+      for (const name of ["one", "two"]) {
+        const script = `echo ${name} >> /v/file; cat /v/file; grep ' /v ' /proc/mounts; sleep 3600`;
+        site.apply(testPod(`disk-${name}`, { ...claims("blank"), containers: [shell(script)] }));
+        const pod = await site.podReady(`disk-${name}`);
+        const want = name === "one" ? /^one\n\/dev\/loop\d+ \/v ext4 / : /^one\ntwo\n\/dev\/loop\d+ \/v ext4 /;
+        await until("its words", () => want.test(site.log(pod)), { seen: () => site.log(pod) });
+        await remove(`disk-${name}`);
+        await until("nothing of the pod is left", () => !existsSync(podDir(pod)));
+      }
+    } finally {
+      spawnSync("losetup", ["--detach", loop.device]);
     }
   });
 

@@ -21,12 +21,13 @@ class Site implements UsageHost {
   readonly clock = new FakeClock();
   readonly stop = manyListeners();
   readonly files = new Map<string, number>();
-  layersOf: (uid: string | undefined) => readonly LayerUsage[] = () => [];
+  layersOf: (uid: string | undefined, signal: AbortSignal) => readonly LayerUsage[] | Promise<readonly LayerUsage[]> =
+    () => [];
   open = 0;
   walked = 0;
   readonly web = pod().container("app").with({ volumes: VOLUMES }).build();
   readonly accounts = new StorageAccounts(
-    { host: this, clock: this.clock, log: silent, layers: async (uid) => this.layersOf(uid) },
+    { host: this, clock: this.clock, log: silent, layers: async (uid, { signal }) => this.layersOf(uid, signal) },
     { rootDir: "/root", podLogsDir: "/logs" },
     this.stop.signal,
   );
@@ -94,6 +95,24 @@ describe("what a pod keeps on its node", () => {
     const { bytes, isFresh } = await site.read();
     assert.deepEqual([bytes, isFresh], [100, false]);
     site.stop.abort();
+  });
+
+  test("a runtime that hangs is waited for no longer than the walk is", async () => {
+    const site = new Site();
+    site.files.set(DISK, 100);
+    site.layersOf = (_uid, signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    const began = site.clock.now().mono;
+    const { bytes, isFresh } = await site.read({ limitMs: 1000 });
+    assert.deepEqual([bytes, isFresh], [100, false]);
+    assert.ok(site.clock.now().mono - began < 1100);
+    site.stop.abort();
+  });
+
+  test("nobody is asked about no pods", async () => {
+    const site = new Site();
+    site.layersOf = () => assert.fail("the runtime was asked");
+    assert.equal((await site.accounts.read([], site.stop)).size, 0);
   });
 
   test("layers of all pods are asked for once", async () => {

@@ -1,4 +1,4 @@
-import type { Abortable } from "../lib/abort.ts";
+import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
@@ -70,10 +70,11 @@ export class StorageAccounts {
     const { signal, maxAgeMs = 0, limitMs = LIMIT_MS } = options;
     const since = clock.now().mono - maxAgeMs;
     const [only, ...others] = pods;
+    if (only === undefined) return new Map();
     const parts = new Map(pods.map((pod) => [podIdentity(pod).uid, this.placedParts(pod)]));
     const places = [...parts.values()].flat().flatMap(({ place }) => place ?? []);
     const [layers] = await Promise.all([
-      this.layers(others.length === 0 && only ? podIdentity(only).uid : undefined, { signal }),
+      this.layers(others.length === 0 ? podIdentity(only).uid : undefined, { signal, limitMs }),
       this.measure(places, { signal, since, until: clock.now().mono + limitMs }),
     ]);
     return new Map([...parts].map(([uid, all]) => [uid, this.sum(all, layers?.get(uid) ?? [], layers && since)]));
@@ -117,11 +118,13 @@ export class StorageAccounts {
   /** By pod; undefined when the runtime cannot tell. */
   private async layers(
     uid: string | undefined,
-    { signal }: Abortable,
+    { signal, limitMs }: Abortable & { limitMs: number },
   ): Promise<ReadonlyMap<string, readonly LayerUsage[]> | undefined> {
+    const limit = { clock: this.deps.clock, ms: limitMs };
     try {
       const found = new Map<string, LayerUsage[]>();
-      for (const layer of await this.deps.layers(uid, { signal })) {
+      const layers = await withScope([signal], limit, (inner) => this.deps.layers(uid, { signal: inner }));
+      for (const layer of layers) {
         found.set(layer.uid, [...(found.get(layer.uid) ?? []), layer]);
       }
       return found;

@@ -305,7 +305,9 @@ function defineTests(): void {
       await host.changeGroup(volume, { ...request, onProgress: (entries) => void told.push(entries) });
       delay.disable();
       assert.equal(told.length, count / 1000);
-      assert.ok(delay.max < 100e6, `the loop stood still for ${delay.max / 1e6} ms`);
+      // Not the longest: on a busy machine the process itself may have to wait. A walk that blocks is one long sample.
+      const usual = delay.percentile(99) / 1e6;
+      assert.ok(delay.count > 20 && usual < 100, `the loop stood still for ${usual} ms, ${delay.count} looks`);
       for (const path of [".", "d0", "d199"]) assert.equal(statSync(join(volume, path)).mode & 0o2070, 0o2070, path);
       for (const path of ["d0/f0", "d199/f98"]) {
         const { gid, mode } = statSync(join(volume, path));

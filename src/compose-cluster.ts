@@ -21,6 +21,7 @@ import {
   ApiObjects,
   ApiPods,
   ApiTokens,
+  ApiTrustBundles,
   type CheckpointContent,
   maySafelyRunTwice,
   pollTimes,
@@ -40,6 +41,7 @@ interface CredentialRequest {
 export class Cluster {
   readonly objects: ApiObjects;
   readonly tokens: ApiTokens;
+  readonly trustBundles: ApiTrustBundles;
   /** What pods are made with that only the cluster knows. */
   readonly facts: ApiFacts;
   private readonly checkpoint: ApiCheckpoint;
@@ -54,6 +56,7 @@ export class Cluster {
     const poll = pollTimes(deps.store, () => this.currentNode());
     this.objects = new ApiObjects({ api, clock, changed, ...(poll && { poll }) }, signal);
     this.tokens = new ApiTokens({ api, clock, random: Math.random, changed });
+    this.trustBundles = new ApiTrustBundles({ api, clock, log: deps.log }, signal);
     this.facts = new ApiFacts({ api, clock, log: deps.log });
     this.checkpoint = new ApiCheckpoint(
       { clock, log: deps.log, content: () => this.kept() },

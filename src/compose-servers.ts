@@ -25,7 +25,7 @@ import { fixed, LiveValue, select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
 import type { Metrics } from "./lib/metrics.ts";
 import { reportedVersion } from "./lib/version.ts";
-import { type AgentConfiguration, localApiServer } from "./localapi/index.ts";
+import { type AgentConfiguration, type LocalApiDeps, localApiServer } from "./localapi/index.ts";
 import { readLog } from "./logs/index.ts";
 import type { NodeAddress } from "./model/generated/types.ts";
 import type { ObservedPod } from "./model/observed.ts";
@@ -63,6 +63,8 @@ export interface ServerParts {
   readonly view: AgentView;
   readonly observer: { get(uid: string): ObservedPod | undefined; list(): readonly ObservedPod[] };
   readonly runtime: StreamRuntime;
+  /** What a pod keeps on the node. */
+  readonly storage?: LocalApiDeps["storage"];
   makeDir(path: string, mode: number): Promise<void>;
   /** Gives memory that is free back to the system. */
   trimMemory(): void;
@@ -116,6 +118,7 @@ export function composeServers(parts: ServerParts): { readonly servers: Servers;
   const localApi = localApiServer(
     {
       ...{ view: parts.view, clock, log, config: parts.configuration },
+      ...(parts.storage && { storage: parts.storage }),
       logs: { read: (request, abortable) => readLog({ files: hostLogFiles, clock }, request, abortable) },
       streams: { runtime: parts.runtime, observed: (uid) => parts.observer.get(uid) },
     },

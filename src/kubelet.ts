@@ -2,6 +2,7 @@ import { runtimeCallMetrics } from "./adapters/cri/call-metrics.ts";
 import { CriImages } from "./adapters/cri/cri-images.ts";
 import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
 import { manifestFiles } from "./adapters/host/manifest-files.ts";
+import { hasSelinux } from "./adapters/host/node-facts.ts";
 import { PodHost } from "./adapters/host/pod-host.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "./adapters/host/volume-host.ts";
 import { fetchManifest } from "./adapters/net/http-get.ts";
@@ -12,6 +13,7 @@ import type { ClusterConnection } from "./compose-connection.ts";
 import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
 import { composeResources, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
+import { composeStorage, storageOf } from "./compose-storage.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
 import { type CredentialSource, ImagePuller } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
@@ -43,7 +45,7 @@ import {
 import { ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
 import type { CgroupDriver } from "./resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "./sources/index.ts";
-import { VolumeReconciler } from "./volumes/index.ts";
+import { type StorageAccounts, VolumeReconciler } from "./volumes/index.ts";
 
 /** How long creates and starts may take to finish once the agent was told to stop. */
 const FINISH_MS = 5000;
@@ -107,6 +109,8 @@ export class Kubelet {
   readonly view: AgentView;
   readonly servers: Servers;
   readonly desired: DesiredPods;
+  /** What pods keep on the node; costs nothing until somebody reads it. */
+  readonly storage: StorageAccounts;
   private readonly journal: Journal;
   /** ConfigMaps and Secrets of manifests beside the pods. */
   private readonly objects = new ObjectStore();
@@ -150,10 +154,16 @@ export class Kubelet {
     this.execute = this.executors({ runtime, images, observer });
     this.pool = this.staff(observer, this.execute);
     this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
+    this.storage = composeStorage(
+      { host: new LinuxVolumeHost(deps.host, clock), clock, log: deps.log, runtime },
+      { rootDir: settings.options.rootDir, podLogsDir: settings.options.podLogsDir },
+      this.stop.signal,
+    );
     const { servers, loops } = composeServers({
       ...{ clock, log: deps.log, metrics: deps.metrics, store: this.store, runtime, observer, view: this.view },
       nodeName: settings.machine.nodeName,
       listedAt: () => this.listedAt,
+      storage: storageOf(this.storage, (uid) => this.pool.worker(uid)?.pod ?? this.desired.get(uid)?.pod),
       trimMemory: () => deps.host.trimMemory(),
       makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
       ...{ configuration: settings.configuration, connection: settings.connection },
@@ -287,6 +297,7 @@ export class Kubelet {
         allocatable: () => this.rules.resources().allocatable,
         extraMaskedPaths: thermalPaths(files),
         hasRecursiveReadOnly: () => this.rules.hasRecursiveReadOnly,
+        hasSelinux: hasSelinux(),
         seccompDefault: options.seccompDefault || options.seccompDefaultFlag,
         ...(settings.owner === undefined ? {} : { owner: settings.owner }),
         dns: () => {
@@ -410,14 +421,20 @@ export class Kubelet {
 
   private makeVolumes(): VolumeReconciler {
     const { clock, log, host } = this.deps;
-    const { options, machine } = this.settings;
+    const { options } = this.settings;
+    const { rules } = this;
     return new VolumeReconciler(
       {
         ...{ host: new LinuxVolumeHost(host, clock), objects: this.cluster?.objects ?? this.objects, clock, log },
-        ...(this.cluster && { tokens: this.cluster.tokens }),
+        ...(this.cluster && { tokens: this.cluster.tokens, trustBundles: this.cluster.trustBundles }),
+        // Read at each use: reservations and labels change while the agent runs.
         node: {
-          allocatable: { cpu: String(machine.cores), memory: String(machine.memoryBytes) },
-          labels: { "kubernetes.io/hostname": machine.nodeName },
+          get allocatable() {
+            return rules.resources().allocatable;
+          },
+          get labels() {
+            return rules.admission().labels;
+          },
         },
         event: (pod, { type, reason, message }) => this.journal.of(pod).event(type, reason, message),
         waiting: (pod, next) => this.journal.of(pod).setNext(next),

@@ -13,7 +13,7 @@ export const explain = command({
   async run(parsed, { out, clock }, { signal }) {
     const path = podPath("pods", parsed.words[0] ?? "");
     const agent = await findAgent(socketCandidates(placeOf(parsed)), { signal });
-    const pod = await agent.json<PodExplanation>(path, { signal }).catch((error: unknown) => {
+    const pod = await agent.json<PodExplanation>(`${path}?storage=true`, { signal }).catch((error: unknown) => {
       throw explained(error);
     });
     const format = parsed.values.output;

@@ -1,5 +1,5 @@
 import { wrap } from "../config/index.ts";
-import { ago, type Cell, paint, table } from "../lib/table.ts";
+import { ago, bytesWords, type Cell, paint, table } from "../lib/table.ts";
 import type { PodExplanation } from "../model/step.ts";
 import { timesWords, typeCell } from "./events.ts";
 import { waterfall } from "./waterfall.ts";
@@ -21,6 +21,7 @@ export function renderExplanation(pod: PodExplanation, how: RenderOptions): stri
     overview(pod, how),
     section("Steps", waterfall(pod.steps.slice(-SHOWN_STEPS), how), how),
     section("Containers", containers(pod, how), how),
+    section("Storage", storage(pod, how), how),
     section("Errors", errors(pod, how), how),
     section("Warnings", pod.warnings.flatMap((warning) => indented(warning, how)).join(""), how),
     section("Events", events(pod, how), how),
@@ -70,6 +71,28 @@ function containers(pod: PodExplanation, { now, color }: RenderOptions): string 
     ];
   });
   return table(rows, { color });
+}
+
+const STORAGE_WORDS = { emptyDir: "emptyDir", log: "log of", layer: "layer of" } as const;
+
+/** What the pod keeps on the node, where it is worth a line. */
+function storage({ storage }: PodExplanation, { color }: RenderOptions): string {
+  const parts = (storage?.parts ?? []).filter(({ kind, usage }) => kind === "emptyDir" || (usage?.bytes ?? 0) > 0);
+  if (storage === undefined || parts.length === 0) return "";
+  const rows = parts.map(({ kind, name, isMemory, sizeLimit, usage }): Cell[] => {
+    const isFull = sizeLimit !== undefined && usage !== undefined && usage.bytes > sizeLimit;
+    return [
+      `  ${STORAGE_WORDS[kind]} ${name}`,
+      { text: usage === undefined ? "not measured yet" : bytesWords(usage.bytes), style: isFull ? "red" : "bold" },
+      { text: sizeLimit === undefined ? "" : `of ${bytesWords(sizeLimit)}`, style: "dim" },
+      { text: isMemory ? "in memory" : "", style: "dim" },
+    ];
+  });
+  const all: Cell[] = [
+    "  all on disk",
+    `${bytesWords(storage.bytes)}${storage.isFresh ? "" : ", still being measured"}`,
+  ];
+  return table([...rows, all], { color });
 }
 
 function errors(pod: PodExplanation, how: RenderOptions): string {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, displayWidth, table } from "./table.ts";
+import { ago, bytesWords, displayWidth, table } from "./table.ts";
 
 test("columns are aligned and lines carry no blanks at their end", () => {
   const rows = [
@@ -54,3 +54,17 @@ const cases: [number, string][] = [
   [Number.NaN, "?"],
 ];
 for (const [ms, want] of cases) test(`${ms} ms are ${want}`, () => assert.equal(ago(ms), want));
+
+test("bytes for people", () => {
+  const rows: [number, string][] = [
+    [0, "0"],
+    [1023, "1023"],
+    [1024, "1.0Ki"],
+    [9.97 * 1024, "10Ki"],
+    [1023.6 * 1024, "1.0Mi"],
+    [5 * 2 ** 20 + 2 ** 19, "5.5Mi"],
+    [100 * 2 ** 30, "100Gi"],
+    [3000 * 2 ** 50, "3000Pi"],
+  ];
+  for (const [bytes, words] of rows) assert.equal(bytesWords(bytes), words);
+});

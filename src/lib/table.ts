@@ -90,3 +90,14 @@ function twoUnits(ms: number, large: Unit, small: Unit): string {
   const rest = Math.floor((ms % large[0]) / small[0]);
   return `${Math.floor(ms / large[0])}${large[1]}${rest === 0 ? "" : `${rest}${small[1]}`}`;
 }
+
+/** Bytes for people, as quantities are written: `512`, `4.0Ki`, `12Mi`, `1.5Gi`. */
+export function bytesWords(bytes: number): string {
+  const units = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+  let [value, unit] = [bytes, 0];
+  while (value >= 1023.5 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)}${units[unit]}`;
+}

@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { AgentError, UnixClient } from "../adapters/net/unix-client.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
+import type { PodStorage } from "../model/pod-storage.ts";
 import type { ContainerSummary, PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 import type { AgentView, LogRequest, Refusal } from "./agent-view.ts";
 import { localApiServer } from "./index.ts";
@@ -82,6 +83,15 @@ class FakeAgent implements AgentView {
   logPath = (_uid: string, which: { container: string; previous: boolean }) =>
     this.paths[which.container + (which.previous ? "-previous" : "")];
 
+  /** Each question measures once more. */
+  measured = 0;
+
+  storage(uid: string): Promise<PodStorage | undefined> {
+    this.measured++;
+    const part = { kind: "emptyDir", name: uid, isMemory: false } as const;
+    return Promise.resolve({ parts: [part], bytes: 0, inodes: 0, isFresh: true });
+  }
+
   explain(uid: string): PodExplanation | undefined {
     const pod = this.pods.find((candidate) => candidate.uid === uid);
     return pod && { ...pod, containers: this.containers, steps: [], errors: [], events: [], warnings: [] };
@@ -114,7 +124,7 @@ async function withAgent(
   const clock = new FakeClock();
   const path = join(dir, `${++sockets}.sock`);
   const server = localApiServer(
-    { view: agent, logs: agent, clock, log: silent },
+    { view: agent, logs: agent, clock, log: silent, storage: (uid) => agent.storage(uid) },
     { path, nodeName: "n1", version: "v0" },
   );
   const controller = new AbortController();
@@ -157,6 +167,16 @@ test("pods are listed, and explained by any of their names", () =>
     for (const path of ["/v1/pods/web", "/v1/pods/web-n1", "/v1/pods/default/web", "/v1/pods/default/web-n1"]) {
       assert.equal((await client.json<PodExplanation>(path, { signal })).name, "web-n1", path);
     }
+  }));
+
+test("what a pod keeps on disk is measured only for those who ask for it", () =>
+  withAgent(async (agent, client) => {
+    agent.pods = [summary("web-n1")];
+    assert.equal((await client.json<PodExplanation>("/v1/pods/web", { signal })).storage, undefined);
+    assert.equal(agent.measured, 0);
+    const { storage } = await client.json<PodExplanation>("/v1/pods/web?storage=true", { signal });
+    assert.deepEqual(storage?.parts[0]?.name, "uid-web-n1");
+    assert.equal(agent.measured, 1);
   }));
 
 test("a name that matches no pod is a 404 with near ones", () =>

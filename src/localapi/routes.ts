@@ -1,6 +1,8 @@
 import type { HttpAnswer, HttpRequest, HttpRoute } from "../adapters/net/http-route.ts";
 import { jsonAnswer } from "../adapters/net/http-route.ts";
+import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { PodStorage } from "../model/pod-storage.ts";
 import type { PodExplanation } from "../model/step.ts";
 import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
 import type { AgentInfo, AgentView, LogOpener } from "./agent-view.ts";
@@ -13,6 +15,8 @@ export interface LocalApiDeps {
   readonly view: AgentView;
   readonly logs: LogOpener;
   readonly clock: Clock;
+  /** Measures what a pod keeps on the node, for about a second at most. Absent where nobody can. */
+  readonly storage?: (uid: string, options: Abortable) => Promise<PodStorage | undefined>;
   /** Absent where nothing runs that could be spoken to. */
   readonly streams?: StreamDeps | undefined;
   /** Absent where nothing can be loaded again. */
@@ -37,7 +41,10 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
       const pod = findPod(view, { name, namespace }, options.nodeName);
       return "status" in pod ? pod : answer(pod, request);
     };
-  const explain = withPod((pod) => jsonAnswer(200, pod));
+  const explain = withPod(async (pod, { query, signal }) => {
+    const storage = query.get("storage") === "true" ? await deps.storage?.(pod.uid, { signal }) : undefined;
+    return jsonAnswer(200, storage === undefined ? pod : { ...pod, storage });
+  });
   const logs = withPod((pod, request) => containerLog(deps, pod, request));
   const exec = withPod((pod, request) => execStream(deps.streams, pod, request));
   const forward = withPod((pod, request) => portForwardStream(deps.streams, pod, request));

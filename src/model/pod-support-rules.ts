@@ -25,7 +25,7 @@ const container: Readonly<Record<string, Rule>> = {
   ...all("name image imagePullPolicy command args workingDir env ports resources volumeMounts securityContext envFrom"),
   ...all("terminationMessagePath terminationMessagePolicy stdin stdinOnce tty lifecycle"),
   ...all("livenessProbe readinessProbe startupProbe restartPolicy restartPolicyRules resizePolicy"),
-  volumeDevices: refuse("block devices are not supported yet"),
+  volumeDevices: part("claims of local volumes with volumeMode Block; other block volumes are not supported yet"),
 };
 
 const nativeResources = ["cpu", "memory", "ephemeral-storage"];
@@ -78,11 +78,11 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   ContainerRestartRule: all("action exitCodes"),
   ContainerResizePolicy: all("resourceName restartPolicy"),
   Volume: {
-    ...all("name hostPath emptyDir configMap secret downwardAPI projected image persistentVolumeClaim"),
+    ...all("name hostPath emptyDir configMap secret downwardAPI projected image persistentVolumeClaim ephemeral"),
     gitRepo: refuse("gitRepo volumes are disabled; clone into an emptyDir with an init container"),
     ...Object.fromEntries(
       (
-        "awsElasticBlockStore azureDisk azureFile cephfs cinder csi ephemeral fc flexVolume flocker gcePersistentDisk " +
+        "awsElasticBlockStore azureDisk azureFile cephfs cinder csi fc flexVolume flocker gcePersistentDisk " +
         "glusterfs iscsi nfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume"
       )
         .split(" ")

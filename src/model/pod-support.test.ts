@@ -106,9 +106,17 @@ const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
   ],
   ["spec.resourceClaims: resource claims are not supported yet", {}, { resourceClaims: [{ name: "c" }] }],
   [
-    "spec.ephemeralContainers[0].volumeDevices: block devices are not supported yet",
+    "spec.ephemeralContainers[0].env[0].valueFrom.fileKeyRef: variables from files are not supported yet",
     {},
-    { ephemeralContainers: [{ name: "e", image: "x", volumeDevices: [{ name: "d", devicePath: "/d" }] }] },
+    {
+      ephemeralContainers: [
+        {
+          name: "e",
+          image: "x",
+          env: [{ name: "A", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } }],
+        },
+      ],
+    },
   ],
   [
     "spec.containers[0].env[0].valueFrom.fileKeyRef: variables from files are not supported yet",

@@ -1,3 +1,5 @@
+import type { PodStorage } from "./pod-storage.ts";
+
 /** What a pod's worker is doing, as the journal, `explain`, events and the live view show it. */
 export type StepName =
   | "admitted"
@@ -106,4 +108,6 @@ export interface PodExplanation extends PodSummary {
   readonly events: readonly PodEvent[];
   /** Fields of the manifest that the agent does not act on, and other remarks. */
   readonly warnings: readonly string[];
+  /** What it keeps on the node; only where that was asked for. */
+  readonly storage?: PodStorage;
 }

@@ -6,13 +6,13 @@ import { refusalOf } from "./refusal.ts";
 
 const good = pod("web").container("app").build();
 const bad = pod("web")
-  .container("app", { volumeDevices: [{ name: "disk", devicePath: "/dev/x" }] })
+  .container("app", { resources: { claims: [{ name: "gpu" }] } })
   .build();
 
 describe("a pod that asks for what cannot be done", () => {
   test("is refused by the names of the fields", () => {
     assert.equal(refusalOf(good), undefined);
-    assert.match(refusalOf(bad)?.message ?? "", /spec\.containers\[0\]\.volumeDevices: /);
+    assert.match(refusalOf(bad)?.message ?? "", /spec\.containers\[0\]\.resources\.claims: /);
   });
 
   test("waits and says why, and is not Failed: a controller would replace it without end", async () => {
@@ -21,7 +21,7 @@ describe("a pod that asks for what cannot be done", () => {
     assert.equal(ring.status()?.phase, "Pending");
     const waiting = ring.status()?.containerStatuses?.[0]?.state?.waiting;
     assert.equal(waiting?.reason, "CreateContainerConfigError");
-    assert.match(waiting?.message ?? "", /volumeDevices/);
+    assert.match(waiting?.message ?? "", /resources\.claims/);
     assert.deepEqual(await ring.containers(), []);
     await ring.clock.advance(600_000);
     assert.equal(ring.journal.events(0).filter(({ reason }) => reason === "Failed").length, 1, "said once");

@@ -53,6 +53,11 @@ export class FollowedVolume {
     return this.ready?.source;
   }
 
+  /** Between two attempts, at most. */
+  get longestPauseMs(): number {
+    return this.kind.longestPauseMs ?? SET_UP_BACKOFF.maxMs;
+  }
+
   /** Grows with each change of what the volume is made from: read it before an attempt, give it to `changed`. */
   get version(): number {
     return this.changes;

@@ -1,4 +1,11 @@
 export type { PathKind, TokenSource, TrustBundleSource, VolumeHost, VolumeNode, VolumeSource } from "./kind.ts";
 export { type EmptyDirPlace, emptyDirPlaces } from "./local-storage.ts";
 export { type PrepareOptions, type ReconcilerDeps, VolumeReconciler } from "./reconciler.ts";
+export {
+  type LayerUsage,
+  type ReadOptions,
+  StorageAccounts,
+  type StorageDeps,
+  type StorageOptions,
+} from "./storage-accounts.ts";
 export { type MeasuredUsage, type MeteredPlace, type UsageHost, UsageMeter } from "./usage-meter.ts";

@@ -24,6 +24,11 @@ export interface VolumeHost {
   mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void>;
   mountHugePages(path: string, options: { pageSizeBytes: number; mode: number }): Promise<void>;
   bindMount(source: string, target: string): Promise<void>;
+  /** Mounts the filesystem on a block device. One that is blank gets one, if it may; never one that holds anything. */
+  mountDevice(
+    request: { device: string; target: string; fsType?: string; mayFormat: boolean },
+    options: Abortable,
+  ): Promise<void>;
   isMountPoint(path: string): Promise<boolean>;
   /** Everything mounted at or below a path, outermost first. */
   mountsBelow(path: string): Promise<readonly string[]>;
@@ -64,7 +69,7 @@ export interface TrustBundleSource {
   onChange(selection: ClusterTrustBundleProjection, fn: () => void, options: Abortable): void;
 }
 
-/** What is true of the node. */
+/** What is true of the node now: read at each use, never kept. */
 export interface VolumeNode {
   readonly allocatable: Readonly<Record<string, string>>;
   /** Labels by which a local volume is bound to its node. */
@@ -92,6 +97,8 @@ export interface VolumeOfPod {
 /** What a container gets of a volume that is ready. */
 export type VolumeSource =
   | { readonly kind: "path"; readonly path: string; readonly readonly: boolean; readonly isUsers?: boolean }
+  /** A block device, which containers get as a device and never as a mount. */
+  | { readonly kind: "device"; readonly path: string; readonly readonly: boolean }
   /** The runtime mounts the image's content itself. */
   | { readonly kind: "image"; readonly reference: string; readonly pullPolicy: string };
 
@@ -123,6 +130,8 @@ export interface VolumeKind {
   readonly isLive?: boolean;
   /** True when only a missing object can keep it from being made. */
   readonly isPlain?: boolean;
+  /** What it waits for cannot be watched: it is asked for again after this long at the latest, in milliseconds. */
+  readonly longestPauseMs?: number;
   /** True when fsGroup is applied to its tree by the reconciler, once it is set up. */
   readonly takesGroup?: boolean;
   /** Makes the volume ready. Safe to repeat: a volume that is ready stays as it is, or gets its newest content. */

@@ -212,7 +212,7 @@ export class VolumeReconciler {
       } catch (error) {
         if (signal.aborted) throw error;
         const { wall } = clock.now();
-        delayMs = backoff.next(clock.now());
+        delayMs = Math.min(backoff.next(clock.now()), volume.longestPauseMs);
         const since = waits.get(volume.name)?.since ?? wall;
         waits.set(volume.name, { since, why: messageOf(error), next: wall + delayMs });
         tell();

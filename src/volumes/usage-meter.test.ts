@@ -36,68 +36,85 @@ class SlowTrees implements UsageHost {
   }
 }
 
-function setup(files: Record<string, number>): {
-  trees: SlowTrees;
-  meter: UsageMeter;
-  round: (ms: number) => Promise<boolean>;
-} {
+interface Scene {
+  readonly trees: SlowTrees;
+  readonly meter: UsageMeter;
+  /** Spends so many milliseconds on all trees; `since` is when this round began. */
+  readonly spend: (ms: number, since?: number) => Promise<boolean>;
+}
+
+function setup(files: Record<string, number>): Scene {
   const trees = new SlowTrees();
   for (const [path, count] of Object.entries(files)) trees.files.set(path, count);
   const meter = new UsageMeter({ host: trees, clock: trees.clock, log: silent });
-  const round = (budgetMs: number): Promise<boolean> =>
+  const spend = (budgetMs: number, since = 0): Promise<boolean> =>
     meter.advance(
       [...trees.files.keys()].map((path) => ({ path })),
-      { signal, budgetMs },
+      { signal, budgetMs, since },
     );
-  return { trees, meter, round };
+  return { trees, meter, spend };
 }
 
 describe("measuring", () => {
   test("a large tree is measured over several rounds, each within its budget", async () => {
-    const { trees, meter, round } = setup({ "/large": 250 });
-    assert.deepEqual([await round(100), await round(100)], [false, false]);
+    const { trees, meter, spend } = setup({ "/large": 250 });
+    assert.deepEqual([await spend(100), await spend(100)], [false, false]);
     assert.equal(trees.clock.now().mono, 200);
     assert.equal(meter.usage("/large"), undefined);
-    assert.equal(await round(100), true);
+    assert.equal(await spend(100), true);
     assert.deepEqual(meter.usage("/large"), { bytes: 250, inodes: 250, at: trees.clock.now().wall });
     assert.equal(trees.open, 0);
   });
 
-  test("small trees share a round, and a large one does not keep the rest from being measured", async () => {
-    const { meter, round } = setup({ "/a": 10, "/large": 150, "/b": 10 });
-    assert.equal(await round(100), false);
-    assert.equal(meter.usage("/a")?.bytes, 10);
-    assert.equal(await round(100), true);
-    assert.deepEqual([meter.usage("/large")?.bytes, meter.usage("/b")?.bytes], [150, 10]);
+  test("places take turns: a large one does not keep the rest from being measured", async () => {
+    const { meter, spend } = setup({ "/a": 5, "/large": 100_000, "/b": 15, "/c": 5 });
+    assert.equal(await spend(100), false);
+    assert.deepEqual(
+      ["/a", "/b", "/c", "/large"].map((path) => meter.usage(path)?.bytes),
+      [5, 15, 5, undefined],
+    );
   });
 
   test("the last whole measurement counts until the next is whole", async () => {
-    const { trees, meter, round } = setup({ "/a": 50 });
-    await round(100);
+    const { trees, meter, spend } = setup({ "/a": 50 });
+    await spend(100);
     trees.files.set("/a", 500);
-    await round(100);
+    const since = trees.clock.now().mono + 1;
+    await trees.clock.advance(1);
+    assert.equal(await spend(100, since), false);
     assert.equal(meter.usage("/a")?.bytes, 50);
+    assert.deepEqual([meter.isDone("/a", 0), meter.isDone("/a", since)], [true, false]);
+    assert.equal(await spend(1000, since), true);
+    assert.equal(meter.usage("/a")?.bytes, 500);
   });
 
-  test("a place that cannot be measured does not stop the others", async () => {
-    const { trees, meter, round } = setup({ "/broken": 10, "/a": 10 });
+  test("what is new enough is not measured again", async () => {
+    const { trees, spend } = setup({ "/a": 50 });
+    await spend(100);
+    const { mono } = trees.clock.now();
+    assert.equal(await spend(100), true);
+    assert.equal(trees.clock.now().mono, mono);
+  });
+
+  test("a place that cannot be measured does not stop the others, and is not tried again in the same round", async () => {
+    const { trees, meter, spend } = setup({ "/broken": 10, "/a": 10 });
     trees.broken.add("/broken");
-    assert.equal(await round(100), true);
+    assert.equal(await spend(100), true);
     assert.deepEqual([meter.usage("/broken"), meter.usage("/a")?.bytes], [undefined, 10]);
     assert.equal(trees.open, 0);
   });
 
-  test("a place that is no longer asked for is forgotten, its walk closed", async () => {
-    const { trees, meter, round } = setup({ "/a": 10, "/large": 500 });
-    await round(100);
-    trees.files.clear();
-    assert.equal(await round(100), true);
+  test("what nobody asks for is forgotten, its walk closed", async () => {
+    const { trees, meter, spend } = setup({ "/a": 10, "/large": 500 });
+    await spend(100);
+    assert.equal(trees.open, 1);
+    await meter.forget(trees.clock.now().mono + 1);
     assert.deepEqual([trees.open, meter.usage("/a")], [0, undefined]);
   });
 
   test("a filesystem of its own is asked and not walked", async () => {
     const { trees, meter } = setup({});
-    await meter.advance([{ path: "/memory", isFilesystem: true }], { signal, budgetMs: 10 });
+    await meter.advance([{ path: "/memory", isFilesystem: true }], { signal, budgetMs: 10, since: 0 });
     assert.deepEqual([meter.usage("/memory")?.bytes, trees.open], [4096, 0]);
   });
 });

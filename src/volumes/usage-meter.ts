@@ -14,7 +14,7 @@ export interface MeasuredUsage extends Usage {
   readonly at: number;
 }
 
-/** A directory whose usage counts: an emptyDir, a log directory, a writable layer. */
+/** A directory whose usage counts: an emptyDir, a log directory. */
 export interface MeteredPlace {
   readonly path: string;
   /** A filesystem of its own (a tmpfs): it knows its usage, nothing has to be walked. */
@@ -33,73 +33,104 @@ export interface UsageHost {
   filesystemUsage(path: string): Promise<Usage>;
 }
 
+export interface AdvanceOptions extends Abortable {
+  readonly budgetMs: number;
+  /** Monotonic milliseconds: what was measured since then is not measured again. */
+  readonly since: number;
+}
+
+/** What is known of a place. All times are monotonic. */
+interface Entry {
+  usage?: MeasuredUsage;
+  /** Measured as a whole, or found to be unmeasurable. */
+  doneAt: number;
+  /** Worked at last. */
+  triedAt: number;
+  walk?: UsageWalk;
+}
+
+/** How long one place is walked before the next one gets its turn. */
+const TURN_MS = 10;
+
 /**
  * Measures places a little at a time: each `advance` takes no longer than its budget and goes on where the last one
- * stopped, so that a tree of millions of files costs as little at a time as a small one.
+ * stopped, so that a tree of millions of files costs as little at a time as a small one. Places take turns: a large one
+ * does not keep the others waiting. One `advance` at a time.
  */
 export class UsageMeter {
-  private readonly walks = new Map<string, UsageWalk>();
-  private readonly measured = new Map<string, MeasuredUsage>();
-  /** Places that this round has not finished. */
-  private pending: string[] = [];
+  private readonly entries = new Map<string, Entry>();
 
   constructor(private readonly deps: { host: UsageHost; clock: Clock; log: Logger }) {}
 
   /** The newest whole measurement of a place. */
   usage(path: string): MeasuredUsage | undefined {
-    return this.measured.get(path);
+    return this.entries.get(path)?.usage;
   }
 
-  /** Spends the budget on these places. True when each was measured once since the round began. */
-  async advance(places: readonly MeteredPlace[], options: Abortable & { budgetMs: number }): Promise<boolean> {
+  /** Whether the place was measured since then, or could not be. */
+  isDone(path: string, since: number): boolean {
+    return (this.entries.get(path)?.doneAt ?? Number.NEGATIVE_INFINITY) >= since;
+  }
+
+  /** Spends the budget on these places. True when each was measured since the time that is given. */
+  async advance(places: readonly MeteredPlace[], options: AdvanceOptions): Promise<boolean> {
     const { clock } = this.deps;
-    const byPath = new Map(places.map((place) => [place.path, place]));
-    await this.forgetOthers(byPath);
-    if (this.pending.length === 0) this.pending = [...byPath.keys()];
+    const { signal, since } = options;
     const end = clock.now().mono + options.budgetMs;
     for (;;) {
-      options.signal.throwIfAborted();
-      const path = this.pending[0];
-      const place = path === undefined ? undefined : byPath.get(path);
-      if (path === undefined || place === undefined) return true;
+      signal.throwIfAborted();
+      const place = this.next(places, since);
+      if (place === undefined) return true;
       const left = end - clock.now().mono;
       if (left <= 0) return false;
-      if (!(await this.measure(place, { signal: options.signal, budgetMs: left }))) return false;
-      this.pending.shift();
+      await this.measure(place, { signal, budgetMs: Math.min(left, TURN_MS) });
     }
   }
 
-  /** True when the place is done for this round, also if it cannot be measured. */
-  private async measure(place: MeteredPlace, options: Abortable & { budgetMs: number }): Promise<boolean> {
+  /** Forgets the places that were not worked at since then, and closes their walks. */
+  async forget(before: number): Promise<void> {
+    for (const [path, entry] of [...this.entries]) {
+      if (entry.triedAt >= before) continue;
+      this.entries.delete(path);
+      await entry.walk?.close();
+    }
+  }
+
+  /** Of those that are not done the one that waited longest. */
+  private next(places: readonly MeteredPlace[], since: number): MeteredPlace | undefined {
+    let [found, oldest]: [MeteredPlace | undefined, number] = [undefined, Number.POSITIVE_INFINITY];
+    for (const place of places) {
+      const triedAt = this.entries.get(place.path)?.triedAt ?? Number.NEGATIVE_INFINITY;
+      if (this.isDone(place.path, since) || (found !== undefined && triedAt >= oldest)) continue;
+      [found, oldest] = [place, triedAt];
+    }
+    return found;
+  }
+
+  private async measure(place: MeteredPlace, options: Abortable & { budgetMs: number }): Promise<void> {
     const { host, clock, log } = this.deps;
     const { path } = place;
+    const entry = this.entries.get(path) ?? { doneAt: Number.NEGATIVE_INFINITY, triedAt: 0 };
+    this.entries.set(path, entry);
     try {
-      if (place.isFilesystem === true) {
-        this.measured.set(path, { ...(await host.filesystemUsage(path)), at: clock.now().wall });
-        return true;
+      let usage: Usage | undefined;
+      if (place.isFilesystem === true) usage = await host.filesystemUsage(path);
+      else {
+        entry.walk ??= await host.measure(path);
+        usage = await entry.walk.advance(options.budgetMs, options);
       }
-      const walk = this.walks.get(path) ?? (await host.measure(path));
-      this.walks.set(path, walk);
-      const usage = await walk.advance(options.budgetMs, options);
-      if (usage === undefined) return false;
-      this.measured.set(path, { ...usage, at: clock.now().wall });
+      const { wall, mono } = clock.now();
+      entry.triedAt = mono;
+      if (usage === undefined) return;
+      entry.usage = { ...usage, at: wall };
     } catch (error) {
       if (options.signal.aborted) throw error;
       log.warn("a directory could not be measured", { path, error: messageOf(error) });
     }
-    await this.stop(path);
-    return true;
-  }
-
-  private async forgetOthers(places: ReadonlyMap<string, MeteredPlace>): Promise<void> {
-    this.pending = this.pending.filter((path) => places.has(path));
-    for (const path of [...this.walks.keys()]) if (!places.has(path)) await this.stop(path);
-    for (const path of [...this.measured.keys()]) if (!places.has(path)) this.measured.delete(path);
-  }
-
-  private async stop(path: string): Promise<void> {
-    const walk = this.walks.get(path);
-    this.walks.delete(path);
+    entry.triedAt = clock.now().mono;
+    entry.doneAt = entry.triedAt;
+    const { walk } = entry;
+    delete entry.walk;
     await walk?.close();
   }
 }

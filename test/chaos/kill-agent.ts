@@ -11,6 +11,7 @@ import type { Pod } from "../../src/model/generated/types.ts";
 import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
 import { ids, isRunning, requireMachine, Site, shortName } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
+import { randomFrom } from "../support/random.ts";
 
 requireMachine();
 
@@ -19,17 +20,6 @@ const KILLS = Number(process.env["KUBELET_CHAOS_KILLS"] ?? 100);
 /** Longest time between an agent's start (or its first answer) and its death. */
 const LIFE_MS = 400;
 const CONVERGE_MS = 30_000;
-
-/** A small generator of random numbers below 1 that a seed repeats. */
-function randomFrom(start: number): () => number {
-  let state = start >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const random = randomFrom(seed);
 const chance = (share: number): boolean => random() < share;

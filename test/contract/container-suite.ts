@@ -143,6 +143,26 @@ export function containerContract(harness: Harness): void {
     assert.deepEqual(await list({ id: theirs }), [], "removing a sandbox removes its containers");
   });
 
+  test("tells what a container wrote to its own filesystem, by labels, a while after it started", async () => {
+    const { runtime, clock } = harness();
+    const id = await pod().create({ name: "writes", labels: { writes: "yes" } });
+    const other = await pod().create({ name: "reads", labels: { writes: "no" } });
+    await Promise.all([id, other].map((one) => runtime.startContainer(one, never)));
+    const told = async () => runtime.writableLayers({ labels: { writes: "yes" } }, never);
+    // containerd measures every ten seconds.
+    for (let i = 0; i < 120 && (await told()).length === 0; i++) await clock.sleep(250, never);
+    const found = await told();
+    assert.deepEqual(
+      found.map((layer) => [layer.id, layer.name, layer.labels["writes"]]),
+      [[id, "writes", "yes"]],
+    );
+    // One that wrote nothing may hold nothing; what it wrote is counted in test/integration/volumes.ts.
+    const isMeasured = found.every(({ bytes, inodes, at }) => bytes >= 0 && inodes >= 0 && at > 0);
+    assert.ok(isMeasured, JSON.stringify(found));
+    await Promise.all([id, other].map((one) => runtime.removeContainer(one, never)));
+    assert.deepEqual(await told(), []);
+  });
+
   test("stopping a sandbox kills its containers, and nothing new starts in it", async () => {
     const { runtime } = harness();
     const other = await TestPod.run(harness);

@@ -16,7 +16,9 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { stringify } from "yaml";
 import { DEMO_IMAGE } from "../../src/adapters/embedded/index.ts";
-import type { Pod, Volume, VolumeMount } from "../../src/model/generated/types.ts";
+import type { VolumeMount } from "../../src/model/generated/types.ts";
+import type { PodStorage } from "../../src/model/pod-storage.ts";
+import { everyKind } from "./support/every-kind.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireExec, requireMachine, Site } from "./support/site.ts";
 import { pause, until } from "./support/until.ts";
@@ -74,67 +76,6 @@ async function timeUntil(what: string, ask: () => Promise<boolean>): Promise<num
 
 const UID = "00000000-0000-4000-8000-00000000a11a";
 
-function everyKind(host: string, annotations: Record<string, string> = { note: "one" }): Pod {
-  const volumes: Volume[] = [
-    { name: "disk", emptyDir: {} },
-    { name: "memory", emptyDir: { medium: "Memory", sizeLimit: "8Mi" } },
-    { name: "host", hostPath: { path: host, type: "Directory" } },
-    {
-      name: "config",
-      configMap: {
-        name: "settings",
-        items: [
-          { key: "colour", path: "deep/colour", mode: 0o600 },
-          { key: "size", path: "size" },
-        ],
-      },
-    },
-    { name: "whole", configMap: { name: "settings" } },
-    { name: "login", secret: { secretName: "login", defaultMode: 0o400 } },
-    { name: "maybe", secret: { secretName: "not-there", optional: true } },
-    {
-      name: "self",
-      downwardAPI: {
-        items: [
-          { path: "note", fieldRef: { fieldPath: "metadata.annotations['note']" } },
-          { path: "cpu", resourceFieldRef: { containerName: "main", resource: "requests.cpu", divisor: "1m" } },
-        ],
-      },
-    },
-    {
-      name: "mixed",
-      projected: {
-        sources: [
-          { configMap: { name: "settings", items: [{ key: "size", path: "from/config" }] } },
-          { secret: { name: "login", items: [{ key: "password", path: "from/secret" }] } },
-          { downwardAPI: { items: [{ path: "from/self", fieldRef: { fieldPath: "metadata.name" } }] } },
-        ],
-      },
-    },
-  ];
-  const volumeMounts: VolumeMount[] = [
-    ...volumes.map(({ name }) => ({ name, mountPath: `/v/${name}` })),
-    { name: "disk", mountPath: "/sub/dir", subPath: "a/b" },
-    { name: "disk", mountPath: "/sub/expr", subPathExpr: "of-$(WHO)" },
-    { name: "whole", mountPath: "/sub/file", subPath: "colour" },
-    { name: "host", mountPath: "/sub/host", subPath: "inner", readOnly: true },
-  ];
-  const env = [
-    { name: "WHO", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
-    { name: "COLOUR", valueFrom: { configMapKeyRef: { name: "settings", key: "colour" } } },
-    { name: "PASSWORD", valueFrom: { secretKeyRef: { name: "login", key: "password" } } },
-  ];
-  const main = shell("main", FOREVER, {
-    ...{ volumeMounts, env, envFrom: [{ prefix: "S_", configMapRef: { name: "settings" } }] },
-    resources: { requests: { cpu: "10m" } },
-  });
-  return manifest(
-    "every-kind",
-    { containers: [main], volumes, securityContext: { fsGroup: 4242 } },
-    { uid: UID, annotations },
-  );
-}
-
 describe("a pod with a volume of every kind", () => {
   const host = mkdtempSync(join(site.dir, "h-"));
   let first: Record<string, string> = {};
@@ -144,7 +85,7 @@ describe("a pod with a volume of every kind", () => {
     writeFileSync(join(host, "inner/precious"), "keep");
     object("ConfigMap", "settings", { colour: "green", size: "7" });
     object("Secret", "login", { password: "secret-1" });
-    site.write(everyKind(host));
+    site.write(everyKind({ host, uid: UID }));
     first = ids(await site.running("every-kind"));
     const show = [
       "cat /v/config/deep/colour /v/config/size; echo",
@@ -206,11 +147,32 @@ describe("a pod with a volume of every kind", () => {
     await until("the optional secret", async () => (await inside("every-kind", "cat /v/maybe/now")) === "here");
     drop("Secret", "not-there");
     await until("its end", async () => (await inside("every-kind", "ls /v/maybe")) === "");
-    site.write(everyKind(host, { note: "two" }));
+    site.write(everyKind({ host, uid: UID, note: "two" }));
     await until("the annotation", async () => (await inside("every-kind", "cat /v/self/note")) === "two");
     // A file that was mounted by itself stays what it was, as in Kubernetes.
     assert.equal(await inside("every-kind", "cat /sub/file"), "green");
     assert.deepEqual(ids(await site.running("every-kind")), first, "nothing was restarted");
+  });
+
+  it("tells what it keeps on the node: emptyDirs, logs and the writable layer", async () => {
+    await inside("every-kind", "head -c 3145728 /dev/zero > /v/disk/big; head -c 2097152 /dev/zero > /layer");
+    await inside("every-kind", "seq 20000 > /proc/1/fd/1");
+    const ask = async (): Promise<PodStorage> =>
+      (JSON.parse((await site.run("explain", "every-kind", "-o", "json")).stdout) as { storage: PodStorage }).storage;
+    let storage = await ask();
+    const bytes = (kind: string, name: string): number =>
+      storage.parts.find((part) => part.kind === kind && part.name === name)?.usage?.bytes ?? 0;
+    // The runtime measures layers every ten seconds.
+    const isMeasured = async (): Promise<boolean> => (storage = await ask()) && bytes("layer", "main") >= 2 << 20;
+    await until("the layer is measured", isMeasured, { seen: () => storage });
+    assert.ok(bytes("emptyDir", "disk") >= 3 << 20, JSON.stringify(storage));
+    assert.ok(bytes("log", "main") > 100_000, JSON.stringify(storage));
+    const memory = storage.parts.find(({ name }) => name === "memory");
+    assert.deepEqual([memory?.isMemory, memory?.sizeLimit, memory?.usage?.bytes], [true, 8 << 20, 8 << 20]);
+    assert.ok(storage.isFresh && storage.bytes > 5 << 20 && storage.bytes < 7 << 20, JSON.stringify(storage));
+    const text = (await site.run("explain", "every-kind")).stdout;
+    assert.match(text, /^Storage\n {2}emptyDir disk +3\.0Mi\n {2}emptyDir memory +8\.0Mi +of 8\.0Mi +in memory$/m);
+    await inside("every-kind", "rm /v/disk/big /layer");
   });
 
   it("keeps its volumes over kill -9 of the agent, and the next agent follows them", async () => {
@@ -320,13 +282,111 @@ describe("directories that nobody knows", () => {
   });
 });
 
+function sh(command: string, ...args: readonly string[]): void {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  assert.equal(status, 0, `${command} ${args.join(" ")}: ${stderr}`);
+}
+
+describe("mounts that are made while the pod runs", () => {
+  const shared = mkdtempSync(join(site.dir, "p-"));
+  before(() => {
+    for (const name of ["late", "inner"]) mkdirSync(join(shared, name));
+    sh("mount", "--bind", shared, shared);
+    sh("mount", "--make-shared", shared);
+  });
+  after(() => {
+    const there = mountsBelow(shared);
+    for (const path of there.reverse()) sh("umount", path);
+  });
+
+  it("reach it, or the host, as its mountPropagation says", async () => {
+    const modes = { none: "None", to: "HostToContainer", both: "Bidirectional" };
+    const volumeMounts = Object.entries(modes).map(([name, mountPropagation]) => ({
+      ...{ name: "host", mountPath: `/${name}`, mountPropagation },
+    }));
+    const main = shell("main", FOREVER, { volumeMounts, securityContext: { privileged: true } });
+    const volumes = [{ name: "host", hostPath: { path: shared, type: "Directory" } }];
+    site.write(manifest("propagation", { containers: [main], volumes }));
+    await site.running("propagation");
+    sh("mount", "-t", "tmpfs", "tmpfs", join(shared, "late"));
+    writeFileSync(join(shared, "late/file"), "x");
+    assert.equal(await inside("propagation", "ls /none/late; ls /to/late; ls /both/late"), "file\nfile");
+    await inside("propagation", "mount -t tmpfs tmpfs /both/inner; touch /both/inner/made");
+    assert.deepEqual(readdirSync(join(shared, "inner")), ["made"]);
+    await inside("propagation", "mkdir /to/own; mount -t tmpfs tmpfs /to/own; touch /to/own/made");
+    assert.deepEqual(readdirSync(join(shared, "own")), [], "one way only");
+    site.remove("propagation");
+    await site.gone("propagation");
+    assert.deepEqual(readdirSync(join(shared, "late")), ["file"], "what is the user's is still there");
+  });
+});
+
+const HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB";
+const page = (file: string): number => Number(readFileSync(join(HUGE_PAGES, file), "utf8"));
+
+describe("an emptyDir of huge pages", { skip: !existsSync(HUGE_PAGES) && "this kernel has no huge pages" }, () => {
+  const had = existsSync(HUGE_PAGES) ? page("nr_hugepages") : 0;
+  after(() => writeFileSync(join(HUGE_PAGES, "nr_hugepages"), String(had)));
+
+  it("is memory in pages of the size that the pod asks for, and given back", async (t) => {
+    writeFileSync(join(HUGE_PAGES, "nr_hugepages"), String(had + 4));
+    if (page("nr_hugepages") < had + 4) return t.skip("the kernel has no free memory for huge pages");
+    const free = page("free_hugepages");
+    const limits = { "hugepages-2Mi": "4Mi", memory: "32Mi", cpu: "100m" };
+    const volumeMounts = [{ name: "huge", mountPath: "/huge" }];
+    const main = shell("main", FOREVER, { volumeMounts, resources: { limits, requests: limits } });
+    const volumes = [{ name: "huge", emptyDir: { medium: "HugePages" } }];
+    site.write(manifest("huge-pages", { containers: [main], volumes }));
+    await site.running("huge-pages");
+    const script =
+      "awk '$2 == \"/huge\" {print $3, $4}' /proc/mounts; fallocate -l 4194304 /huge/pages; stat -c %s /huge/pages";
+    const [mount = "", size] = (await inside("huge-pages", script)).split("\n");
+    assert.match(mount, /^hugetlbfs rw.*pagesize=2M/);
+    assert.equal(size, "4194304");
+    assert.equal(page("free_hugepages"), free - 2);
+    site.remove("huge-pages");
+    await site.gone("huge-pages");
+    assert.equal(page("free_hugepages"), free);
+    assert.deepEqual(mountsBelow(podsDir), []);
+  });
+});
+
 const containerd2 = process.env["CONTAINERD2_BIN_DIR"] ?? "";
-describe("an image as a volume", { skip: containerd2 === "" && "only containerd 2 has them" }, () => {
+describe("with containerd 2", { skip: containerd2 === "" && "it is not here" }, () => {
   const other = new Site();
+  before(() => other.up([], { env: { ...process.env, PATH: `${containerd2}:${process.env["PATH"]}` } }));
   after(() => other.close());
 
-  it("is there for containers to read, whole or in part", async () => {
-    await other.up([], { env: { ...process.env, PATH: `${containerd2}:${process.env["PATH"]}` } });
+  it("a recursive read-only mount is one with all that is mounted below it", async () => {
+    const data = mkdtempSync(join(other.dir, "d-"));
+    mkdirSync(join(data, "below"));
+    sh("mount", "-t", "tmpfs", "tmpfs", join(data, "below"));
+    try {
+      const volumes = [{ name: "host", hostPath: { path: data } }];
+      const mount = (mountPath: string, recursiveReadOnly: string): object => ({
+        ...{ name: "host", mountPath, readOnly: true, recursiveReadOnly },
+      });
+      const volumeMounts = [mount("/all", "Enabled"), mount("/possible", "IfPossible"), mount("/top", "Disabled")];
+      const script =
+        "{ for d in all possible top; do touch /$d/below/$d /$d/$d; done; ls /top/below; echo done; } 2>&1";
+      // The types of the generated fields are wider than these.
+      const main = shell("main", forever(script), { volumeMounts: volumeMounts as VolumeMount[] });
+      other.write(manifest("read-only", { containers: [main], volumes }));
+      await other.running("read-only");
+      const denied = (path: string): string => `touch: ${path}: Read-only file system\n`;
+      const want = ["/all/below/all", "/all/all", "/possible/below/possible", "/possible/possible", "/top/top"];
+      let words = "";
+      const isWanted = async (): Promise<boolean> =>
+        (words = await other.logs("read-only")) === `${want.map(denied).join("")}top\ndone\n`;
+      await until("its words", isWanted, { seen: () => words });
+      other.remove("read-only");
+      await other.gone("read-only");
+    } finally {
+      sh("umount", join(data, "below"));
+    }
+  });
+
+  it("an image is a volume for containers to read, whole or in part", async () => {
     const volumes = [{ name: "content", image: { reference: DEMO_IMAGE, pullPolicy: "Never" } }];
     const volumeMounts = [
       { name: "content", mountPath: "/content" },

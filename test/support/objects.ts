@@ -44,9 +44,10 @@ export class FakeObjects implements ObjectSource {
     return this.listeners.get(objectKey(ref))?.size ?? 0;
   }
 
-  private tell(ref: ObjectRef): void {
+  /** Replace it to have objects that change and nobody hears of it. */
+  tell = (ref: ObjectRef): void => {
     for (const fn of [...(this.listeners.get(objectKey(ref)) ?? [])]) fn();
-  }
+  };
 }
 
 export function configMap(

@@ -53,6 +53,10 @@ export class VolumeMachine implements VolumeHost {
     this.mount(target, { type: "bind", source });
   }
 
+  async mountDevice({ device, target, fsType, mayFormat }: Parameters<VolumeHost["mountDevice"]>[0]): Promise<void> {
+    this.mount(target, { type: `${fsType ?? "found"}${mayFormat ? ", or made" : ""}`, source: device });
+  }
+
   isMountPoint(path: string): Promise<boolean> {
     return Promise.resolve(this.mounts.has(path));
   }

@@ -6,7 +6,7 @@ import { eventService, imageService, runtimeService } from "./methods.ts";
 
 /** Every word that Kubernetes has for an operation, of the ones that this agent calls. */
 const KNOWN = `version status run_podsandbox stop_podsandbox remove_podsandbox podsandbox_status list_podsandbox
-  create_container start_container stop_container remove_container list_containers container_status update_container
+  create_container start_container stop_container remove_container list_containers list_container_stats container_status update_container
   reopen_container_log exec exec_sync attach port_forward update_runtime_config runtime_config checkpoint_container
   get_container_events list_images image_status pull_image remove_image image_fs_info`.split(/\s+/);
 

@@ -4,7 +4,14 @@ import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { EndedCall } from "./call-metrics.ts";
 import { RuntimeEvents } from "./events.ts";
-import { fromContainer, fromContainerStatus, fromSandbox, fromSandboxStatus, fromStatus } from "./from-wire.ts";
+import {
+  fromContainer,
+  fromContainerStats,
+  fromContainerStatus,
+  fromSandbox,
+  fromSandboxStatus,
+  fromStatus,
+} from "./from-wire.ts";
 import { CgroupDriver } from "./generated/cri.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
 import { KnownExits } from "./known-exits.ts";
@@ -28,6 +35,7 @@ import {
   type SandboxConfig,
   type SandboxStatus,
   type SandboxSummary,
+  type WritableLayer,
 } from "./port.ts";
 import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";
 
@@ -169,6 +177,13 @@ export class CriRuntime implements RuntimePort {
     const wire = { id, podSandboxId, labelSelector: { ...labels } };
     const { containers } = await this.channel.unary(rpc.listContainers, { filter: wire }, this.limit(signal));
     return containers.map((container) => this.exits.summary(fromContainer(container)));
+  }
+
+  async writableLayers(filter: ListFilter, { signal }: Abortable): Promise<readonly WritableLayer[]> {
+    const { id = "", sandboxId: podSandboxId = "", labels } = filter;
+    const wire = { id, podSandboxId, labelSelector: { ...labels } };
+    const { stats } = await this.channel.unary(rpc.listContainerStats, { filter: wire }, this.limit(signal));
+    return stats.flatMap((one) => fromContainerStats(one) ?? []);
   }
 
   async updateContainerResources(id: string, resources: LinuxResources, { signal }: Abortable): Promise<void> {

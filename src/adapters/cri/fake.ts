@@ -28,6 +28,7 @@ import {
   type SandboxConfig,
   type SandboxStatus,
   type SandboxSummary,
+  type WritableLayer,
 } from "./port.ts";
 
 /**
@@ -41,6 +42,8 @@ export class FakeRuntime implements RuntimePort, ImagePort {
 
   /** Whether pods may have a user namespace of their own. */
   hasUserNamespaces = false;
+  /** Bytes that containers wrote, by id; one that is not here wrote nothing but its directory. */
+  readonly written = new Map<string, number>();
   /** Changed after the container was made. */
   private readonly limits = new Map<string, LinuxResources>();
 
@@ -245,6 +248,16 @@ export class FakeRuntime implements RuntimePort, ImagePort {
         .filter(({ status }) => hasLabels(status, filter))
         .map(({ sandboxId, status }) => toSummary(sandboxId, status)),
     );
+  }
+
+  writableLayers(filter: ListFilter, { signal }: Abortable): Promise<readonly WritableLayer[]> {
+    return this.control.around(["writableLayers", filter.id ?? ""], signal, async () => {
+      const found = await this.listContainers(filter, { signal });
+      return found.map(({ id, name, labels }) => ({
+        ...{ id, name, labels, bytes: this.written.get(id) ?? 4096, inodes: 1 },
+        at: this.deps.clock.now().wall,
+      }));
+    });
   }
 
   updateContainerResources(id: string, resources: LinuxResources, { signal }: Abortable): Promise<void> {

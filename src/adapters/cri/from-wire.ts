@@ -5,6 +5,7 @@ import {
   Signal,
   type Container as WireContainer,
   ContainerState as WireContainerState,
+  type ContainerStats as WireContainerStats,
   type ContainerStatus as WireContainerStatus,
   type FilesystemUsage as WireFilesystemUsage,
   type Image as WireImage,
@@ -22,6 +23,7 @@ import type {
   SandboxMetadata,
   SandboxStatus,
   SandboxSummary,
+  WritableLayer,
 } from "./port.ts";
 
 const STATES: Readonly<Record<WireContainerState, ContainerState>> = {
@@ -34,6 +36,16 @@ const STATES: Readonly<Record<WireContainerState, ContainerState>> = {
 /** Unix nanoseconds as wall-clock milliseconds; unset times (0, or Go's zero time before 1970) are 0. */
 export function toMillis(nanoseconds: bigint): number {
   return nanoseconds <= 0n ? 0 : Number(nanoseconds / 1_000_000n);
+}
+
+/** Undefined for a container whose layer the runtime has not measured yet. */
+export function fromContainerStats({ attributes, writableLayer }: WireContainerStats): WritableLayer | undefined {
+  if (attributes === undefined || writableLayer?.usedBytes === undefined) return undefined;
+  return {
+    ...{ id: attributes.id, name: attributes.metadata?.name ?? "", labels: attributes.labels },
+    ...{ bytes: Number(writableLayer.usedBytes.value), inodes: Number(writableLayer.inodesUsed?.value ?? 0) },
+    at: toMillis(writableLayer.timestamp),
+  };
 }
 
 export function fromSandbox(sandbox: WireSandbox): SandboxSummary {

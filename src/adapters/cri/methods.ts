@@ -31,6 +31,11 @@ export const runtimeService = {
   removeContainer: method(`${RUNTIME}/RemoveContainer`, cri.RemoveContainerRequest, cri.RemoveContainerResponse),
   containerStatus: method(`${RUNTIME}/ContainerStatus`, cri.ContainerStatusRequest, cri.ContainerStatusResponse),
   listContainers: method(`${RUNTIME}/ListContainers`, cri.ListContainersRequest, cri.ListContainersResponse),
+  listContainerStats: method(
+    `${RUNTIME}/ListContainerStats`,
+    cri.ListContainerStatsRequest,
+    cri.ListContainerStatsResponse,
+  ),
   updateContainerResources: method(
     `${RUNTIME}/UpdateContainerResources`,
     cri.UpdateContainerResourcesRequest,

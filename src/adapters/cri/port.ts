@@ -26,6 +26,8 @@ export interface RuntimePort {
   removeContainer(id: string, options: Abortable): Promise<void>;
   containerStatus(id: string, options: Abortable): Promise<ContainerStatus>;
   listContainers(filter: ListFilter, options: Abortable): Promise<readonly ContainerSummary[]>;
+  /** What containers wrote to their own root filesystems; those that the runtime has not measured yet are missing. */
+  writableLayers(filter: ListFilter, options: Abortable): Promise<readonly WritableLayer[]>;
   updateContainerResources(id: string, resources: LinuxResources, options: Abortable): Promise<void>;
   reopenContainerLog(id: string, options: Abortable): Promise<void>;
   /** Tells the runtime which addresses the pods of this node get (`10.1.0.0/24`, or one of each family, by a comma). */
@@ -104,6 +106,16 @@ export interface ListFilter {
   readonly id?: string;
   readonly sandboxId?: string;
   readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** The writable layer of a container; `at` is the wall-clock time of the runtime's measurement in milliseconds. */
+export interface WritableLayer {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly bytes: number;
+  readonly inodes: number;
+  readonly at: number;
 }
 
 export type RuntimeEvent =

@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromContainerStatus, fromImage, fromSandboxStatus, fromStatus, toMillis } from "./from-wire.ts";
+import {
+  fromContainerStats,
+  fromContainerStatus,
+  fromImage,
+  fromSandboxStatus,
+  fromStatus,
+  toMillis,
+} from "./from-wire.ts";
 import {
   ContainerConfig,
+  ContainerStats,
   ContainerStatus,
   Image,
   LinuxContainerResources,
@@ -160,4 +168,15 @@ test("who a container runs as, and its stop signal, are told where the runtime t
   assert.deepEqual([told.user, told.stopSignal], [{ uid: 5, gid: 6, groups: [7] }, "SIGUSR1"]);
   const untold = fromContainerStatus(ContainerStatus.fromPartial({ id: "x" }));
   assert.equal("user" in untold || "stopSignal" in untold, false);
+});
+
+test("a writable layer is told once the runtime has measured it", () => {
+  const attributes = { id: "c1", metadata: { name: "main" }, labels: { a: "b" } };
+  const told = (writableLayer?: object): ReturnType<typeof fromContainerStats> =>
+    fromContainerStats(ContainerStats.fromPartial({ attributes, ...(writableLayer && { writableLayer }) }));
+  assert.equal(told(), undefined);
+  assert.equal(told({ timestamp: 5n }), undefined);
+  assert.deepEqual(told({ timestamp: 7_000_000n, usedBytes: { value: 4096n }, inodesUsed: { value: 3n } }), {
+    ...{ id: "c1", name: "main", labels: { a: "b" }, bytes: 4096, inodes: 3, at: 7 },
+  });
 });

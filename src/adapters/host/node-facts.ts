@@ -1,5 +1,5 @@
 import { lookup } from "node:dns/promises";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 
 const HUGE_PAGES = "/sys/kernel/mm/hugepages";
@@ -56,6 +56,11 @@ function readOr(path: string, otherwise: string): string {
   } catch {
     return otherwise;
   }
+}
+
+/** Whether SELinux is on, enforcing or not: only then is its filesystem mounted. */
+export function hasSelinux(file = "/sys/fs/selinux/enforce"): boolean {
+  return existsSync(file);
 }
 
 /** Whether the kernel has AppArmor, and it is switched on. */

@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
+  closeSync,
   existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -17,6 +19,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { SystemClock } from "../../lib/clock.ts";
@@ -279,6 +282,56 @@ function defineTests(): void {
       }));
   }
 
+  test("a large tree is given to a group while the event loop runs on, with progress; cut off it begins anew", () =>
+    within(async ({ volume }) => {
+      const count = 20_000;
+      for (let i = 0; i < count / 100; i++) {
+        mkdirSync(join(volume, `d${i}`), { mode: 0o700 });
+        for (let j = 0; j < 99; j++) writeFileSync(join(volume, `d${i}/f${j}`), "", { mode: 0o600 });
+      }
+      const cut = new AbortController();
+      const told: number[] = [];
+      const onProgress = (entries: number): void => {
+        told.push(entries);
+        if (entries >= 5000) cut.abort(new Error("the agent stops"));
+      };
+      const request = { gid: 4242, onlyOnMismatch: true };
+      await assert.rejects(host.changeGroup(volume, { ...request, signal: cut.signal, onProgress }), /the agent stops/);
+      assert.deepEqual(told, [1000, 2000, 3000, 4000, 5000]);
+      assert.notEqual(statSync(volume).gid, 4242, "the top is changed last");
+      const delay = monitorEventLoopDelay({ resolution: 5 });
+      delay.enable();
+      told.length = 0;
+      await host.changeGroup(volume, { ...request, onProgress: (entries) => void told.push(entries) });
+      delay.disable();
+      assert.equal(told.length, count / 1000);
+      // Not the longest: on a busy machine the process itself may have to wait. A walk that blocks is one long sample.
+      const usual = delay.percentile(99) / 1e6;
+      assert.ok(delay.count > 20 && usual < 100, `the loop stood still for ${usual} ms, ${delay.count} looks`);
+      for (const path of [".", "d0", "d199"]) assert.equal(statSync(join(volume, path)).mode & 0o2070, 0o2070, path);
+      for (const path of ["d0/f0", "d199/f98"]) {
+        const { gid, mode } = statSync(join(volume, path));
+        assert.deepEqual([gid, mode & 0o777], [4242, 0o660], path);
+      }
+      const began = performance.now();
+      await host.changeGroup(volume, request);
+      assert.ok(performance.now() - began < 100, "one that is done is looked at and left");
+    }));
+
+  test("what another user owns, closed to everybody, is mounted in part and removed, and stays theirs until then", () =>
+    within(async ({ volume, target, base }) => {
+      mkdirSync(join(volume, "theirs/deep"), { recursive: true });
+      writeFileSync(join(volume, "theirs/deep/file"), "x", { mode: 0o000 });
+      execFileSync("chown", ["-R", "1234:5678", join(volume, "theirs")]);
+      for (const path of ["theirs/deep", "theirs"]) chmodSync(join(volume, path), 0o000);
+      await host.bindSubPath({ root: volume, subPath: "theirs/deep", target });
+      assert.deepEqual([statSync(target).uid, statSync(target).gid], [1234, 5678]);
+      await host.unmount(target);
+      await host.removeTree(volume);
+      assert.equal(existsSync(volume), false);
+      assert.ok(existsSync(base));
+    }));
+
   test("a walk that gives a group does not leave the volume while links are swapped", { timeout: 120_000 }, () =>
     within(async ({ volume, outside }) => {
       for (let i = 0; i < 20; i++) mkdirSync(join(volume, `data/d${i}`), { recursive: true });
@@ -311,6 +364,44 @@ function defineTests(): void {
       assert.equal(usage.bytes, 1 << 20);
       assert.equal(usage.inodes, 4);
       writeFileSync(join(outside, "precious"), "keep");
+    }));
+
+  test(
+    "a filesystem that never answers, mounted in a volume, stops neither measuring nor a group",
+    { timeout: 20_000, skip: !existsSync("/dev/fuse") && "no FUSE here" },
+    () =>
+      within(async ({ volume }) => {
+        const hung = join(volume, "hung");
+        mkdirSync(hung);
+        writeFileSync(join(volume, "file"), Buffer.alloc(8192));
+        // A FUSE server that reads no request.
+        const server = openSync("/dev/fuse", "r+");
+        const options = "fd=3,rootmode=40000,user_id=0,group_id=0";
+        const stdio = ["ignore", "inherit", "inherit", server] as const;
+        execFileSync("mount", ["-i", "-t", "fuse", "-o", options, "silent", hung], { stdio: [...stdio] });
+        try {
+          const walk = await host.measure(volume);
+          assert.equal((await walk.advance(5000))?.bytes, 8192);
+          await host.changeGroup(volume, { gid: 4242, onlyOnMismatch: false });
+          assert.equal(statSync(join(volume, "file")).gid, 4242);
+          await assert.rejects(host.removeTree(volume), /mounted/);
+        } finally {
+          execFileSync("umount", ["--lazy", hung]);
+          closeSync(server);
+        }
+      }),
+  );
+
+  test("a filesystem of its own tells what it holds, and nothing before it is mounted and when it is gone", () =>
+    within(async ({ base }) => {
+      const directory = join(base, "memory");
+      const none = { bytes: 0, inodes: 0 };
+      assert.deepEqual(await host.filesystemUsage(directory), none);
+      mkdirSync(directory);
+      assert.deepEqual(await host.filesystemUsage(directory), none, "it is not the filesystem below that is asked");
+      await host.mountTmpfs(directory, { sizeBytes: 1 << 20, mode: 0o777 });
+      writeFileSync(join(directory, "file"), Buffer.alloc(10_000));
+      assert.deepEqual(await host.filesystemUsage(directory), { bytes: 12_288, inodes: 2 });
     }));
 
   test("a full disk in the middle of a write keeps the old content, and nothing of the new", () =>

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { lstat, realpath, rmdir, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { type DeviceMount, DeviceMounts } from "./device-mount.ts";
 import { type TreeUsage, UsageWalk } from "./disk-usage.ts";
 import { changeGroup, type GroupChange, type GroupOptions } from "./group.ts";
 import { hostError } from "./host-error.ts";
@@ -24,6 +26,7 @@ export interface VolumeHostDeps extends PodHostDeps {
 /** Volumes on this machine: `VolumeHost` of src/volumes. */
 export class LinuxVolumeHost extends PodHost {
   private access: Promise<TreeAccess> | undefined;
+  private devices: DeviceMounts | undefined;
   /** What was written to which directory last, as a hash, so that a change is seen without reading it back. */
   private readonly written = new Map<string, string>();
 
@@ -51,6 +54,12 @@ export class LinuxVolumeHost extends PodHost {
 
   mountHugePages(path: string, options: { pageSizeBytes: number; mode: number }): Promise<void> {
     return this.machine.mount({ kind: "hugetlbfs", target: path, ...options });
+  }
+
+  /** See `DeviceMounts`. */
+  mountDevice(request: DeviceMount, options: Abortable): Promise<void> {
+    this.devices ??= new DeviceMounts(this.clock);
+    return this.devices.mount(request, options);
   }
 
   bindMount(source: string, target: string): Promise<void> {
@@ -109,8 +118,9 @@ export class LinuxVolumeHost extends PodHost {
     return new UsageWalk({ access: await this.treeAccess(), clock: this.clock }, path);
   }
 
-  /** What a filesystem of its own (a tmpfs) holds, without looking at its files. */
+  /** What a filesystem of its own (a tmpfs) holds, without looking at its files; nothing while it is not mounted. */
   async filesystemUsage(path: string): Promise<TreeUsage> {
+    if (!(await this.isMountPoint(path))) return { bytes: 0, inodes: 0 };
     const { blocks, bfree, bsize, files, ffree } = await statfs(path);
     return { bytes: (blocks - bfree) * bsize, inodes: files - ffree };
   }

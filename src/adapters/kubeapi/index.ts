@@ -45,6 +45,8 @@ export {
   SERVICES,
   SIGNING_REQUESTS,
   TOKEN_REVIEWS,
+  TRUST_BUNDLES,
+  type TrustBundle,
   VOLUME_ATTACHMENTS,
 } from "./resources.ts";
 export { type CertificateFacts, CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";

@@ -6,6 +6,7 @@ import type {
   Event,
   Lease,
   Node,
+  ObjectMeta,
   PersistentVolume,
   PersistentVolumeClaim,
   Pod,
@@ -73,6 +74,19 @@ export const ACCESS_REVIEWS = clusterWide<SubjectAccessReview>("SubjectAccessRev
   "v1",
   "subjectaccessreviews",
 ]);
+
+/** Certificates that the cluster trusts; written by hand, because the stable schemas do not have the kind yet. */
+export interface TrustBundle {
+  readonly metadata: ObjectMeta;
+  readonly spec: { readonly signerName?: string; readonly trustBundle: string };
+}
+
+/** In the versions of the API that have them, the newest first. No server has all. */
+export const TRUST_BUNDLES = [trustBundles("v1beta1"), trustBundles("v1alpha1")] as const;
+
+function trustBundles(version: string): Resource<TrustBundle> {
+  return clusterWide<TrustBundle>("ClusterTrustBundle", ["certificates.k8s.io", version, "clustertrustbundles"]);
+}
 
 /** `v1` or `group/version`. */
 export function apiVersionOf({ group, version }: Resource<unknown>): string {

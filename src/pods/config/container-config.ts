@@ -32,6 +32,7 @@ export interface ContainerFacts extends EnvironmentFacts {
   /** The reference to create from; the image's id. */
   readonly imageRef: string;
   readonly mounts: readonly ContainerMount[];
+  readonly devices?: ContainerConfig["devices"];
   readonly seccompRoot: string;
   readonly extraMaskedPaths: readonly string[];
   readonly seccompDefault: boolean;
@@ -58,7 +59,7 @@ export function containerConfig(pod: Pod, container: Container, facts: Container
     workingDir: container.workingDir ?? "",
     envs,
     mounts: facts.mounts,
-    devices: [],
+    devices: facts.devices ?? [],
     labels: {
       [POD_NAME_LABEL]: identity.name,
       [POD_NAMESPACE_LABEL]: identity.namespace,

@@ -37,9 +37,11 @@ export interface ImageProvider {
   ): Promise<{ ref: string; image: RuntimeImage }>;
 }
 
-/** A directory of the host, or an image that the runtime mounts. */
+/** A directory or a block device of the host, or an image that the runtime mounts. */
 export type VolumeSource =
-  | { readonly kind: "path"; readonly path: string; readonly readonly: boolean }
+  /** What is the user's (a hostPath) is not labelled for the pod. */
+  | { readonly kind: "path"; readonly path: string; readonly readonly: boolean; readonly isUsers?: boolean }
+  | { readonly kind: "device"; readonly path: string; readonly readonly: boolean }
   | { readonly kind: "image"; readonly reference: string; readonly pullPolicy: string };
 
 /** Volumes as the ring needs them. */
@@ -91,6 +93,8 @@ export interface NodeFacts {
   readonly runtimeName: string;
   /** The runtime can make a mount read-only with all that is mounted below it, as far as it has said. */
   hasRecursiveReadOnly(): boolean;
+  /** The kernel has SELinux on: what is mounted gets the label of the pod. */
+  readonly hasSelinux?: boolean;
   /** Containers that name no seccomp profile get the runtime's own. */
   readonly seccompDefault: boolean;
   /** What containers must not see on this machine, besides what every machine hides. */

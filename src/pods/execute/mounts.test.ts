@@ -13,7 +13,9 @@ import { containerMounts, pullImageVolumes } from "./mounts.ts";
 
 const sources: Record<string, VolumeSource> = {
   data: { kind: "path", path: "/data", readonly: false },
+  theirs: { kind: "path", path: "/theirs", readonly: false, isUsers: true },
   config: { kind: "path", path: "/config", readonly: true },
+  disk: { kind: "device", path: "/dev/sda", readonly: false },
   content: { kind: "image", reference: "content:1", pullPolicy: "Always" },
 };
 
@@ -26,6 +28,7 @@ interface Scene {
 interface Options {
   readonly env?: Container["env"];
   readonly recursive?: boolean;
+  readonly selinux?: boolean;
   readonly fault?: Error;
 }
 
@@ -39,7 +42,10 @@ async function mount(volumeMounts: readonly VolumeMount[], options: Options = {}
   const bound: unknown[] = [];
   // reason: only these parts are used for mounts
   const deps = {
-    node: { paths: { rootDir: "/root", podLogsDir: "/logs", containerLogsDir: "/links" } },
+    node: {
+      paths: { rootDir: "/root", podLogsDir: "/logs", containerLogsDir: "/links" },
+      hasSelinux: options.selinux === true,
+    },
     files: new MemoryFiles(),
     log: silent,
     images: {
@@ -106,6 +112,14 @@ describe("a volumeMount", () => {
     });
   }
 
+  test("with SELinux is labelled for the pod, unless it is the user's or an image; without it nothing is", async () => {
+    const mounts = [at("data"), at("data", { subPath: "s" }), at("theirs"), at("content")];
+    const labels = async (selinux: boolean): Promise<unknown[]> =>
+      (await mount(mounts, { selinux })).mounts.map(({ selinuxRelabel }) => selinuxRelabel);
+    assert.deepEqual(await labels(true), [true, true, undefined, undefined]);
+    assert.deepEqual(await labels(false), [undefined, undefined, undefined, undefined]);
+  });
+
   test("each has a place of its own by its number", async () => {
     const { bound } = await mount([at("data"), { name: "data", mountPath: "/n", subPath: "s" }]);
     assert.deepEqual(bound, [{ volume: "data", container: "app", index: 1, subPath: "s" }]);
@@ -142,6 +156,7 @@ describe("a volumeMount", () => {
       { fault: new Error("/root/pods/secret-path: EXDEV") },
       'failed to prepare subPath for volumeMount "data" of container "app"',
     ],
+    ["a block device", at("disk"), {}, 'volume "disk" is in volumeMounts, but it is a block device'],
     [
       "recursive read-only where the runtime cannot",
       at("data", { readOnly: true, recursiveReadOnly: "Enabled" }),

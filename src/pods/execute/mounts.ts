@@ -33,7 +33,7 @@ export async function containerMounts(deps: ExecuteDeps, run: PodRun, mounting: 
     const { clusterDomain } = deps.node.dns();
     const text = hostsFile(pod, { ips, nodeHosts: deps.node.hostsFile(), clusterDomain });
     await deps.files.writeFile(`${base}/etc-hosts`, text, 0o644);
-    mounts.push(plain("/etc/hosts", `${base}/etc-hosts`));
+    mounts.push(own(deps, "/etc/hosts", `${base}/etc-hosts`));
   }
   const messagePath = container.terminationMessagePath ?? "";
   if (messagePath !== "") {
@@ -41,7 +41,7 @@ export async function containerMounts(deps: ExecuteDeps, run: PodRun, mounting: 
     await deps.files.makeDir(directory, 0o750);
     const file = `${directory}/${randomBytes(4).toString("hex")}`;
     await deps.files.writeFile(file, "", 0o666);
-    mounts.push(plain(messagePath, file));
+    mounts.push(own(deps, messagePath, file));
   }
   return mounts;
 }
@@ -70,12 +70,15 @@ async function volumeMount(
   if (mount === undefined) throw new Error(`the container has no mount ${index}`);
   const subPath = subPathOf(mount, run, mounting);
   const source = deps.volumes.source(run.pod, mount.name);
+  if (source.kind === "device")
+    throw new ConfigError(`volume "${mount.name}" is in volumeMounts, but it is a block device`);
   const isReadOnly = source.kind === "image" || source.readonly || mount.readOnly === true;
   const shared = {
     containerPath: mount.mountPath,
     readonly: isReadOnly,
     ...((await isRecursive(deps, run, mount)) && { recursiveReadOnly: true }),
     propagation: propagation(mount.mountPropagation),
+    ...(deps.node.hasSelinux === true && source.kind === "path" && !source.isUsers && { selinuxRelabel: true }),
   };
   if (source.kind === "image") {
     return {
@@ -136,6 +139,8 @@ function propagation(mode: string | undefined): ContainerMount["propagation"] {
   return mode === "HostToContainer" ? "hostToContainer" : "private";
 }
 
-function plain(containerPath: string, hostPath: string): ContainerMount {
-  return { containerPath, hostPath, readonly: false, propagation: "private" };
+/** A file of the agent's own. */
+function own({ node }: ExecuteDeps, containerPath: string, hostPath: string): ContainerMount {
+  const label = node.hasSelinux === true ? { selinuxRelabel: true } : {};
+  return { containerPath, hostPath, readonly: false, propagation: "private", ...label };
 }

@@ -12,6 +12,7 @@ import type { CrashState } from "../crash-backoff.ts";
 import type { ContainerStart } from "../plan.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { describeSandbox } from "./create-sandbox.ts";
+import { containerDevices } from "./devices.ts";
 import { runHook } from "./hooks.ts";
 import { hookTarget } from "./kill.ts";
 import { containerMounts, type ImageVolumes, pullImageVolumes } from "./mounts.ts";
@@ -115,6 +116,7 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
       extraMaskedPaths: deps.node.extraMaskedPaths,
       seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
       ...(users && { users }),
+      devices: containerDevices(deps, run, container),
       mounts: users === undefined ? mounts : mounts.map((mount) => ({ ...mount, users })),
     });
     await deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { POD_DIR, VolumeScene } from "../../../test/support/volumes.ts";
 import type {
+  Container,
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeSpec,
+  Pod,
   Volume,
 } from "../../model/generated/types.ts";
 
@@ -31,6 +33,8 @@ function setup(
   scene.objects.put(claimRef, claim);
   scene.objects.put(volumeRef, object);
   scene.machine.kinds.set("/mnt/disk", "directory");
+  scene.machine.kinds.set("/dev/sdx", "blockDevice");
+  scene.machine.kinds.set("/run/s", "socket");
   return scene;
 }
 
@@ -63,6 +67,22 @@ describe("a claim", () => {
     assert.deepEqual(scene.machine.done, [`unmount ${LOCAL}`, `removeDir ${LOCAL}`]);
   });
 
+  const devices: [string, { fsType?: string; readOnly?: boolean }, string][] = [
+    ["is mounted, and made where there is none", {}, "found, or made"],
+    ["is the one that the volume names", { fsType: "xfs" }, "xfs, or made"],
+    ["is never made for a reader", { readOnly: true }, "found"],
+  ];
+  for (const [name, { fsType, readOnly = false }, type] of devices) {
+    test(`of a local device: its filesystem ${name}`, async () => {
+      const scene = setup({ local: { path: "/dev/sdx", ...(fsType && { fsType }) } }, { readOnly });
+      await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
+      assert.deepEqual([...scene.machine.mounts], [[LOCAL, { type, source: "/dev/sdx" }]]);
+      assert.equal(scene.machine.groups.has(LOCAL), !readOnly);
+      await scene.volumes.teardown("uid-of-web", scene.never);
+      assert.equal(scene.machine.mounts.size, 0);
+    });
+  }
+
   test("that the pod has read-only is read-only, and gets no group", async () => {
     const scene = setup({ local: { path: "/mnt/disk" } }, { readOnly: true });
     await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
@@ -83,7 +103,14 @@ describe("a claim", () => {
     ["has a volume of another claim", { ...local, claimRef: { uid: "other" } }, undefined, /bound to another claim/],
     ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
     ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
-    ["is a block device", { ...local, volumeMode: "Block" }, undefined, /volumeMode Block/],
+    ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is no block device/],
+    ["is of a socket", { local: { path: "/run/s" } }, undefined, /is neither a directory nor a block device/],
+    [
+      "is a block volume of a hostPath",
+      { hostPath: { path: "/dev/sdx" }, volumeMode: "Block" },
+      undefined,
+      /a hostPath, which cannot have volumeMode Block/,
+    ],
     ["is of another kind", { nfs: { server: "s", path: "/" } }, undefined, /not supported yet/],
   ];
   for (const [name, spec, claim, words] of refused) {
@@ -93,6 +120,19 @@ describe("a claim", () => {
       assert.equal(scene.machine.mounts.size, 0);
     });
   }
+
+  test("that nobody tells about is asked for again every few seconds, also after a long wait", async () => {
+    const pending = { ...bound, status: { phase: "Pending" } };
+    const scene = setup({ local: { path: "/mnt/disk" } }, { claim: pending });
+    const prepared = scene.prepare();
+    await scene.clock.advance(60_000);
+    // An API server's claims: nobody hears of a change.
+    scene.objects.tell = () => undefined;
+    scene.objects.put(claimRef, bound);
+    await scene.clock.advance(5000);
+    await prepared;
+    assert.ok(scene.machine.mounts.has(LOCAL));
+  });
 
   test("is waited for and taken when it is bound; later changes of it touch nothing", async () => {
     const scene = setup({ local: { path: "/mnt/disk" } }, { claim: { ...bound, status: { phase: "Pending" } } });
@@ -104,6 +144,73 @@ describe("a claim", () => {
     scene.objects.remove(claimRef);
     await scene.clock.advance(1000);
     assert.deepEqual(scene.machine.done, []);
+  });
+});
+
+describe("a block volume", () => {
+  const device = { local: { path: "/dev/sdx" }, volumeMode: "Block", nodeAffinity: here };
+  const using = (scene: VolumeScene, fields: Partial<Container>): Pod => ({
+    ...scene.web,
+    spec: { ...scene.web.spec, containers: [{ name: "app", ...fields }], securityContext: { fsGroup: 7 } },
+  });
+  const mounts = { volumeMounts: [{ name: "v", mountPath: "/v" }] };
+  const devices = { volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] };
+
+  for (const readOnly of [false, true]) {
+    test(`is the device itself${readOnly ? ", to read" : ""}: nothing is mounted, made, given to a group or removed`, async () => {
+      const scene = setup(device, { readOnly });
+      await scene.prepare(using(scene, devices));
+      const expected = { kind: "device", path: "/dev/sdx", readonly: readOnly } as const;
+      assert.deepEqual(scene.volumes.source(scene.web, "v"), expected);
+      await scene.volumes.teardown("uid-of-web", scene.never);
+      assert.deepEqual(scene.machine.done, [`makeDir ${POD_DIR}`]);
+    });
+  }
+
+  test("is not mounted, and a directory is no device", async () => {
+    const block = setup(device);
+    assert.match(await block.refusal(using(block, mounts)), /volumeMode Block, but is specified in volumeMounts/);
+    const plain = setup({ local: { path: "/mnt/disk" } });
+    const words = /volumeMode Filesystem, but is specified in volumeDevices/;
+    assert.match(await plain.refusal(using(plain, devices)), words);
+  });
+
+  test("of another node is never given", async () => {
+    assert.match(await setup({ ...device, nodeAffinity: elsewhere }).refusal(), /belongs to another node/);
+  });
+});
+
+describe("an ephemeral volume", () => {
+  const ephemeral: Volume = { name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } };
+  const ref = { ...claimRef, name: "web-scratch" };
+  const made = (uid: string): PersistentVolumeClaim => ({
+    ...bound,
+    metadata: {
+      ...{ name: ref.name, namespace: "default" },
+      ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "web", uid, controller: true }],
+    },
+  });
+  const scene = (uid: string): VolumeScene => {
+    const found = new VolumeScene([ephemeral]);
+    found.objects.put(ref, made(uid));
+    found.objects.put(volumeRef, { metadata: { name: "pv-1" }, spec: { hostPath: { path: "/mnt/disk" } } });
+    return found;
+  };
+
+  test("is the claim that was made for the pod", async () => {
+    const own = scene("uid-of-web");
+    await own.prepare();
+    const expected = { kind: "path", path: "/mnt/disk", readonly: false, isUsers: true } as const;
+    assert.deepEqual(own.volumes.source(own.web, "scratch"), expected);
+  });
+
+  test("is never the claim of another", async () => {
+    const words = /PVC default\/web-scratch was not created for pod default\/web \(pod is not owner\)/;
+    assert.match(await scene("somebody-else").refusal(), words);
+  });
+
+  test("waits for the controller", async () => {
+    assert.match(await new VolumeScene([ephemeral]).refusal(), /persistentvolumeclaim "web-scratch" not found/);
   });
 });
 

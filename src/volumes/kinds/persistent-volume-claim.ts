@@ -1,25 +1,36 @@
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
-import type { PersistentVolume, PersistentVolumeClaim } from "../../model/generated/types.ts";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
+import { allContainers } from "../../model/pod-facts.ts";
 import type { VolumeDeps, VolumeKind, VolumeOfPod } from "../kind.ts";
 import { matchesNode } from "../node-affinity.ts";
 import { checkHostPath } from "./host-path.ts";
-import { LOCAL_PLUGIN, setUpLocal, tearDownLocal } from "./local.ts";
+import { LOCAL_PLUGIN, setUpDevice, setUpLocal, tearDownLocal } from "./local.ts";
 
-/** A claim that is bound to a PersistentVolume of the node: a hostPath or a local directory. */
+/** A node may neither list nor watch claims and volumes, only ask for those of its pods. */
+const ASK_AGAIN_MS = 5000;
+
+/**
+ * A claim that is bound to a PersistentVolume of the node: a hostPath, a local directory or a local device. An ephemeral volume is a
+ * claim that a controller made for the pod.
+ */
 export const persistentVolumeClaim: VolumeKind = {
   plugin: LOCAL_PLUGIN,
-  handles: (volume) => volume.persistentVolumeClaim !== undefined,
+  handles: (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
   references: (of) => ({ objects: [claimRef(of)] }),
+  longestPauseMs: ASK_AGAIN_MS,
   takesGroup: true,
 
   async setUp(of, deps, options) {
     const { claim, volume } = await resolve(of, deps, options);
-    checkMode(claim, volume);
+    const isBlock = isBlockVolume(claim, volume);
+    checkUse(of, isBlock);
     const { spec } = volume;
     const readonly = of.volume.persistentVolumeClaim?.readOnly === true;
     if (spec.hostPath !== undefined) {
+      if (isBlock)
+        throw new Error(`volume "${volume.metadata.name}" is a hostPath, which cannot have volumeMode Block`);
       await checkHostPath(spec.hostPath, deps.host, options);
       return { source: { kind: "path", path: spec.hostPath.path, readonly, isUsers: true } };
     }
@@ -27,9 +38,11 @@ export const persistentVolumeClaim: VolumeKind = {
       if (!matchesNode(spec.nodeAffinity?.required, deps.node.labels)) {
         throw new Error(`volume "${volume.metadata.name}" belongs to another node (its nodeAffinity)`);
       }
+      if (isBlock) return setUpDevice({ path: spec.local.path, readonly }, deps, options);
       // The directory is named after the PersistentVolume, not after the pod's volume.
       const directory = `${dirname(of.directory)}/${volume.metadata.name}`;
-      return setUpLocal({ path: spec.local.path, directory, readonly }, deps, options);
+      const { path, fsType = "" } = spec.local;
+      return setUpLocal({ path, fsType, directory, readonly }, deps, options);
     }
     throw new Error(`volume "${volume.metadata.name}" is of a kind that is not supported yet`);
   },
@@ -38,7 +51,7 @@ export const persistentVolumeClaim: VolumeKind = {
 };
 
 function claimRef({ pod, volume }: VolumeOfPod): ObjectRef<"PersistentVolumeClaim"> {
-  const name = volume.persistentVolumeClaim?.claimName ?? "";
+  const name = volume.persistentVolumeClaim?.claimName ?? `${pod.metadata.name}-${volume.name}`;
   return { kind: "PersistentVolumeClaim", namespace: pod.metadata.namespace ?? "", name };
 }
 
@@ -51,6 +64,7 @@ async function resolve(
   const claim = await objects.get(ref, options);
   if (claim === undefined) throw new Error(`persistentvolumeclaim "${ref.name}" not found`);
   if (claim.metadata.deletionTimestamp !== undefined) throw new Error(`PVC is being deleted`);
+  if (of.volume.ephemeral !== undefined) checkOwner(of.pod, claim);
   const name = claim.spec.volumeName ?? "";
   if (claim.status?.phase !== "Bound" || name === "") throw new Error("PVC is not bound");
   const volume = await objects.get({ kind: "PersistentVolume", namespace: "", name }, options);
@@ -62,8 +76,25 @@ async function resolve(
   return { claim, volume };
 }
 
-function checkMode(claim: PersistentVolumeClaim, volume: PersistentVolume): void {
-  const mode = volume.spec.volumeMode ?? claim.spec.volumeMode ?? "Filesystem";
-  if (mode !== "Filesystem")
-    throw new Error(`volume "${volume.metadata.name}" has volumeMode ${mode}, which cannot be mounted`);
+/** Somebody else's claim may have the name that the pod's own would get. */
+function checkOwner({ metadata }: Pod, claim: PersistentVolumeClaim): void {
+  const owner = claim.metadata.ownerReferences?.find(({ controller }) => controller === true);
+  if (owner?.uid === metadata.uid) return;
+  const [name, pod] = [claim.metadata, metadata].map((one) => `${one.namespace}/${one.name}`);
+  throw new Error(`PVC ${name} was not created for pod ${pod} (pod is not owner)`);
+}
+
+function isBlockVolume(claim: PersistentVolumeClaim, volume: PersistentVolume): boolean {
+  return (volume.spec.volumeMode ?? claim.spec.volumeMode ?? "Filesystem") === "Block";
+}
+
+/** A device is not mounted and a directory is no device, with the words of Kubernetes. */
+function checkUse({ pod, volume }: VolumeOfPod, isBlock: boolean): void {
+  const all = allContainers(pod);
+  const isIn = (list: readonly { readonly name: string }[] | undefined): boolean =>
+    (list ?? []).some(({ name }) => name === volume.name);
+  if (isBlock && all.some(({ volumeMounts }) => isIn(volumeMounts)))
+    throw new Error(`volume ${volume.name} has volumeMode Block, but is specified in volumeMounts`);
+  if (!isBlock && all.some(({ volumeDevices }) => isIn(volumeDevices)))
+    throw new Error(`volume ${volume.name} has volumeMode Filesystem, but is specified in volumeDevices`);
 }

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { SystemClock } from "../../lib/clock.ts";
+import { DeviceMounts } from "./device-mount.ts";
+import type { HostError } from "./index.ts";
+import { readMountTable } from "./mount-table.ts";
+
+// Mounts in a namespace of its own; the loop devices are the machine's and are given back.
+const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
+const skip =
+  (process.getuid?.() !== 0 && "needs root") ||
+  (!existsSync("/dev/loop-control") && "this machine has no loop devices") ||
+  (spawnSync("mkfs.ext4", ["-V"]).error !== undefined && "mkfs.ext4 is not installed");
+
+if (process.env[INSIDE] === undefined) {
+  test("block devices in a mount namespace of their own", { skip }, () => {
+    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
+    // Of the surrounding test runner: the inner one would speak its binary protocol.
+    delete env.NODE_TEST_CONTEXT;
+    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
+    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
+    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
+    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+  });
+} else {
+  defineTests();
+}
+
+function isLoader(flag: string, place: number, all: readonly string[]): boolean {
+  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
+  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
+}
+
+interface Scene {
+  readonly device: string;
+  /** What is behind the device. */
+  readonly image: string;
+  /** A place to mount on. */
+  target(name: string): string;
+}
+
+async function within(work: (scene: Scene) => Promise<void>): Promise<void> {
+  const base = mkdtempSync(join(tmpdir(), "device-"));
+  const image = join(base, "image");
+  writeFileSync(image, "");
+  execFileSync("truncate", ["--size=16M", image]);
+  const device = execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+  const target = (name: string): string => {
+    mkdirSync(join(base, name), { recursive: true });
+    return join(base, name);
+  };
+  try {
+    await work({ device, image, target });
+  } finally {
+    const targets = readMountTable().map((entry) => entry.target);
+    for (const path of targets.reverse()) if (path.startsWith(base)) execFileSync("umount", [path]);
+    execFileSync("losetup", ["--detach", device]);
+    rmSync(base, { recursive: true });
+  }
+}
+
+function defineTests(): void {
+  const mounts = new DeviceMounts(new SystemClock());
+  const never = { signal: new AbortController().signal };
+  const typeAt = (path: string): string | undefined => readMountTable().findLast(({ target }) => target === path)?.type;
+  const refused = (words: RegExp) => (error: HostError) => words.test(error.message);
+
+  test("a blank device gets ext4 once, and its content stays for the next mount", () =>
+    within(async ({ device, target }) => {
+      const first = target("first");
+      await mounts.mount({ device, target: first, mayFormat: true }, never);
+      assert.equal(typeAt(first), "ext4");
+      writeFileSync(join(first, "precious"), "keep");
+      execFileSync("umount", [first]);
+      const second = target("second");
+      await mounts.mount({ device, target: second, fsType: "ext4", mayFormat: true }, never);
+      assert.equal(readFileSync(join(second, "precious"), "utf8"), "keep");
+    }));
+
+  test("two pods at the same time: one filesystem, seen by both", () =>
+    within(async ({ device, target }) => {
+      const places = [target("a"), target("b"), target("c")];
+      await Promise.all(places.map((place) => mounts.mount({ device, target: place, mayFormat: true }, never)));
+      writeFileSync(join(places[0] ?? "", "file"), "of all");
+      for (const place of places) assert.equal(readFileSync(join(place, "file"), "utf8"), "of all");
+    }));
+
+  const keepers: [string, (scene: Scene) => void, { fsType?: string; mayFormat?: boolean }, RegExp][] = [
+    [
+      "with data of no known kind",
+      ({ image }) => {
+        const file = openSync(image, "r+");
+        writeSync(file, "a database without a filesystem", 70_000);
+        closeSync(file);
+      },
+      {},
+      /not blank: it is not formatted/,
+    ],
+    [
+      "with another filesystem",
+      ({ device }) => void execFileSync("mkfs.ext4", ["-q", device]),
+      { fsType: "xfs" },
+      /holds ext4, and xfs is wanted/,
+    ],
+    [
+      "with partitions",
+      ({ image }) => {
+        // A partition table of the old kind: one Linux partition from sector 1 on.
+        const table = Buffer.alloc(512);
+        table.set([0, 0, 2, 0, 0x83, 0, 3, 0, 1, 0, 0, 0, 0, 8, 0, 0], 446);
+        table.set([0x55, 0xaa], 510);
+        const file = openSync(image, "r+");
+        writeSync(file, table, 0, table.length, 0);
+        closeSync(file);
+      },
+      {},
+      /holds partitions \(dos\)/,
+    ],
+    ["that may only be read", () => undefined, { mayFormat: false }, /holds no filesystem, and may only be read/],
+    ["for a kind with a flag in its name", () => undefined, { fsType: "ext4 -o x" }, /is no kind of filesystem/],
+  ];
+  for (const [name, prepare, wish, words] of keepers) {
+    test(`a device ${name} is refused and keeps every byte`, () =>
+      within(async (scene) => {
+        prepare(scene);
+        execFileSync("sync", [scene.device]);
+        const before = readFileSync(scene.image);
+        const request = { device: scene.device, target: scene.target("t"), mayFormat: true, ...wish };
+        await assert.rejects(mounts.mount(request, never), refused(words));
+        execFileSync("sync", [scene.device]);
+        assert.ok(readFileSync(scene.image).equals(before));
+        assert.equal(typeAt(scene.target("t")), undefined);
+      }));
+  }
+
+  test("a device that is not there says so", () =>
+    within(async ({ target }) => {
+      const request = { device: "/dev/no-such-disk", target: target("t"), mayFormat: true };
+      await assert.rejects(mounts.mount(request, never), refused(/no-such-disk cannot be (read|looked at)/));
+    }));
+}

@@ -1,0 +1,102 @@
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { exec } from "./exec.ts";
+import { HostError } from "./host-error.ts";
+
+/** A block device with a filesystem on it, and where that is wanted. */
+export interface DeviceMount {
+  readonly device: string;
+  readonly target: string;
+  /** The filesystem that is expected, or made; ext4 is made unless said. */
+  readonly fsType?: string;
+  /** Make a filesystem on a device that holds nothing. */
+  readonly mayFormat: boolean;
+}
+
+const LOOK_MS = 30_000;
+const MOUNT_MS = 60_000;
+/** A filesystem on a large, slow disk takes minutes. */
+const FORMAT_MS = 1_800_000;
+/** What must be zero of a device on which nothing was recognised, or it is somebody's data. */
+const BLANK_BYTES = 1 << 20;
+
+const FORMAT_FLAGS: Readonly<Record<string, readonly string[]>> = {
+  ext3: ["-F", "-m0"],
+  ext4: ["-F", "-m0"],
+  xfs: ["-f"],
+};
+
+/**
+ * Mounts block devices by commands with time limits: a device may hang. One that holds nothing gets a filesystem first.
+ * It holds nothing only if no filesystem and no partitions are found on it and it begins with zeros: Kubernetes asks
+ * for the first alone, and overwrites data that it does not know.
+ */
+export class DeviceMounts {
+  /** One at a time for a device: two must not both find it blank. */
+  private readonly turns = new Map<string, Promise<unknown>>();
+
+  constructor(private readonly clock: Clock) {}
+
+  async mount(request: DeviceMount, options: Abortable): Promise<void> {
+    const { device, fsType = "" } = request;
+    if (!/^[a-z0-9]*$/.test(fsType)) throw new HostError("InvalidArgument", `"${fsType}" is no kind of filesystem`);
+    const before = this.turns.get(device);
+    const done = Promise.resolve(before).then(() => this.mountNow(request, options));
+    const turn = done.catch(() => undefined);
+    this.turns.set(device, turn);
+    try {
+      await done;
+    } finally {
+      if (this.turns.get(device) === turn) this.turns.delete(device);
+    }
+  }
+
+  private async mountNow({ device, target, fsType = "", mayFormat }: DeviceMount, options: Abortable): Promise<void> {
+    const found = await this.look(device, options);
+    if (found !== undefined && fsType !== "" && found !== fsType) {
+      throw new HostError("InvalidArgument", `${device} holds ${found}, and ${fsType} is wanted`);
+    }
+    const type = found ?? (fsType || "ext4");
+    if (found === undefined) {
+      if (!mayFormat) throw new HostError("InvalidArgument", `${device} holds no filesystem, and may only be read`);
+      await this.format(device, type, options);
+    }
+    await this.must(["mount", "-t", type, "--", device, target], { ...options, timeoutMs: MOUNT_MS });
+  }
+
+  /** The filesystem on the device; undefined when it is blank. */
+  private async look(device: string, options: Abortable): Promise<string | undefined> {
+    const command = ["blkid", "-p", "-o", "export", "--", device] as const;
+    const { code, stdout, stderr } = await exec(this.clock, command, { ...options, timeoutMs: LOOK_MS });
+    const type = /^TYPE=(.+)$/m.exec(stdout)?.[1];
+    if (type !== undefined) return type;
+    const table = /^PTTYPE=(.+)$/m.exec(stdout)?.[1];
+    if (table !== undefined)
+      throw new HostError("InvalidArgument", `${device} holds partitions (${table}), no filesystem`);
+    // 2: nothing was found, or the device cannot be read, which the next look tells.
+    if (code !== 2)
+      throw new HostError("Unknown", `${device} cannot be looked at: ${stderr.trim() || `blkid ${code}`}`);
+    return undefined;
+  }
+
+  private async format(device: string, type: string, options: Abortable): Promise<void> {
+    const compare = ["cmp", "--silent", `--bytes=${BLANK_BYTES}`, "--", device, "/dev/zero"] as const;
+    const { code, stderr } = await exec(this.clock, compare, { ...options, timeoutMs: LOOK_MS });
+    if (code !== 0 && code !== 1) throw new HostError("Unknown", `${device} cannot be read: ${stderr.trim()}`);
+    if (code === 1) {
+      const words = `${device} holds no known filesystem and is not blank: it is not formatted, because its data may be wanted`;
+      throw new HostError("InvalidArgument", words);
+    }
+    // Not to be interrupted: half a filesystem is neither blank nor good.
+    await this.must([`mkfs.${type}`, ...(FORMAT_FLAGS[type] ?? []), device], { timeoutMs: FORMAT_MS });
+  }
+
+  private async must(
+    command: readonly [string, ...string[]],
+    options: Partial<Abortable> & { timeoutMs: number },
+  ): Promise<void> {
+    const { code, stderr } = await exec(this.clock, command, options);
+    if (code === 0) return;
+    throw new HostError("Unknown", `${command[0]} ended with ${code}: ${stderr.trim()}`);
+  }
+}

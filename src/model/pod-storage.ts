@@ -1,0 +1,22 @@
+/** One place where a pod keeps data on its node. */
+export interface StoragePart {
+  /** An emptyDir by its name; the log or the writable layer of a container by the container's. */
+  readonly kind: "emptyDir" | "log" | "layer";
+  readonly name: string;
+  /** It takes memory and not disk. */
+  readonly isMemory: boolean;
+  /** Bytes that it may hold; missing without a limit. */
+  readonly sizeLimit?: number;
+  /** Missing until it was measured once. */
+  readonly usage?: { readonly bytes: number; readonly inodes: number; readonly at: number };
+}
+
+/** What a pod keeps on its node, as far as it is known. */
+export interface PodStorage {
+  readonly parts: readonly StoragePart[];
+  /** The sum of all that is on disk: what counts as ephemeral-storage. */
+  readonly bytes: number;
+  readonly inodes: number;
+  /** Whether each part was measured since it was asked for; else some of it is older, or missing. */
+  readonly isFresh: boolean;
+}

@@ -1,0 +1,163 @@
+import {
+  type ApiError,
+  type KubeApi,
+  type ObjectChange,
+  Reflector,
+  TRUST_BUNDLES,
+  type TrustBundle,
+} from "../adapters/kubeapi/index.ts";
+import { type Abortable, AbortScope } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { ClusterTrustBundleProjection } from "../model/generated/types.ts";
+import { matchesLabels } from "../model/label-selector.ts";
+
+/** How long a pod waits for the first list before it says why it waits. */
+const FIRST_LIST_MS = 3000;
+/** Between two rounds through the versions of the API, in milliseconds. */
+const ASK_AGAIN_MS = 30_000;
+
+interface TrustDeps {
+  readonly api: Pick<KubeApi, "list" | "watch">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Listener {
+  readonly selection: ClusterTrustBundleProjection;
+  fn(): void;
+}
+
+interface Watch {
+  readonly scope: AbortScope;
+  reflector?: Reflector<TrustBundle>;
+}
+
+/**
+ * Certificates that the cluster trusts. They are few and any of them may be meant by a selection, so one watch follows
+ * them all, but only while a pod of this node refers to one.
+ */
+export class ApiTrustBundles {
+  private readonly listeners = new Set<Listener>();
+  private readonly waiters = new Set<() => void>();
+  private watch: Watch | undefined;
+  /** Which of the API's versions the server has; found out by asking. */
+  private version = 0;
+  private error: ApiError | undefined;
+
+  constructor(
+    private readonly deps: TrustDeps,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** The texts of all bundles that are meant; undefined when none is. Rejects when that cannot be known now. */
+  async bundles(selection: ClusterTrustBundleProjection, options: Abortable): Promise<readonly string[] | undefined> {
+    const scope = new AbortScope([options.signal]);
+    try {
+      // Whoever asks counts as a listener, too: the watch may have to begin with him.
+      this.onChange(selection, () => undefined, scope);
+      if (this.watch?.reflector?.hasSynced !== true) await this.firstList(options);
+      const all = [...(this.watch?.reflector?.objects.values() ?? [])];
+      const meant = all.filter((bundle) => isMeant(selection, bundle));
+      return meant.length === 0 ? undefined : meant.map(({ spec }) => spec.trustBundle);
+    } finally {
+      scope.abort();
+      scope.dispose();
+    }
+  }
+
+  /** Calls `fn` after each change of what is meant until the signal aborts. */
+  onChange(selection: ClusterTrustBundleProjection, fn: () => void, { signal }: Abortable): void {
+    if (signal.aborted || this.signal.aborted) return;
+    const listener = { selection, fn };
+    this.listeners.add(listener);
+    signal.addEventListener(
+      "abort",
+      () => {
+        this.listeners.delete(listener);
+        if (this.listeners.size === 0) this.end();
+      },
+      { once: true },
+    );
+    this.watch ??= this.begin();
+  }
+
+  private begin(): Watch {
+    const watch = { scope: new AbortScope([this.signal]) };
+    void this.follow(watch).finally(() => watch.scope.dispose());
+    return watch;
+  }
+
+  /** Runs one reflector after the other: the next when the server does not have this version of the API. */
+  private async follow(watch: Watch): Promise<void> {
+    const { signal } = watch.scope;
+    while (!signal.aborted) {
+      const attempt = new AbortScope([signal]);
+      watch.reflector = this.reflect(attempt);
+      await watch.reflector.run(attempt).finally(() => attempt.dispose());
+      if (signal.aborted) return;
+      this.version = (this.version + 1) % TRUST_BUNDLES.length;
+      // All versions were asked for: the server gets one when it is started with another configuration.
+      if (this.version === 0) await this.deps.clock.sleep(ASK_AGAIN_MS, { signal }).catch(() => undefined);
+    }
+  }
+
+  private reflect(attempt: AbortScope): Reflector<TrustBundle> {
+    const [first] = TRUST_BUNDLES;
+    return new Reflector<TrustBundle>(this.deps, {
+      resource: TRUST_BUNDLES[this.version] ?? first,
+      ...{ select: {}, firstList: "latest" },
+      onChange: (change) => this.changed(change),
+      onSync: () => {
+        this.error = undefined;
+        for (const waiter of this.waiters) waiter();
+        this.waiters.clear();
+      },
+      onError: (error) => {
+        this.error = error;
+        this.deps.log.warn("trust bundles of the cluster cannot be watched", {
+          code: error.code,
+          error: error.message,
+        });
+        if (error.code === "NotFound") attempt.abort();
+      },
+    });
+  }
+
+  private end(): void {
+    this.watch?.scope.abort();
+    this.watch = undefined;
+  }
+
+  private changed(change: ObjectChange<TrustBundle>): void {
+    const touched = change.kind === "updated" ? [change.previous, change.object] : [change.object];
+    for (const { selection, fn } of [...this.listeners]) {
+      if (touched.some((bundle) => isMeant(selection, bundle))) fn();
+    }
+  }
+
+  private async firstList({ signal }: Abortable): Promise<void> {
+    const scope = new AbortScope([signal], { clock: this.deps.clock, ms: FIRST_LIST_MS });
+    let isSynced = false;
+    try {
+      await new Promise<void>((resolve) => {
+        this.waiters.add(() => {
+          isSynced = true;
+          resolve();
+        });
+        scope.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    } finally {
+      scope.dispose();
+    }
+    signal.throwIfAborted();
+    if (isSynced) return;
+    if (this.error?.code === "NotFound") throw new Error("the API server has no ClusterTrustBundles");
+    throw this.error ?? new Error("the API server does not answer");
+  }
+}
+
+function isMeant({ name, signerName, labelSelector }: ClusterTrustBundleProjection, bundle: TrustBundle): boolean {
+  if (name !== undefined) return bundle.metadata.name === name;
+  return bundle.spec.signerName === signerName && matchesLabels(labelSelector, bundle.metadata.labels);
+}

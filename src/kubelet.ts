@@ -287,6 +287,7 @@ export class Kubelet {
         allocatable: () => this.rules.resources().allocatable,
         extraMaskedPaths: thermalPaths(files),
         hasRecursiveReadOnly: () => this.rules.hasRecursiveReadOnly,
+        security: () => this.store.current,
         seccompDefault: options.seccompDefault || options.seccompDefaultFlag,
         ...(settings.owner === undefined ? {} : { owner: settings.owner }),
         dns: () => {

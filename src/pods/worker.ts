@@ -367,7 +367,7 @@ export class PodWorker {
   /** Looks whether the pod asks for what cannot be done; said once, shown as long as it does. */
   private refuse(): void {
     const before = this.refusal;
-    this.refusal = refusalOf(this.current);
+    this.refusal = refusalOf(this.current, this.deps.execute.node.security?.());
     const names = allContainers(this.current).map(({ name }) => name);
     if (this.refusal === undefined) {
       for (const name of names) if (this.waiting.get(name) === before) this.waiting.delete(name);

@@ -35,6 +35,8 @@ const NODE: AdmissionNode = {
   allowedUnsafeSysctls: [],
 };
 
+const ANY_SOURCE = { hostNetworkSources: ["*"], hostPIDSources: ["*"], hostIPCSources: ["*"] };
+
 /** The whole ring on the fake runtime and the fake clock: what a pod's life looks like without a machine. */
 export class FakeRing {
   readonly clock = new FakeClock();
@@ -60,6 +62,8 @@ export class FakeRing {
   memoryUsage: number | undefined;
   /** The node that pods have to fit on; a test may change it. */
   node: AdmissionNode = NODE;
+  /** What of the host pods may have. */
+  security: ReturnType<NonNullable<ExecuteDeps["node"]["security"]>> | undefined;
   journal!: Journal;
   pool!: WorkerPool;
   view!: AgentView;
@@ -164,6 +168,7 @@ export class FakeRing {
           allocatable: () => this.node.allocatable,
         },
         runtimeName: "fake",
+        security: () => this.security ?? { allowPrivileged: true, ...ANY_SOURCE },
         ...{ extraMaskedPaths: [], seccompDefault: false, hasRecursiveReadOnly: () => false },
         dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
         hostsFile: () => "",

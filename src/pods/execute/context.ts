@@ -10,6 +10,7 @@ import type { DnsFacts } from "../config/dns.ts";
 import type { LimitFacts } from "../config/linux-resources.ts";
 import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
+import type { SecurityRules } from "../refusal.ts";
 import type { StartSlot } from "../start-slot.ts";
 
 /** File work on the host, all of it below the agent's own directories. */
@@ -91,6 +92,8 @@ export interface NodeFacts {
   readonly runtimeName: string;
   /** The runtime can make a mount read-only with all that is mounted below it, as far as it has said. */
   hasRecursiveReadOnly(): boolean;
+  /** What of the host pods may have; anything when it is missing. */
+  security?(): SecurityRules;
   /** Containers that name no seccomp profile get the runtime's own. */
   readonly seccompDefault: boolean;
   /** What containers must not see on this machine, besides what every machine hides. */

@@ -10,7 +10,7 @@ import { NodeRules, rejectionFile } from "./compose-admission.ts";
 import { Cluster } from "./compose-cluster.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
 import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
-import { composeResources, type ResourceHost } from "./compose-resources.ts";
+import { composeResources, keepCgroups, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
 import { type CredentialSource, ImagePuller } from "./images/index.ts";
@@ -161,6 +161,7 @@ export class Kubelet {
     this.servers = servers;
     this.loops = [
       { name: "observer", run: (signal) => observer.run(signal) },
+      { name: "cgroups", run: (signal) => keepCgroups(this.execute.cgroups, clock, signal) },
       ...this.sources(),
       ...(this.cluster?.attach({
         ...{ desired: this.desired, pool: this.pool, journal: this.journal, runtime, images },

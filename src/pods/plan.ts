@@ -78,6 +78,8 @@ export interface PlanFacts {
   readonly probes?: PodProbeResults;
   /** What a running container has of cpu and memory; undefined when nobody knows. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** What runs is not in the pod's cgroup: it has to be killed and made anew. */
+  readonly isMisplaced?: boolean;
   /** Nothing may be started, for this reason; what runs is left alone. */
   readonly refusal?: { readonly reason: string; readonly message: string } | undefined;
 }
@@ -132,7 +134,8 @@ class Planner {
   }
 
   plan(): PodPlan {
-    const problem = sandboxProblem(this.pod, this.observed);
+    const misplaced = this.seen.isMisplaced === true ? "its containers are not in the pod's cgroup" : undefined;
+    const problem = sandboxProblem(this.pod, this.observed) ?? misplaced;
     return problem === undefined ? this.planInSandbox() : this.planNewSandbox(problem);
   }
 

@@ -122,6 +122,8 @@ export class PodWorker {
   private isResizing = false;
   /** All containers were removed to be started anew, and are not all there yet. */
   private restartingAll: boolean;
+  /** Containers run outside the pod's cgroup: an earlier agent made them by other settings (16, item 9). */
+  private isMisplaced = false;
   /** The pod whose limits its cgroup has. */
   private limited: Pod | undefined;
   private readonly crashes = new Map<string, CrashState>();
@@ -334,7 +336,8 @@ export class PodWorker {
     const { refusal } = this;
     const actualOf = (container: ObservedContainer) => this.resize.actualOf(container);
     const memory = { crashes, holds, replacing };
-    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory }, now);
+    const { isMisplaced } = this;
+    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory, isMisplaced }, now);
     this.isResizing = this.resize.follow(run.pod, observed);
     await this.ensureCgroup(run, observed);
     this.noteWaits(plan);
@@ -381,6 +384,8 @@ export class PodWorker {
   /** A pod that runs already, from an earlier life of the agent or in another form, has its limits set once. */
   private async ensureCgroup(run: PodRun, observed: ObservedPod): Promise<void> {
     if ((this.limited === run.pod && !this.isResizing) || observed.sandboxes[0]?.state !== "ready") return;
+    // Made too early it would hide from the next agent that the containers are not in it.
+    if (this.isMisplaced) return;
     // Lower limits of the whole pod come after those of its containers.
     this.limited = this.isResizing ? undefined : run.pod;
     await this.deps.execute.cgroups.ensure(run.pod, { growOnly: this.isResizing }).catch((error: unknown) => {
@@ -438,6 +443,7 @@ export class PodWorker {
       case "stopPod":
         run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
         await stopPod(execute, run, { observed, graceSeconds });
+        this.isMisplaced = false;
         return true;
       case "createSandbox":
         await createSandbox(execute, run, action.attempt);
@@ -520,6 +526,8 @@ export class PodWorker {
   private adopt(observed: ObservedPod): void {
     if (this.isAdopted) return;
     this.isAdopted = true;
+    this.isMisplaced =
+      observed.containers.some(({ state }) => state === "running") && !this.deps.execute.cgroups.exists(this.current);
     for (const { name, annotations } of observed.containers.toReversed()) {
       const crash = parseCrash(annotations[CRASH_ANNOTATION]);
       if (crash !== undefined) this.crashes.set(name, crash);

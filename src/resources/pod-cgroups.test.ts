@@ -189,3 +189,51 @@ describe("setting limits", () => {
     assert.ok(machine.values.has("/kubepods/burstable/pod1b2c-3d"));
   });
 });
+
+describe("the refresh of what all pods have", () => {
+  const classes = ["/kubepods", "/kubepods/burstable", "/kubepods/besteffort"];
+
+  test("sets again what somebody changed or removed, and writes nothing otherwise", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    await cgroups.refresh();
+    assert.deepEqual(machine.sets, [], "nothing before the first pod");
+    await cgroups.ensure(of("Burstable"));
+    const wanted = classes.map((path) => machine.values.get(path));
+    await cgroups.refresh();
+    const count = machine.sets.length;
+    await cgroups.refresh();
+    assert.equal(machine.sets.length, count);
+    machine.values.set("/kubepods/burstable", { cpuShares: 2 });
+    machine.values.delete("/kubepods/besteffort");
+    await cgroups.refresh();
+    assert.deepEqual(
+      classes.map((path) => machine.values.get(path)),
+      wanted,
+    );
+    await cgroups.ensure(of("Burstable", "other"));
+    assert.equal(machine.values.get("/kubepods/burstable")?.cpuShares, 204);
+    await cgroups.refresh();
+    assert.equal(machine.values.get("/kubepods/burstable")?.cpuShares, 204);
+  });
+
+  test("a kernel that refuses is a warning", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    await cgroups.ensure(of("Burstable"));
+    machine.values.clear();
+    machine.noCgroup = true;
+    await cgroups.refresh();
+    assert.equal(machine.warnings.length, 1);
+  });
+
+  test("a pod's cgroup is there or not; without cgroups of pods nothing is missed", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    assert.equal(cgroups.exists(of("Burstable")), false);
+    await cgroups.ensure(of("Burstable"));
+    assert.equal(cgroups.exists(of("Burstable")), true);
+    assert.equal(machine.cgroups({ driver: "systemd" }).exists(of("Burstable")), false);
+    assert.equal(machine.cgroups({ driver: "systemd", perQos: false }).exists(of("Burstable")), true);
+  });
+});

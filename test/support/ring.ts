@@ -60,6 +60,8 @@ export class FakeRing {
   };
   /** What each container uses, in bytes. */
   memoryUsage: number | undefined;
+  /** Whether pods find their cgroup. */
+  hasCgroup = true;
   /** The node that pods have to fit on; a test may change it. */
   node: AdmissionNode = NODE;
   /** What of the host pods may have. */
@@ -156,6 +158,8 @@ export class FakeRing {
       cgroups: {
         parentOf: () => "/kubepods/pod",
         ensure: () => Promise.resolve(),
+        exists: () => this.hasCgroup,
+        refresh: () => Promise.resolve(),
         read: () => undefined,
         memoryUsage: () => this.memoryUsage,
         remove: () => Promise.resolve(),

@@ -72,10 +72,14 @@ export interface PodCgroups {
   parentOf(pod: Pod): string;
   /** Makes the pod's cgroup with its limits; cheap to repeat. */
   ensure(pod: Pod, options?: { growOnly?: boolean }): Promise<void>;
+  /** Whether the pod's cgroup is there. */
+  exists(pod: Pod): boolean;
   /** Bytes that a container of the pod uses now; undefined when its cgroup is not found. */
   memoryUsage(pod: Pod, containerId: string): number | undefined;
   /** What the kernel has for the pod now; undefined when it has no cgroup. */
   read(pod: Pod): CgroupValues | undefined;
+  /** Sets what all pods together have again, if somebody changed it. Never rejects. */
+  refresh(): Promise<void>;
   /** Removes the pod's cgroup once nothing runs in it. */
   remove(uid: string): Promise<void>;
 }

@@ -71,6 +71,17 @@ describe("the cgroup of a pod", () => {
     ["systemd", "/", "Guaranteed", "/kubepods.slice/kubepods-pod1b2c_3d.slice"],
     ["systemd", "/", "Burstable", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c_3d.slice"],
     ["systemd", "/", "BestEffort", "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1b2c_3d.slice"],
+    ["systemd", "/agents", "Guaranteed", "/agents.slice/agents-kubepods.slice/agents-kubepods-pod1b2c_3d.slice"],
+    [
+      ...(["systemd", "/agents/no-1", "Burstable"] as const),
+      "/agents.slice/agents-no_1.slice/agents-no_1-kubepods.slice/agents-no_1-kubepods-burstable.slice/agents-no_1-kubepods-burstable-pod1b2c_3d.slice",
+    ],
+    [
+      "systemd",
+      "/a.slice/a-b.slice",
+      "Guaranteed",
+      "/a.slice/a-b.slice/a-b-kubepods.slice/a-b-kubepods-pod1b2c_3d.slice",
+    ],
     ["cgroupfs", "", "Burstable", "/kubepods/burstable/pod1b2c-3d"],
     ["cgroupfs", "/agents/one", "Burstable", "/agents/one/kubepods/burstable/pod1b2c-3d"],
     ["cgroupfs", "/agents/one/", "Guaranteed", "/agents/one/kubepods/pod1b2c-3d"],

@@ -10,6 +10,7 @@ import { NodeRules, rejectionFile } from "./compose-admission.ts";
 import { Cluster } from "./compose-cluster.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
 import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
+import { composeProbes } from "./compose-probes.ts";
 import { composeResources, keepCgroups, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
@@ -40,7 +41,7 @@ import {
   WorkerPool,
   workerMetrics,
 } from "./pods/index.ts";
-import { ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
+import { type ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
 import type { CgroupDriver } from "./resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "./sources/index.ts";
 import { VolumeReconciler } from "./volumes/index.ts";
@@ -309,17 +310,10 @@ export class Kubelet {
 
   private probes({ runtime }: ExecuteDeps): ProbeScheduler {
     const { clock, log, metrics, host } = this.deps;
-    const { options, machine } = this.settings;
-    const { journal } = this;
+    const { journal, settings } = this;
     const hooks = probeHooks({ journal, metrics, changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind) });
-    return new ProbeScheduler(
-      { runtime, net: probeNet, clock, log, hooks, files: recordFiles(new PodHost(host), options.rootDir) },
-      {
-        upstreamTiming: options.upstreamProbeTiming,
-        ...{ hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
-      },
-      this.stop.signal,
-    );
+    const files = recordFiles(new PodHost(host), settings.options.rootDir);
+    return composeProbes({ runtime, net: probeNet, clock, log, hooks, files }, settings, this.stop.signal);
   }
 
   private staff(observer: Observer, execute: ExecuteDeps): WorkerPool {

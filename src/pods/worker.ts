@@ -10,6 +10,7 @@ import { allContainers, podIdentity } from "../model/pod-facts.ts";
 import type { ProbeKind } from "../model/probe.ts";
 import { StartError } from "../model/start-error.ts";
 import type { PodIdentity } from "../model/step.ts";
+import { POD_LEVEL } from "./allocation.ts";
 import { podDir } from "./config/paths.ts";
 import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "./crash-backoff.ts";
 import { derivePodStatus, isTerminalPhase, type StatusFailure } from "./derive.ts";
@@ -20,6 +21,7 @@ import { createSandbox } from "./execute/create-sandbox.ts";
 import { killContainer, stopPod } from "./execute/kill.ts";
 import { removeContainer, removePod } from "./execute/remove.ts";
 import { resizeContainer } from "./execute/resize-container.ts";
+import { resizePod } from "./execute/resize-pod.ts";
 import { startContainer } from "./execute/start-container.ts";
 import { mustInterrupt } from "./interrupt.ts";
 import type { PodJournal } from "./journal.ts";
@@ -337,7 +339,8 @@ export class PodWorker {
     const actualOf = (container: ObservedContainer) => this.resize.actualOf(container);
     const memory = { crashes, holds, replacing };
     const { isMisplaced } = this;
-    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory, isMisplaced }, now);
+    const { actualPod } = this.resize;
+    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, actualPod, memory, isMisplaced }, now);
     this.isResizing = this.resize.follow(run.pod, observed);
     await this.ensureCgroup(run, observed);
     this.noteWaits(plan);
@@ -462,6 +465,8 @@ export class PodWorker {
         return true;
       case "resizeContainer":
         return this.resizeOne(run, action);
+      case "resizePod":
+        return this.resizeWhole(run, observed, action.sandboxId);
       case "removeSandbox":
         await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
         return true;
@@ -473,15 +478,30 @@ export class PodWorker {
     try {
       await resizeContainer(this.deps.execute, run, { running, spec });
     } catch (error) {
-      const message = messageOf(error);
-      this.resize.failed(message);
-      const untilMono = this.deps.clock.now().mono + RESIZE_ERROR_MS;
-      this.holds.set(resizeHold(spec.name), { untilMono, hash: "", reason: "ResizeError", message });
-      return false;
+      return this.holdResize(spec.name, error);
     }
     this.holds.delete(resizeHold(spec.name));
     this.resize.done(running.id, spec.resources ?? {});
     return true;
+  }
+
+  private async resizeWhole(run: PodRun, observed: ObservedPod, sandboxId: string): Promise<boolean> {
+    try {
+      await resizePod(this.deps.execute, run, { sandboxId, observed });
+    } catch (error) {
+      return this.holdResize(POD_LEVEL, error);
+    }
+    this.holds.delete(resizeHold(POD_LEVEL));
+    this.resize.done(POD_LEVEL, run.pod.spec.resources ?? {});
+    return true;
+  }
+
+  private holdResize(name: string, error: unknown): false {
+    const message = messageOf(error);
+    this.resize.failed(message);
+    const untilMono = this.deps.clock.now().mono + RESIZE_ERROR_MS;
+    this.holds.set(resizeHold(name), { untilMono, hash: "", reason: "ResizeError", message });
+    return false;
   }
 
   /** Until each container runs again, none of them being there means nothing. */
@@ -609,6 +629,7 @@ export class PodWorker {
       ...{ terminating: flags.terminating === true, finished: flags.finished === true },
       ...{ restartingAll: this.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly() },
       actualOf: (container) => this.resize.actualOf(container),
+      actualPod: this.resize.actualPod,
       resizePending: this.resize.pending,
       resizing: this.isResizing ? { error: this.resize.error } : undefined,
       ...(failure === undefined ? {} : { failure }),

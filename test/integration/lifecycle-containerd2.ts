@@ -1,8 +1,8 @@
 /** What only a newer runtime has: signals to stop with, strict groups, recursive read-only mounts, user namespaces. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { buildOciArchive, imageArchitecture } from "../../src/adapters/embedded/oci-archive.ts";
 import type { Container, Pod, PodStatus } from "../../src/model/generated/types.ts";
@@ -43,6 +43,8 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
   };
 
   before(async () => {
+    // Whoever is another user inside still has to find the way to its files.
+    for (const path of [site.dir, dirname(site.dir)]) if (statSync(path).mode % 8 === 0) chmodSync(path, 0o711);
     agent = await site.up([], { env: { ...process.env, PATH } });
     await importImage(site, {
       name: GROUPED_IMAGE,

@@ -109,7 +109,7 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     return this.world.sandboxes.get(id)?.config;
   }
 
-  /** The limits that a container has now. */
+  /** The limits that a container has now, or that a sandbox was told of last. */
   limitsOf(id: string): LinuxResources | undefined {
     return this.limits.get(id) ?? this.configOf(id)?.linux.resources;
   }
@@ -245,6 +245,13 @@ export class FakeRuntime implements RuntimePort, ImagePort {
         .filter(({ status }) => hasLabels(status, filter))
         .map(({ sandboxId, status }) => toSummary(sandboxId, status)),
     );
+  }
+
+  updateSandboxResources(id: string, limits: { resources: LinuxResources }, { signal }: Abortable): Promise<void> {
+    return this.control.around(["updateSandboxResources", id], signal, () => {
+      this.world.sandbox(id);
+      this.limits.set(id, limits.resources);
+    });
   }
 
   updateContainerResources(id: string, resources: LinuxResources, { signal }: Abortable): Promise<void> {

@@ -106,8 +106,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   EnvVar: all("name value valueFrom"),
   EnvFromSource: all("prefix configMapRef secretRef"),
   EnvVarSource: {
-    ...all("fieldRef resourceFieldRef configMapKeyRef secretKeyRef"),
-    fileKeyRef: refuse("variables from files are not supported yet"),
+    ...all("fieldRef resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef"),
   },
   ResourceRequirements: {
     limits: resourceList,

@@ -258,6 +258,10 @@ export class MemoryFiles implements PodFiles {
     return Promise.resolve((this.entries.get(path) ?? "").slice(-bytes));
   }
 
+  readInside(root: string, path: string): Promise<string | undefined> {
+    return Promise.resolve(this.entries.get(`${root}/${path}`));
+  }
+
   list(path: string): Promise<readonly string[]> {
     const below = [...this.entries.keys()].filter((entry) => entry.startsWith(`${path}/`));
     return Promise.resolve(below.map((entry) => entry.slice(path.length + 1)).filter((name) => !name.includes("/")));

@@ -20,6 +20,8 @@ export interface PodFiles {
   writeFile(path: string, text: string, mode: number): Promise<void>;
   /** The last bytes of a file; empty when it does not exist. */
   readTail(path: string, bytes: number): Promise<string>;
+  /** A plain file at a path that a user chose inside a volume, never outside it; undefined when it does not exist. */
+  readInside(root: string, path: string, maxBytes: number): Promise<string | undefined>;
   /** Names in a directory; none when it does not exist. */
   list(path: string): Promise<readonly string[]>;
   /** Replaces what is there. */

@@ -37,6 +37,7 @@ import {
   removeRemains,
   terminationMessage,
   thermalPaths,
+  type UserPool,
   UserRanges,
   WorkerPool,
   workerMetrics,
@@ -86,6 +87,8 @@ export interface KubeletSettings {
   readonly runtimeName: string;
   /** The flat directory of log links, /var/log/containers by default. */
   readonly containerLogsDir: string;
+  /** The ids that pods with their own users may take, where the administrator set some aside. */
+  readonly userPool?: UserPool | undefined;
   /** On a runtime that others use too: stop only those unknown pods that carry this mark. */
   readonly owner?: string;
   /** The options where they may change while the agent runs; it holds `options` at the start. */
@@ -278,7 +281,10 @@ export class Kubelet {
       ...(this.cluster && { cluster: this.cluster.facts }),
       ...{ volumes: this.volumes, objects: this.cluster?.objects ?? this.objects },
       cgroups,
-      users: new UserRanges(files, { rootDir: options.rootDir, idsPerPod: () => this.store.current.idsPerPod }),
+      users: new UserRanges(files, {
+        ...{ rootDir: options.rootDir, pool: settings.userPool },
+        idsPerPod: () => this.store.current.idsPerPod,
+      }),
       node: {
         paths: {
           rootDir: options.rootDir,

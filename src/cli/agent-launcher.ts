@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
+import { findInPath } from "../adapters/embedded/daemon.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
 import type { LinuxHost } from "../adapters/host/index.ts";
 import { sendDatagram } from "../adapters/host/notify-socket.ts";
@@ -15,7 +16,7 @@ import { fixed, type Live } from "../lib/live.ts";
 import { createLogger, type Logger, type LogSink, silent } from "../lib/log.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
-import { runOnce } from "../pods/index.ts";
+import { findUserPool, runOnce, type UserPool } from "../pods/index.ts";
 import { beginConfiguration, tellNotActedOn } from "./begin-configuration.ts";
 import { CliError } from "./cli-error.ts";
 import { checkHost, swapsIn } from "./host-checks.ts";
@@ -268,11 +269,30 @@ export class Launcher implements AgentLauncher {
     runtime.close();
     return {
       ...given,
+      userPool: await this.userPool(options),
       machine: { ...host.machine(), nodeName: options.hostnameOverride || host.hostname().toLowerCase() },
       cgroupDriver: driver ?? (options.cgroupDriver === "systemd" ? "systemd" : "cgroupfs"),
       runtimeName: version?.name ?? "containerd",
       runtimeVersion: version?.version ?? "(not answering yet)",
     };
+  }
+
+  /** Ids that the administrator set aside for pods with their own users; ends the start when they do not fit. */
+  private async userPool(options: AgentOptions): Promise<UserPool | undefined> {
+    const { host } = this.deps;
+    const run = async (program: string, args: readonly string[]): Promise<string | undefined> => {
+      const path = findInPath(program, process.env["PATH"]);
+      if (path === undefined) return undefined;
+      const { code, stdout, stderr } = await host.exec(path, args, { timeoutMs: ASK_RUNTIME_MS });
+      if (code !== 0) throw new Error(`${[program, ...args].join(" ")}: ${stderr.trim() || `ended with ${code}`}`);
+      return stdout;
+    };
+    const users = new PodHost(host).readSmall("/etc/passwd");
+    try {
+      return await findUserPool({ users, run }, options);
+    } catch (error) {
+      throw new CliError(`user namespaces: ${messageOf(error)}`);
+    }
   }
 
   /** The way to the cluster and the node's own addresses there; nothing for an agent that runs alone. */

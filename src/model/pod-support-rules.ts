@@ -54,9 +54,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     tolerations: part("NoExecute taints are checked at admission; the rest is the scheduler's business"),
     ...{ schedulerName: scheduler, preemptionPolicy: scheduler, topologySpreadConstraints: scheduler },
     ...{ schedulingGates: scheduler, schedulingGroup: scheduler },
-    hostUsers: part(
-      "false needs a runtime and a kernel that can; ranges of a kubelet user (getsubids) are not looked up",
-    ),
+    hostUsers: part("false needs a runtime and a kernel that can"),
     ...all("runtimeClassName imagePullSecrets readinessGates"),
     resourceClaims: refuse("resource claims are not supported yet"),
   },

@@ -66,7 +66,7 @@ export class Launcher implements AgentLauncher {
   constructor(private readonly deps: LauncherDeps) {}
 
   async run(given: AgentOptions, { signal, configuration: start }: Abortable & AgentStart): Promise<number> {
-    const releases = [await this.claim(given.rootDir)];
+    const releases = [await this.claim(given.rootDir, 0o750)];
     const scope = new AbortScope([signal]);
     try {
       const { dynamicConfigDir } = given;
@@ -132,7 +132,8 @@ export class Launcher implements AgentLauncher {
   async up(options: UpOptions, watcher: Progress, { signal }: Abortable): Promise<RunningAgent> {
     this.refuseWithoutRoot("up");
     const { host, clock } = this.deps;
-    const release = await this.claim(options.stateDir);
+    // Containers with users of their own have to pass through it on the way to their files.
+    const release = await this.claim(options.stateDir, 0o711);
     try {
       const verbosity = fixed(options.agent.verbosity);
       const log = this.logger({ ...options.agent, verbosity }, this.deps.openLog(options.logFile));
@@ -357,8 +358,8 @@ export class Launcher implements AgentLauncher {
     return createLogger({ sink, clock: this.deps.clock, format, verbosity });
   }
 
-  private async claim(directory: string): Promise<() => void> {
-    await this.deps.host.makeDir(directory, 0o750);
+  private async claim(directory: string, mode: number): Promise<() => void> {
+    await this.deps.host.makeDir(directory, mode);
     const lock = await this.deps.host.lock(lockPath(directory));
     return () => lock.release();
   }

@@ -6,9 +6,9 @@ import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { buildOciArchive, imageArchitecture } from "../../src/adapters/embedded/oci-archive.ts";
 import type { Container, Pod, PodStatus } from "../../src/model/generated/types.ts";
-import { http } from "./support/http.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
+import { said, statusOf } from "./support/told.ts";
 import { until } from "./support/until.ts";
 
 requireMachine();
@@ -25,18 +25,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
   const site = new Site();
   let agent: Agent;
 
-  const status = async (name: string): Promise<PodStatus | undefined> => {
-    const { items } = JSON.parse((await http(`http://127.0.0.1:${agent.readOnlyPort}/pods`)).body);
-    return items.find((one: Pod) => one.metadata.name?.startsWith(`${name}-`))?.status;
-  };
-  const said = async (name: string, words: RegExp, ...more: string[]): Promise<string> => {
-    let last = "";
-    const look = async (): Promise<string | undefined> => {
-      last = await site.logs(name, ...more);
-      return words.test(last) ? last : undefined;
-    };
-    return until(`${name} says ${words}`, look, { seen: () => last });
-  };
+  const status = (name: string): Promise<PodStatus | undefined> => statusOf(agent, name);
   const gone = async (name: string): Promise<void> => {
     site.remove(name);
     await site.gone(name);
@@ -72,7 +61,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     const spec = { containers: [main], volumes, os: { name: "linux" }, terminationGracePeriodSeconds: 20 };
     site.write(manifest("signalled", spec));
     await site.running("signalled");
-    await said("signalled", /ready/);
+    await said(site, "signalled", /ready/);
     assert.equal((await status("signalled"))?.containerStatuses?.[0]?.stopSignal, "SIGUSR1");
     await gone("signalled");
     assert.equal(readFileSync(join(mark, "got"), "utf8"), "usr1\n");
@@ -86,8 +75,8 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     };
     site.write(grouped("Merge"));
     site.write(grouped("Strict"));
-    const merged = await said("groups-merge", /\d/);
-    const strict = await said("groups-strict", /\d/);
+    const merged = await said(site, "groups-merge", /\d/);
+    const strict = await said(site, "groups-strict", /\d/);
     assert.deepEqual(merged.trim().split(" ").map(Number).sort(), [1000, 4000, 5000]);
     assert.deepEqual(strict.trim().split(" ").map(Number).sort(), [1000, 5000]);
     const user = (await status("groups-strict"))?.containerStatuses?.[0]?.user?.linux;
@@ -112,7 +101,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
         ],
       });
       site.write(manifest("recursive", { containers: [main], volumes: [{ name: "tree", hostPath: { path: outer } }] }));
-      assert.equal(await said("recursive", /\/able/), "/plain open\n/deep shut\n/able shut\n");
+      assert.equal(await said(site, "recursive", /\/able/), "/plain open\n/deep shut\n/able shut\n");
       const mounts = (await status("recursive"))?.containerStatuses?.[0]?.volumeMounts ?? [];
       const modes = Object.fromEntries(
         mounts.map(({ mountPath, recursiveReadOnly }) => [mountPath, recursiveReadOnly]),
@@ -181,7 +170,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     site.write(manifest("shifted-too", { hostUsers: false }));
     const { uid } = await site.running("shifted");
     const other = await site.running("shifted-too");
-    const lines = (await said("shifted", /end\n/)).trim().split("\n");
+    const lines = (await said(site, "shifted", /end\n/)).trim().split("\n");
     const [inside, outside, length] = (lines[0] ?? "").trim().split(" ").map(Number);
     assert.deepEqual([inside, length], [0, 65_536]);
     assert.ok((outside ?? 0) >= 65_536 && (outside ?? 0) % 65_536 === 0, lines[0]);

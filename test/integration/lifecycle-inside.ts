@@ -92,8 +92,8 @@ describe("inside a pod", () => {
     const spec = { containers: [shell("main", forever(`sleep 1; ${look}; echo end`)), other] };
     site.write(manifest("apart", spec));
     site.write(manifest("together", { ...spec, shareProcessNamespace: true }));
-    assert.match(await said(site, "apart", /end/, "main"), /^0\n/);
-    assert.match(await said(site, "together", /end/, "main"), /^1\n/);
+    assert.match(await said(site, "apart/main", /end/), /^0\n/);
+    assert.match(await said(site, "together/main", /end/), /^1\n/);
     for (const name of ["apart", "together"]) site.remove(name);
     const own = await inside(
       "host-pid",

@@ -9,8 +9,9 @@ export async function statusOf(agent: Agent, name: string): Promise<PodStatus | 
   return items.find((one: Pod) => one.metadata.name?.startsWith(`${name}-`))?.status;
 }
 
-/** Waits until a pod's log has these words, and gives all of it. */
-export async function said(site: Site, name: string, words: RegExp, container?: string): Promise<string> {
+/** Waits until the log of a pod (`web`), or of one of its containers (`web/app`), has these words, and gives all of it. */
+export async function said(site: Site, place: string, words: RegExp): Promise<string> {
+  const [name = "", container] = place.split("/");
   let last = "";
   const look = async (): Promise<string | undefined> => {
     const { code, stdout, stderr } = await site.run(
@@ -21,5 +22,5 @@ export async function said(site: Site, name: string, words: RegExp, container?: 
     last = code === 0 ? stdout : stderr;
     return code === 0 && words.test(stdout) ? stdout : undefined;
   };
-  return until(`${name} says ${words}`, look, { seen: () => last });
+  return until(`${place} says ${words}`, look, { seen: () => last });
 }

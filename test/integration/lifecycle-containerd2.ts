@@ -185,7 +185,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     );
     // What the pod wrote belongs to the host's own ids: the mount shifts them back.
     assert.equal(statSync(join(shared, "back")).uid, 0);
-    const kept = join(site.state, "pods", uid, "userns");
+    const kept = join(site.state, "kubelet/pods", uid, "userns");
     assert.ok(existsSync(kept), kept);
     await agent.end("SIGTERM");
     agent = await site.up([], { env: { ...process.env, PATH } });

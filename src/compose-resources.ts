@@ -3,6 +3,7 @@ import { type KernelLimits, readKernelLimits } from "./adapters/cgroup/facts.ts"
 import { CgroupTree } from "./adapters/cgroup/tree.ts";
 import type { CgroupMount } from "./adapters/host/cgroups.ts";
 import type { AgentOptions } from "./config/index.ts";
+import type { Clock } from "./lib/clock.ts";
 import type { Logger } from "./lib/log.ts";
 import { pageSizeName } from "./model/pod-cgroup-values.ts";
 import { amountOf, subtractAmounts, tryParseQuantity, wholeValue, ZERO } from "./model/quantity.ts";
@@ -12,6 +13,7 @@ import { type CgroupDriver, type LimitRules, PodCgroups } from "./resources/inde
 
 /** How long a call to systemd may take, in milliseconds (30 s, as in Kubernetes). */
 const SYSTEMD_MS = 30_000;
+const REFRESH_MS = 60_000;
 
 /** What the cgroups need of the machine; `LinuxHost` has it. */
 export interface ResourceHost {
@@ -52,6 +54,18 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
     },
   );
   return { cgroups, limits: () => limitFacts(parts.options(), parts.settings.machine, kernel) };
+}
+
+/** Looks once a minute, as Kubernetes does, whether the cgroups above those of pods are as they should be. */
+export async function keepCgroups(
+  cgroups: Pick<PodCgroups, "refresh">,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await clock.sleep(REFRESH_MS, { signal });
+    await cgroups.refresh();
+  }
 }
 
 async function busctl(host: ResourceHost, args: readonly string[]): Promise<void> {

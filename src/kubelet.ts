@@ -11,7 +11,8 @@ import { NodeRules, rejectionFile } from "./compose-admission.ts";
 import { Cluster } from "./compose-cluster.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
 import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
-import { composeResources, type ResourceHost } from "./compose-resources.ts";
+import { composeProbes } from "./compose-probes.ts";
+import { composeResources, keepCgroups, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
 import { composeStorage, storageOf } from "./compose-storage.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
@@ -38,11 +39,12 @@ import {
   removeRemains,
   terminationMessage,
   thermalPaths,
+  type UserPool,
   UserRanges,
   WorkerPool,
   workerMetrics,
 } from "./pods/index.ts";
-import { ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
+import { type ProbeScheduler, probeHooks, recordFiles } from "./probes/index.ts";
 import type { CgroupDriver } from "./resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "./sources/index.ts";
 import { type StorageAccounts, VolumeReconciler } from "./volumes/index.ts";
@@ -87,6 +89,8 @@ export interface KubeletSettings {
   readonly runtimeName: string;
   /** The flat directory of log links, /var/log/containers by default. */
   readonly containerLogsDir: string;
+  /** The ids that pods with their own users may take, where the administrator set some aside. */
+  readonly userPool?: UserPool | undefined;
   /** On a runtime that others use too: stop only those unknown pods that carry this mark. */
   readonly owner?: string;
   /** The options where they may change while the agent runs; it holds `options` at the start. */
@@ -171,6 +175,7 @@ export class Kubelet {
     this.servers = servers;
     this.loops = [
       { name: "observer", run: (signal) => observer.run(signal) },
+      { name: "cgroups", run: (signal) => keepCgroups(this.execute.cgroups, clock, signal) },
       ...this.sources(),
       ...(this.cluster?.attach({
         ...{ desired: this.desired, pool: this.pool, journal: this.journal, runtime, images },
@@ -286,7 +291,10 @@ export class Kubelet {
       ...(this.cluster && { cluster: this.cluster.facts }),
       ...{ volumes: this.volumes, objects: this.cluster?.objects ?? this.objects },
       cgroups,
-      users: new UserRanges(files, { rootDir: options.rootDir, idsPerPod: () => this.store.current.idsPerPod }),
+      users: new UserRanges(files, {
+        ...{ rootDir: options.rootDir, pool: settings.userPool },
+        idsPerPod: () => this.store.current.idsPerPod,
+      }),
       node: {
         paths: {
           rootDir: options.rootDir,
@@ -298,6 +306,7 @@ export class Kubelet {
         extraMaskedPaths: thermalPaths(files),
         hasRecursiveReadOnly: () => this.rules.hasRecursiveReadOnly,
         hasSelinux: hasSelinux(),
+        security: () => this.store.current,
         seccompDefault: options.seccompDefault || options.seccompDefaultFlag,
         ...(settings.owner === undefined ? {} : { owner: settings.owner }),
         dns: () => {
@@ -318,17 +327,10 @@ export class Kubelet {
 
   private probes({ runtime }: ExecuteDeps): ProbeScheduler {
     const { clock, log, metrics, host } = this.deps;
-    const { options, machine } = this.settings;
-    const { journal } = this;
+    const { journal, settings } = this;
     const hooks = probeHooks({ journal, metrics, changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind) });
-    return new ProbeScheduler(
-      { runtime, net: probeNet, clock, log, hooks, files: recordFiles(new PodHost(host), options.rootDir) },
-      {
-        upstreamTiming: options.upstreamProbeTiming,
-        ...{ hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
-      },
-      this.stop.signal,
-    );
+    const files = recordFiles(new PodHost(host), settings.options.rootDir);
+    return composeProbes({ runtime, net: probeNet, clock, log, hooks, files }, settings, this.stop.signal);
   }
 
   private staff(observer: Observer, execute: ExecuteDeps): WorkerPool {

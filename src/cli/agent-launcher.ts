@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
+import { findInPath } from "../adapters/embedded/daemon.ts";
 import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
 import { openLogFile } from "../adapters/host/agent-log.ts";
 import { watchOpened } from "../adapters/host/file-opened.ts";
@@ -18,7 +19,7 @@ import { fixed } from "../lib/live.ts";
 import { createLogger, type Logger, type LogLevels, type LogSink, silent } from "../lib/log.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
-import { runOnce } from "../pods/index.ts";
+import { findUserPool, runOnce, type UserPool } from "../pods/index.ts";
 import { beginConfiguration, tellNotActedOn } from "./begin-configuration.ts";
 import { CliError } from "./cli-error.ts";
 import { checkHost, swapsIn } from "./host-checks.ts";
@@ -75,7 +76,7 @@ export class Launcher implements AgentLauncher {
   constructor(private readonly deps: LauncherDeps) {}
 
   async run(given: AgentOptions, { signal, configuration: start }: Abortable & AgentStart): Promise<number> {
-    const releases = [await this.claim(given.rootDir)];
+    const releases = [await this.claim(given.rootDir, 0o750)];
     const scope = new AbortScope([signal]);
     try {
       const { dynamicConfigDir } = given;
@@ -161,7 +162,8 @@ export class Launcher implements AgentLauncher {
   async up(options: UpOptions, watcher: Progress, { signal }: Abortable): Promise<RunningAgent> {
     this.refuseWithoutRoot("up");
     const { host, clock } = this.deps;
-    const release = await this.claim(options.stateDir);
+    // Containers with users of their own have to pass through it on the way to their files.
+    const release = await this.claim(options.stateDir, 0o711);
     try {
       const levels = { verbosity: fixed(options.agent.verbosity), modules: fixed(options.agent.vmodule) };
       const log = this.logger({ ...options.agent, ...levels }, { sink: this.deps.openLog(options.logFile) });
@@ -298,11 +300,30 @@ export class Launcher implements AgentLauncher {
     runtime.close();
     return {
       ...given,
+      userPool: await this.userPool(options),
       machine: { ...host.machine(), nodeName: options.hostnameOverride || host.hostname().toLowerCase() },
       cgroupDriver: driver ?? (options.cgroupDriver === "systemd" ? "systemd" : "cgroupfs"),
       runtimeName: version?.name ?? "containerd",
       runtimeVersion: version?.version ?? "(not answering yet)",
     };
+  }
+
+  /** Ids that the administrator set aside for pods with their own users; ends the start when they do not fit. */
+  private async userPool(options: AgentOptions): Promise<UserPool | undefined> {
+    const { host } = this.deps;
+    const run = async (program: string, args: readonly string[]): Promise<string | undefined> => {
+      const path = findInPath(program, process.env["PATH"]);
+      if (path === undefined) return undefined;
+      const { code, stdout, stderr } = await host.exec(path, args, { timeoutMs: ASK_RUNTIME_MS });
+      if (code !== 0) throw new Error(`${[program, ...args].join(" ")}: ${stderr.trim() || `ended with ${code}`}`);
+      return stdout;
+    };
+    const users = new PodHost(host).readSmall("/etc/passwd");
+    try {
+      return await findUserPool({ users, run }, options);
+    } catch (error) {
+      throw new CliError(`user namespaces: ${messageOf(error)}`);
+    }
   }
 
   /** The way to the cluster and the node's own addresses there; nothing for an agent that runs alone. */
@@ -367,8 +388,8 @@ export class Launcher implements AgentLauncher {
     return createLogger({ ...sinks, clock: this.deps.clock, format, verbosity, modules });
   }
 
-  private async claim(directory: string): Promise<() => void> {
-    await this.deps.host.makeDir(directory, 0o750);
+  private async claim(directory: string, mode: number): Promise<() => void> {
+    await this.deps.host.makeDir(directory, mode);
     const lock = await this.deps.host.lock(lockPath(directory));
     return () => lock.release();
   }

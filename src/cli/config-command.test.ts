@@ -60,13 +60,13 @@ async function cli(...argv: string[]) {
 }
 
 test("the agent runs with its file, tells deprecated flags and what it does not act on", async () => {
-  const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--allow-privileged");
+  const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--cadvisor-port=0");
   assert.equal(code, 0, err);
   assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.protectKernelDefaults], [7, 0, true]);
   assert.equal(err, "Flag --max-pods has been deprecated: set maxPods in the file of --config.\n");
   assert.ok(start);
   assert.deepEqual(notActedOn(start.loaded), ["protectKernelDefaults"]);
-  assert.match(problemLines(start.loaded.warnings).join(), /--allow-privileged: .*is ignored/);
+  assert.match(problemLines(start.loaded.warnings).join(), /--cadvisor-port: .*is ignored/);
 });
 
 test("the agent does not start with a bad file and tells all of it", async () => {

@@ -54,9 +54,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     tolerations: part("NoExecute taints are checked at admission; the rest is the scheduler's business"),
     ...{ schedulerName: scheduler, preemptionPolicy: scheduler, topologySpreadConstraints: scheduler },
     ...{ schedulingGates: scheduler, schedulingGroup: scheduler },
-    hostUsers: part(
-      "false needs a runtime and a kernel that can; ranges of a kubelet user (getsubids) are not looked up",
-    ),
+    hostUsers: part("false needs a runtime and a kernel that can"),
     ...all("runtimeClassName imagePullSecrets readinessGates"),
     resourceClaims: refuse("resource claims are not supported yet"),
   },
@@ -106,8 +104,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   EnvVar: all("name value valueFrom"),
   EnvFromSource: all("prefix configMapRef secretRef"),
   EnvVarSource: {
-    ...all("fieldRef resourceFieldRef configMapKeyRef secretKeyRef"),
-    fileKeyRef: refuse("variables from files are not supported yet"),
+    ...all("fieldRef resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef"),
   },
   ResourceRequirements: {
     limits: resourceList,

@@ -118,10 +118,6 @@ const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
       ],
     },
   ],
-  [
-    "spec.containers[0].env[0].valueFrom.fileKeyRef: variables from files are not supported yet",
-    { env: [{ name: "A", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } }] },
-  ],
 ];
 for (const [want, fields, spec] of refused) {
   test(`refused for ${want}`, () => assert.deepEqual(found(fields, spec), { refused: [want], warned: [] }));

@@ -28,6 +28,8 @@ export interface StatusFacts {
   readonly hasRecursiveReadOnly?: boolean;
   /** What a container has of cpu and memory; absent or undefined means what it was given. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** What the pod as a whole has of them. */
+  readonly actualPod?: ResourceRequirements | undefined;
   /** Why other requests and limits have to wait for room. */
   readonly resizePending?: { readonly reason: string; readonly message: string } | undefined;
   /** Containers do not have what they were given yet; `error` says what is in the way. */
@@ -72,7 +74,7 @@ export function derivePodStatus(facts: StatusFacts): PodStatus {
     qosClass: previous?.qosClass ?? qosClass(pod),
     hostIP: facts.hostIps[0],
     hostIPs: facts.hostIps.map((ip) => ({ ip })),
-    ...resourcesOf(pod),
+    ...resourcesOf(facts),
     ...(ips.length === 0 ? {} : { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) }),
     conditions: conditionsOf(facts, {
       phase,
@@ -91,14 +93,27 @@ function firstSeen({ observed, now }: StatusFacts): number {
   return Math.min(now, ...observed.sandboxes.map((sandbox) => sandbox.createdAt));
 }
 
-/** What the pod was given as a whole, pod-level values and overhead included. */
-function resourcesOf(pod: Pod): Pick<PodStatus, "allocatedResources" | "resources"> {
-  const requests = formatResources(podRequests(pod));
-  const limits = formatResources(podLimits(pod));
+/** What the pod was given as a whole, pod-level values and overhead included, and what it has of that. */
+function resourcesOf(facts: StatusFacts): Pick<PodStatus, "allocatedResources" | "resources"> {
+  const allocated = formatResources(podRequests(facts.pod));
+  const actual = withActual(facts);
+  const requests = formatResources(podRequests(actual));
+  const limits = formatResources(podLimits(actual));
   return {
-    ...(isEmpty(requests) ? {} : { allocatedResources: requests }),
+    ...(isEmpty(allocated) ? {} : { allocatedResources: allocated }),
     resources: { ...(isEmpty(requests) ? {} : { requests }), ...(isEmpty(limits) ? {} : { limits }) },
   };
+}
+
+/** The pod with what it has, where that is not yet what it was given. */
+function withActual({ pod, observed, actualOf, actualPod, resizing }: StatusFacts): Pod {
+  if (resizing === undefined) return pod;
+  const containers = pod.spec.containers.map((container) => {
+    const newest = observed.containers.find(({ name }) => name === container.name);
+    const resources = newest?.state === "running" ? actualOf?.(newest) : undefined;
+    return resources === undefined ? container : { ...container, resources };
+  });
+  return { ...pod, spec: { ...pod.spec, containers, ...(actualPod && { resources: actualPod }) } };
 }
 
 function isEmpty(value: object): boolean {

@@ -18,6 +18,8 @@ describe("an ephemeral container", () => {
     assert.equal(now.find(({ name }) => name === "app")?.id, app?.id);
     const made = ring.runtime.configOf(now.find(({ name }) => name === "debug")?.id ?? "");
     assert.deepEqual(made?.linux.security.namespaces, { network: "pod", ipc: "pod", pid: "target", targetId: app?.id });
+    const shown = ring.view.explain("uid-of-web")?.containers.find(({ kind }) => kind === "ephemeral");
+    assert.deepEqual([shown?.name, shown?.state], ["debug", "running"]);
     const status = ring.status()?.ephemeralContainerStatuses?.[0];
     assert.ok(status?.state?.running);
     assert.equal("started" in (status ?? {}), false);

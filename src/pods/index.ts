@@ -12,5 +12,6 @@ export { type PoolOptions, WorkerPool } from "./pool.ts";
 export { type RejectionFile, Rejections } from "./rejections.ts";
 export { type OnceResult, runOnce } from "./run-once.ts";
 export { terminationMessage } from "./termination-message.ts";
+export { findUserPool, type UserPool } from "./user-pool.ts";
 export { UserRanges } from "./user-ranges.ts";
 export { AgentView } from "./view.ts";

@@ -31,6 +31,8 @@ function brief(plan: PodPlan): string[] {
         return "stop";
       case "resizeContainer":
         return `resize ${action.running.id}`;
+      case "resizePod":
+        return "resize pod";
       case "restartAll":
         return `restart all for ${action.triggers.map(({ name }) => name).join(" ")}`;
     }

@@ -4,7 +4,7 @@ import type { Container, Pod, ResourceRequirements } from "../model/generated/ty
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../model/observed.ts";
 import { type ContainerKind, describePod, isSidecar } from "../model/pod-facts.ts";
 import { NO_PROBE_RESULTS, type PodProbeResults } from "../model/probe.ts";
-import { changedResources, needsRestart } from "./allocation.ts";
+import { changedOf, changedResources, needsRestart, POD_LEVEL } from "./allocation.ts";
 import { type CrashState, crashWait } from "./crash-backoff.ts";
 import { DEFAULT_DEAD_LIMITS, type DeadLimits, type Pruning, prunePod } from "./prune.ts";
 import { mayRestart, restartTriggers } from "./restart-rules.ts";
@@ -27,7 +27,9 @@ export type PodAction =
   | { readonly do: "restartAll"; readonly triggers: readonly ObservedContainer[] }
   | { readonly do: "removeSandbox"; readonly sandboxId: string }
   /** Other limits for a container that goes on running. */
-  | { readonly do: "resizeContainer"; readonly running: ObservedContainer; readonly spec: Container };
+  | { readonly do: "resizeContainer"; readonly running: ObservedContainer; readonly spec: Container }
+  /** The whole pod has other limits. */
+  | { readonly do: "resizePod"; readonly sandboxId: string };
 
 /** Which container to start, and in place of what. */
 export interface ContainerStart {
@@ -85,6 +87,10 @@ export interface PlanFacts {
   readonly probes?: PodProbeResults;
   /** What a running container has of cpu and memory; undefined when nobody knows. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** What the pod as a whole has of them; undefined when nobody knows. */
+  readonly actualPod?: ResourceRequirements | undefined;
+  /** What runs is not in the pod's cgroup: it has to be killed and made anew. */
+  readonly isMisplaced?: boolean;
   /** Nothing may be started, for this reason; what runs is left alone. */
   readonly refusal?: { readonly reason: string; readonly message: string } | undefined;
   /** How many ended containers are kept. */
@@ -141,7 +147,8 @@ class Planner {
   }
 
   plan(): PodPlan {
-    const problem = sandboxProblem(this.pod, this.observed);
+    const misplaced = this.seen.isMisplaced === true ? "its containers are not in the pod's cgroup" : undefined;
+    const problem = sandboxProblem(this.pod, this.observed) ?? misplaced;
     return problem === undefined ? this.planInSandbox() : this.planNewSandbox(problem);
   }
 
@@ -191,7 +198,22 @@ class Planner {
     let alive = 0;
     for (const container of this.regular) if (this.planRegular(actions, container)) alive++;
     if (alive === 0) return { kind: "finish", why: "every container has ended" };
+    this.planPodResize(actions);
     return this.converge(actions);
+  }
+
+  /** 7.8: once all containers have their part, the runtime is told of the whole. */
+  private planPodResize(actions: PodAction[]): void {
+    const { actualPod } = this.seen;
+    const isOther = actualPod !== undefined && changedResources(actualPod, this.pod.spec.resources).length > 0;
+    const hold = this.holdOf(POD_LEVEL);
+    if (hold !== undefined) {
+      if (isOther) this.waits.push({ container: POD_LEVEL, ...hold });
+      return;
+    }
+    const sandbox = this.observed.sandboxes[0];
+    const isResized = isOther || actions.some((action) => action.do === "resizeContainer");
+    if (sandbox !== undefined && isResized) actions.push({ do: "resizePod", sandboxId: sandbox.id });
   }
 
   /**
@@ -358,8 +380,10 @@ class Planner {
 
   /** 7.8: other limits in place, or by a restart where the container asks for that. */
   private planResize(actions: PodAction[], { container, running, kind }: Running): true {
-    const actual = this.seen.actualOf?.(running);
-    const changed = actual === undefined ? [] : changedResources(actual, container.resources);
+    // A resize of the whole pod that failed is not begun again, with its containers, before its time.
+    const pod = this.holdOf(POD_LEVEL) === undefined ? this.seen.actualPod : undefined;
+    const before = { own: this.seen.actualOf?.(running), pod };
+    const changed = changedOf(container, before, this.pod);
     if (changed.length === 0) return true;
     if (needsRestart(container, changed)) {
       const why = `Container ${container.name} resize requires restart, will be restarted`;
@@ -367,12 +391,17 @@ class Planner {
       this.start(actions, container, kind);
       return true;
     }
-    const hold = this.memory.holds.get(resizeHold(container.name));
-    if (hold !== undefined && hold.untilMono > this.now.mono) {
-      const afterMs = hold.untilMono - this.now.mono;
-      this.waits.push({ container: container.name, afterMs, reason: hold.reason, message: hold.message });
-    } else actions.push({ do: "resizeContainer", running, spec: container });
+    const hold = this.holdOf(container.name);
+    if (hold !== undefined) this.waits.push({ container: container.name, ...hold });
+    else actions.push({ do: "resizeContainer", running, spec: container });
     return true;
+  }
+
+  /** Why and how long a resize that failed is not tried again. */
+  private holdOf(name: string): { afterMs: number; reason: string; message: string } | undefined {
+    const hold = this.memory.holds.get(resizeHold(name));
+    if (hold === undefined || hold.untilMono <= this.now.mono) return undefined;
+    return { afterMs: hold.untilMono - this.now.mono, reason: hold.reason, message: hold.message };
   }
 
   private failedProbe(

@@ -181,3 +181,102 @@ describe("a resize", () => {
     assert.equal(ring.runtime.configOf(await idOf(ring))?.linux.resources.cpuQuota, 100_000);
   });
 });
+
+describe("a resize of the whole pod", () => {
+  /** One container with limits of its own, one with those of the pod. */
+  const whole = (resources: ResourceRequirements, more: Partial<Container> = {}): Pod =>
+    pod("web")
+      .container("app", { ...more })
+      .container("side", { resources: { limits: { memory: "16Mi" }, requests: { memory: "16Mi" } } })
+      .with({ resources })
+      .build();
+  const sandboxOf = async (ring: FakeRing): Promise<string> => {
+    const [sandbox] = await ring.runtime.listSandboxes({}, { signal: new AbortController().signal });
+    return sandbox?.id ?? "";
+  };
+  const updates = (ring: FakeRing): string[] =>
+    ring.runtime.control.calls.filter(({ method }) => method.startsWith("update")).map(({ method }) => method);
+
+  test("reaches the container that has the pod's limit, the runtime and the status, without a restart", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "64Mi")));
+    const [app, side] = [await idOf(ring), await idOf(ring, "side")];
+    assert.deepEqual(ring.status()?.resources, both("500m", "64Mi"));
+    await ring.want(whole(both("1", "128Mi")));
+    assert.deepEqual([await idOf(ring), await idOf(ring, "side")], [app, side]);
+    assert.equal(ring.runtime.limitsOf(app)?.memoryLimitBytes, 128 * MIB);
+    assert.equal(ring.runtime.limitsOf(side)?.memoryLimitBytes, 16 * MIB);
+    const { cpuQuota, memoryLimitBytes } = ring.runtime.limitsOf(await sandboxOf(ring)) ?? {};
+    assert.deepEqual([cpuQuota, memoryLimitBytes], [100_000, 128 * MIB]);
+    assert.deepEqual(updates(ring), ["updateContainerResources", "updateSandboxResources"]);
+    assert.deepEqual(ring.status()?.resources, both("1", "128Mi"));
+    assert.deepEqual(ring.status()?.allocatedResources, { cpu: "1", memory: "128Mi" });
+    assert.deepEqual(conditions(ring), {});
+    const told = ring.journal.events(0).map(({ reason }) => reason);
+    assert.deepEqual(
+      told.filter((reason) => reason.startsWith("Resize")),
+      ["ResizeStarted", "ResizeCompleted"],
+    );
+  });
+
+  test("of cpu alone touches no container", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "64Mi")));
+    await ring.want(whole(both("1", "64Mi")));
+    assert.deepEqual(updates(ring), ["updateSandboxResources"]);
+  });
+
+  test("restarts a container that asks for that when its memory changes", async () => {
+    const ring = new FakeRing();
+    const resizePolicy = [{ resourceName: "memory", restartPolicy: "RestartContainer" }];
+    await ring.want(whole(both("500m", "64Mi"), { resizePolicy }));
+    const app = await idOf(ring);
+    await ring.want(whole(both("500m", "128Mi"), { resizePolicy }));
+    await ring.clock.advance(60_000);
+    assert.notEqual(await idOf(ring), app);
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 128 * MIB);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.restartCount, 1);
+    assert.deepEqual(conditions(ring), {});
+  });
+
+  test("that the node has no room for waits with what it had", async () => {
+    const ring = new FakeRing();
+    const other = pod("other")
+      .container("app", { resources: { requests: { cpu: "1" } } })
+      .build();
+    await ring.want(whole(both("500m", "64Mi")), other);
+    await ring.want(whole(both("1500m", "64Mi")), other);
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    assert.deepEqual(ring.status()?.resources, both("500m", "64Mi"));
+    await ring.want(whole(both("1500m", "64Mi")));
+    await ring.clock.advance(60_000);
+    assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("1500m", "64Mi")]);
+  });
+
+  test("below what its containers use together is refused, and tried again", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "128Mi")));
+    ring.memoryUsage = 40 * MIB;
+    await ring.want(whole(both("500m", "64Mi")));
+    assert.deepEqual(conditions(ring), { PodResizeInProgress: "Error" });
+    assert.deepEqual(ring.status()?.resources, both("500m", "128Mi"));
+    assert.deepEqual(ring.status()?.allocatedResources, { cpu: "500m", memory: "64Mi" });
+    const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeError");
+    assert.match(event?.message ?? "", /^cannot decrease memory limits: the pod uses 83886080 bytes/);
+    ring.memoryUsage = 10 * MIB;
+    await ring.clock.advance(10_000);
+    assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("500m", "64Mi")]);
+  });
+
+  test("is known to the next agent, which does nothing twice", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "64Mi")));
+    await ring.want(whole(both("1", "128Mi")));
+    const before = updates(ring).length;
+    await ring.restartAgent();
+    await ring.want(whole(both("1", "128Mi")));
+    assert.equal(updates(ring).length, before);
+    await ring.want(whole(both("1", "96Mi")));
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 96 * MIB);
+  });
+});

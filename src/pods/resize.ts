@@ -4,7 +4,7 @@ import type { Pod, ResourceRequirements } from "../model/generated/types.ts";
 import { RESOURCES_ANNOTATION } from "../model/labels.ts";
 import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
 import type { Rejection } from "./admission.ts";
-import { type Allocation, allocationOf, changedResources, withAllocation } from "./allocation.ts";
+import { type Allocation, allocationOf, changedResources, POD_LEVEL, withAllocation } from "./allocation.ts";
 
 /** How long a resize that has to wait is left alone, in milliseconds (3 min, as in Kubernetes). */
 export const RESIZE_RETRY_MS = 180_000;
@@ -27,7 +27,7 @@ export interface ResizeDeps {
  */
 export class PodResize {
   private allocation: Allocation | undefined;
-  /** By container id: what was set after it was made. */
+  /** By container id, or `POD_LEVEL`: what was set after it was made. */
   private readonly actual = new Map<string, ResourceRequirements>();
   private waits: ResizeVerdict;
   private failure: string | undefined;
@@ -64,9 +64,11 @@ export class PodResize {
   settle(desired: Pod): Pod {
     if (this.allocation === undefined) {
       this.allocation = allocationOf(desired);
+      this.actual.set(POD_LEVEL, desired.spec.resources ?? {});
       return desired;
     }
     const current = withAllocation(desired, this.allocation);
+    if (!this.actual.has(POD_LEVEL)) this.actual.set(POD_LEVEL, current.spec.resources ?? {});
     if (current === desired) {
       this.waits = undefined;
       return desired;
@@ -93,7 +95,12 @@ export class PodResize {
     return this.actual.get(id) ?? parseRequirements(annotations[RESOURCES_ANNOTATION]);
   }
 
-  /** The runtime was told. */
+  /** What the pod as a whole has; undefined when nobody knows. */
+  get actualPod(): ResourceRequirements | undefined {
+    return this.actual.get(POD_LEVEL);
+  }
+
+  /** The runtime was told; `id` is a container's, or `POD_LEVEL`. */
   done(id: string, resources: ResourceRequirements): void {
     this.failure = undefined;
     this.actual.set(id, resources);
@@ -109,7 +116,9 @@ export class PodResize {
   follow(pod: Pod, observed: ObservedPod): boolean {
     const isNow = this.isInProgress(pod, observed);
     if (isNow !== this.isResizing) {
-      const what = JSON.stringify({ containers: resourcesOf(pod), generation: pod.metadata.generation ?? 0 });
+      const { resources } = pod.spec;
+      const level = resources === undefined ? {} : { resources };
+      const what = JSON.stringify({ containers: resourcesOf(pod), ...level, generation: pod.metadata.generation ?? 0 });
       if (isNow) this.deps.event("Normal", "ResizeStarted", `Pod resize started: ${what}`);
       else this.deps.event("Normal", "ResizeCompleted", `Pod resize completed: ${what}`);
     }
@@ -119,6 +128,9 @@ export class PodResize {
   }
 
   private isInProgress(pod: Pod, { containers }: ObservedPod): boolean {
+    const isAlive = containers.some(({ state }) => state === "running");
+    const { actualPod } = this;
+    if (isAlive && actualPod !== undefined && changedResources(actualPod, pod.spec.resources).length > 0) return true;
     return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].some(({ name, resources }) => {
       const newest = containers.find((container) => container.name === name);
       const actual = newest?.state === "running" ? this.actualOf(newest) : undefined;

@@ -1,5 +1,6 @@
 import type { IdMapping } from "../adapters/cri/port.ts";
 import type { PodFiles } from "./execute/context.ts";
+import type { UserPool } from "./user-pool.ts";
 
 /** The first id that may be given away: those below are the host's own. */
 const FIRST_ID = 65_536;
@@ -16,7 +17,7 @@ export class UserRanges {
 
   constructor(
     private readonly files: Pick<PodFiles, "list" | "readTail" | "writeFile">,
-    private readonly options: { readonly rootDir: string; idsPerPod(): number },
+    private readonly options: { readonly rootDir: string; readonly pool?: UserPool | undefined; idsPerPod(): number },
   ) {}
 
   /** The pod's range, the same at each call. Rejects when there is none left. */
@@ -26,7 +27,8 @@ export class UserRanges {
     const before = this.taken.get(uid);
     if (before !== undefined) return before;
     const length = this.options.idsPerPod();
-    const mapping = { hostId: firstFree([...this.taken.values()], length), containerId: 0, length };
+    const hostId = firstFree([...this.taken.values()], length, this.options.pool);
+    const mapping = { hostId, containerId: 0, length };
     this.taken.set(uid, mapping);
     const text = `${JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] })}\n`;
     await this.files.writeFile(this.fileOf(uid), text, 0o600);
@@ -53,8 +55,12 @@ export class UserRanges {
 }
 
 /** The lowest range of this length that nobody has. Pure. */
-export function firstFree(taken: readonly Omit<IdMapping, "containerId">[], length: number): number {
-  for (let id = Math.max(FIRST_ID, length); id + length <= MOST_IDS; id += length) {
+export function firstFree(
+  taken: readonly Omit<IdMapping, "containerId">[],
+  length: number,
+  pool: UserPool = { first: FIRST_ID, length: MOST_IDS - FIRST_ID },
+): number {
+  for (let id = Math.ceil(pool.first / length) * length; id + length <= pool.first + pool.length; id += length) {
     const isTaken = taken.some((other) => other.hostId < id + length && id < other.hostId + other.length);
     if (!isTaken) return id;
   }

@@ -1,5 +1,6 @@
 import type { Abortable } from "../lib/abort.ts";
 import type { Container, ContainerStatus, Pod, PodStatus } from "../model/generated/types.ts";
+import type { ContainerKind } from "../model/pod-facts.ts";
 import { unsupportedFields } from "../model/pod-support.ts";
 import type { ContainerSummary, PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 import type { DesiredPod, DesiredPods } from "./desired.ts";
@@ -44,6 +45,7 @@ export class AgentView {
       containers: [
         ...(pod.spec.initContainers ?? []).map((container) => describe(container, "init", status)),
         ...pod.spec.containers.map((container) => describe(container, "regular", status)),
+        ...(pod.spec.ephemeralContainers ?? []).map((container) => describe(container, "ephemeral", status)),
       ],
       steps: journal?.history ?? [],
       errors: journal?.distinctErrors ?? [],
@@ -109,8 +111,13 @@ export function stateWord(status: PodStatus | undefined): string {
   return status.reason ?? status.phase ?? "Pending";
 }
 
-function describe(container: Container, kind: "init" | "regular", status: PodStatus | undefined): ContainerSummary {
-  const list = kind === "init" ? status?.initContainerStatuses : status?.containerStatuses;
+function describe(container: Container, kind: ContainerKind, status: PodStatus | undefined): ContainerSummary {
+  const lists = {
+    init: status?.initContainerStatuses,
+    regular: status?.containerStatuses,
+    ephemeral: status?.ephemeralContainerStatuses,
+  };
+  const list = lists[kind];
   const one: ContainerStatus | undefined = list?.find(({ name }) => name === container.name);
   const running = one?.state?.running;
   const ended = one?.state?.terminated ?? one?.lastState?.terminated;

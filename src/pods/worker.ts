@@ -10,6 +10,7 @@ import { allContainers, podIdentity } from "../model/pod-facts.ts";
 import type { ProbeKind } from "../model/probe.ts";
 import { StartError } from "../model/start-error.ts";
 import type { PodIdentity } from "../model/step.ts";
+import { POD_LEVEL } from "./allocation.ts";
 import { podDir } from "./config/paths.ts";
 import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "./crash-backoff.ts";
 import { derivePodStatus, isTerminalPhase, type StatusFailure } from "./derive.ts";
@@ -20,6 +21,7 @@ import { createSandbox } from "./execute/create-sandbox.ts";
 import { killContainer, stopPod } from "./execute/kill.ts";
 import { removeContainer, removePod } from "./execute/remove.ts";
 import { resizeContainer } from "./execute/resize-container.ts";
+import { resizePod } from "./execute/resize-pod.ts";
 import { startContainer } from "./execute/start-container.ts";
 import { mustInterrupt } from "./interrupt.ts";
 import type { PodJournal } from "./journal.ts";
@@ -125,6 +127,8 @@ export class PodWorker {
   private isResizing = false;
   /** All containers were removed to be started anew, and are not all there yet. */
   private restartingAll: boolean;
+  /** Containers run outside the pod's cgroup: an earlier agent made them by other settings (16, item 9). */
+  private isMisplaced = false;
   /** The pod whose limits its cgroup has. */
   private limited: Pod | undefined;
   private readonly crashes = new Map<string, CrashState>();
@@ -338,7 +342,10 @@ export class PodWorker {
     const actualOf = (container: ObservedContainer) => this.resize.actualOf(container);
     const memory = { crashes, holds, replacing };
     const dead = this.options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS;
-    const plan = planPod(run.pod, { observed, probes, refusal, actualOf, memory, dead }, now);
+    const { isMisplaced } = this;
+    const { actualPod } = this.resize;
+    const facts = { observed, probes, refusal, actualOf, actualPod, memory, isMisplaced, dead };
+    const plan = planPod(run.pod, facts, now);
     this.isResizing = this.resize.follow(run.pod, observed);
     await this.ensureCgroup(run, observed);
     this.noteWaits(plan);
@@ -371,7 +378,7 @@ export class PodWorker {
   /** Looks whether the pod asks for what cannot be done; said once, shown as long as it does. */
   private refuse(): void {
     const before = this.refusal;
-    this.refusal = refusalOf(this.current);
+    this.refusal = refusalOf(this.current, this.deps.execute.node.security?.());
     const names = allContainers(this.current).map(({ name }) => name);
     if (this.refusal === undefined) {
       for (const name of names) if (this.waiting.get(name) === before) this.waiting.delete(name);
@@ -385,6 +392,8 @@ export class PodWorker {
   /** A pod that runs already, from an earlier life of the agent or in another form, has its limits set once. */
   private async ensureCgroup(run: PodRun, observed: ObservedPod): Promise<void> {
     if ((this.limited === run.pod && !this.isResizing) || observed.sandboxes[0]?.state !== "ready") return;
+    // Made too early it would hide from the next agent that the containers are not in it.
+    if (this.isMisplaced) return;
     // Lower limits of the whole pod come after those of its containers.
     this.limited = this.isResizing ? undefined : run.pod;
     await this.deps.execute.cgroups.ensure(run.pod, { growOnly: this.isResizing }).catch((error: unknown) => {
@@ -442,6 +451,7 @@ export class PodWorker {
       case "stopPod":
         run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
         await stopPod(execute, run, { observed, graceSeconds });
+        this.isMisplaced = false;
         return true;
       case "createSandbox":
         await createSandbox(execute, run, action.attempt);
@@ -460,6 +470,8 @@ export class PodWorker {
         return true;
       case "resizeContainer":
         return this.resizeOne(run, action);
+      case "resizePod":
+        return this.resizeWhole(run, observed, action.sandboxId);
       case "removeSandbox":
         await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
         return true;
@@ -471,15 +483,30 @@ export class PodWorker {
     try {
       await resizeContainer(this.deps.execute, run, { running, spec });
     } catch (error) {
-      const message = messageOf(error);
-      this.resize.failed(message);
-      const untilMono = this.deps.clock.now().mono + RESIZE_ERROR_MS;
-      this.holds.set(resizeHold(spec.name), { untilMono, hash: "", reason: "ResizeError", message });
-      return false;
+      return this.holdResize(spec.name, error);
     }
     this.holds.delete(resizeHold(spec.name));
     this.resize.done(running.id, spec.resources ?? {});
     return true;
+  }
+
+  private async resizeWhole(run: PodRun, observed: ObservedPod, sandboxId: string): Promise<boolean> {
+    try {
+      await resizePod(this.deps.execute, run, { sandboxId, observed });
+    } catch (error) {
+      return this.holdResize(POD_LEVEL, error);
+    }
+    this.holds.delete(resizeHold(POD_LEVEL));
+    this.resize.done(POD_LEVEL, run.pod.spec.resources ?? {});
+    return true;
+  }
+
+  private holdResize(name: string, error: unknown): false {
+    const message = messageOf(error);
+    this.resize.failed(message);
+    const untilMono = this.deps.clock.now().mono + RESIZE_ERROR_MS;
+    this.holds.set(resizeHold(name), { untilMono, hash: "", reason: "ResizeError", message });
+    return false;
   }
 
   /** Until each container runs again, none of them being there means nothing. */
@@ -524,6 +551,8 @@ export class PodWorker {
   private adopt(observed: ObservedPod): void {
     if (this.isAdopted) return;
     this.isAdopted = true;
+    this.isMisplaced =
+      observed.containers.some(({ state }) => state === "running") && !this.deps.execute.cgroups.exists(this.current);
     for (const { name, annotations } of observed.containers.toReversed()) {
       const crash = parseCrash(annotations[CRASH_ANNOTATION]);
       if (crash !== undefined) this.crashes.set(name, crash);
@@ -605,6 +634,7 @@ export class PodWorker {
       ...{ terminating: flags.terminating === true, finished: flags.finished === true },
       ...{ restartingAll: this.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly() },
       actualOf: (container) => this.resize.actualOf(container),
+      actualPod: this.resize.actualPod,
       resizePending: this.resize.pending,
       resizing: this.isResizing ? { error: this.resize.error } : undefined,
       ...(failure === undefined ? {} : { failure }),

@@ -17,42 +17,44 @@ export function classCgroups(options: CgroupOptions): {
   readonly burstable: string;
   readonly bestEffort: string;
 } {
-  const isPlain = options.driver === "cgroupfs";
-  const all = isPlain ? "/kubepods" : "/kubepods.slice";
-  return {
-    all: join(options, all),
-    burstable: join(options, isPlain ? `${all}/burstable` : `${all}/kubepods-burstable.slice`),
-    bestEffort: join(options, isPlain ? `${all}/besteffort` : `${all}/kubepods-besteffort.slice`),
-  };
+  const at = (...names: string[]): string => place(options, ["kubepods", ...names]);
+  return { all: at(), burstable: at("burstable"), bestEffort: at("besteffort") };
 }
 
 /** The cgroup of a pod, as it is given to the runtime (3.1 of the node reference). */
 export function podCgroup(pod: Pod, options: CgroupOptions): string {
   if (options.perQos === false) return options.root || "/";
-  return join(options, candidates(pod.metadata.uid ?? "", options.driver)[qosClass(pod)]);
+  return candidates(pod.metadata.uid ?? "", options)[qosClass(pod)];
 }
 
 /** Where a pod of this UID may have its cgroup, whatever its class was. */
 export function podCgroups(uid: string, options: CgroupOptions): readonly string[] {
-  return Object.values(candidates(uid, options.driver)).map((path) => join(options, path));
+  return Object.values(candidates(uid, options));
 }
 
-function candidates(uid: string, driver: CgroupDriver): Record<"Guaranteed" | "Burstable" | "BestEffort", string> {
-  if (driver === "cgroupfs") {
-    return {
-      Guaranteed: `/kubepods/pod${uid}`,
-      Burstable: `/kubepods/burstable/pod${uid}`,
-      BestEffort: `/kubepods/besteffort/pod${uid}`,
-    };
-  }
-  const escaped = uid.replaceAll("-", "_");
-  return {
-    Guaranteed: `/kubepods.slice/kubepods-pod${escaped}.slice`,
-    Burstable: `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${escaped}.slice`,
-    BestEffort: `/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${escaped}.slice`,
-  };
+function candidates(uid: string, options: CgroupOptions): Record<"Guaranteed" | "Burstable" | "BestEffort", string> {
+  const at = (...names: string[]): string => place(options, ["kubepods", ...names, `pod${uid}`]);
+  return { Guaranteed: at(), Burstable: at("burstable"), BestEffort: at("besteffort") };
 }
 
-function join({ root }: CgroupOptions, path: string): string {
-  return root === "/" || root === "" ? path : `${root.replace(/\/$/, "")}${path}`;
+/** The path to a cgroup by the names on the way, below the root that the configuration says. */
+function place({ driver, root }: CgroupOptions, names: readonly string[]): string {
+  const above = root.split("/").filter((part) => part !== "");
+  if (driver === "cgroupfs") return `/${[...above, ...names].join("/")}`;
+  return slicePath([...sliceNames(above), ...names.map(escaped)]);
+}
+
+/** A slice carries the names of all above it, so `-` parts them and cannot be in one: `a`, `b` is `/a.slice/a-b.slice`. */
+function slicePath(names: readonly string[]): string {
+  return names.map((_, i) => `/${names.slice(0, i + 1).join("-")}.slice`).join("");
+}
+
+/** The names of a root that is written as a path of cgroups, or as a slice. */
+function sliceNames(parts: readonly string[]): readonly string[] {
+  const last = parts.at(-1) ?? "";
+  return last.endsWith(".slice") ? last.slice(0, -".slice".length).split("-") : parts.map(escaped);
+}
+
+function escaped(name: string): string {
+  return name.replaceAll("-", "_");
 }

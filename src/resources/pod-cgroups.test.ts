@@ -71,6 +71,17 @@ describe("the cgroup of a pod", () => {
     ["systemd", "/", "Guaranteed", "/kubepods.slice/kubepods-pod1b2c_3d.slice"],
     ["systemd", "/", "Burstable", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c_3d.slice"],
     ["systemd", "/", "BestEffort", "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1b2c_3d.slice"],
+    ["systemd", "/agents", "Guaranteed", "/agents.slice/agents-kubepods.slice/agents-kubepods-pod1b2c_3d.slice"],
+    [
+      ...(["systemd", "/agents/no-1", "Burstable"] as const),
+      "/agents.slice/agents-no_1.slice/agents-no_1-kubepods.slice/agents-no_1-kubepods-burstable.slice/agents-no_1-kubepods-burstable-pod1b2c_3d.slice",
+    ],
+    [
+      "systemd",
+      "/a.slice/a-b.slice",
+      "Guaranteed",
+      "/a.slice/a-b.slice/a-b-kubepods.slice/a-b-kubepods-pod1b2c_3d.slice",
+    ],
     ["cgroupfs", "", "Burstable", "/kubepods/burstable/pod1b2c-3d"],
     ["cgroupfs", "/agents/one", "Burstable", "/agents/one/kubepods/burstable/pod1b2c-3d"],
     ["cgroupfs", "/agents/one/", "Guaranteed", "/agents/one/kubepods/pod1b2c-3d"],
@@ -187,5 +198,53 @@ describe("setting limits", () => {
     machine.noCgroup = false;
     await made.ensure(of("Burstable"));
     assert.ok(machine.values.has("/kubepods/burstable/pod1b2c-3d"));
+  });
+});
+
+describe("the refresh of what all pods have", () => {
+  const classes = ["/kubepods", "/kubepods/burstable", "/kubepods/besteffort"];
+
+  test("sets again what somebody changed or removed, and writes nothing otherwise", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    await cgroups.refresh();
+    assert.deepEqual(machine.sets, [], "nothing before the first pod");
+    await cgroups.ensure(of("Burstable"));
+    const wanted = classes.map((path) => machine.values.get(path));
+    await cgroups.refresh();
+    const count = machine.sets.length;
+    await cgroups.refresh();
+    assert.equal(machine.sets.length, count);
+    machine.values.set("/kubepods/burstable", { cpuShares: 2 });
+    machine.values.delete("/kubepods/besteffort");
+    await cgroups.refresh();
+    assert.deepEqual(
+      classes.map((path) => machine.values.get(path)),
+      wanted,
+    );
+    await cgroups.ensure(of("Burstable", "other"));
+    assert.equal(machine.values.get("/kubepods/burstable")?.cpuShares, 204);
+    await cgroups.refresh();
+    assert.equal(machine.values.get("/kubepods/burstable")?.cpuShares, 204);
+  });
+
+  test("a kernel that refuses is a warning", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    await cgroups.ensure(of("Burstable"));
+    machine.values.clear();
+    machine.noCgroup = true;
+    await cgroups.refresh();
+    assert.equal(machine.warnings.length, 1);
+  });
+
+  test("a pod's cgroup is there or not; without cgroups of pods nothing is missed", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    assert.equal(cgroups.exists(of("Burstable")), false);
+    await cgroups.ensure(of("Burstable"));
+    assert.equal(cgroups.exists(of("Burstable")), true);
+    assert.equal(machine.cgroups({ driver: "systemd" }).exists(of("Burstable")), false);
+    assert.equal(machine.cgroups({ driver: "systemd", perQos: false }).exists(of("Burstable")), true);
   });
 });

@@ -46,6 +46,8 @@ export interface LimitRules extends CgroupRules {
 export class PodCgroups {
   /** What was last set, by path: the same is not written again. */
   private readonly written = new Map<string, string>();
+  /** What the kernel said of a class after it was set, by path. */
+  private readonly confirmed = new Map<string, string>();
   private readonly pods = new Map<string, Pod>();
   private readonly warned = new Set<string>();
   private roots: Promise<void> | undefined;
@@ -78,6 +80,32 @@ export class PodCgroups {
     const before = this.pods.get(pod.metadata.uid ?? "");
     this.pods.set(pod.metadata.uid ?? "", pod);
     if (before !== pod) await this.refreshClasses();
+  }
+
+  /** Whether the pod's cgroup is there; true where pods have none of their own. */
+  exists(pod: Pod): boolean {
+    return this.options.perQos === false || this.deps.tree.exists(this.parentOf(pod));
+  }
+
+  /**
+   * Sets the shares and limits of the classes and of all pods together again if somebody changed them: a safety net
+   * beside what is set when pods come and go. Never rejects; does nothing before the first pod.
+   */
+  async refresh(): Promise<void> {
+    if (this.options.perQos === false || this.roots === undefined) return;
+    const { all, burstable, bestEffort } = classCgroups(this.options);
+    const now = (path: string): string => JSON.stringify(this.deps.tree.read(path) ?? null);
+    const changed = [all, burstable, bestEffort].filter((path) => now(path) !== this.confirmed.get(path));
+    for (const path of changed) this.written.delete(path);
+    try {
+      if (changed.some((path) => !this.deps.tree.exists(path))) this.roots = undefined;
+      await this.ensureRoots(this.options.rules());
+      await this.set(bestEffort, classCgroupValues([]));
+      await this.refreshClasses();
+      for (const path of changed) this.confirmed.set(path, now(path));
+    } catch (error) {
+      this.deps.log.warn("the limits of all pods could not be set again", { error: messageOf(error) });
+    }
   }
 
   /** Bytes of memory that a container of the pod uses now. */

@@ -212,6 +212,7 @@ export function containerContract(harness: Harness): void {
   test("resources can be changed and the log reopened while it runs", async () => {
     const id = await pod().start({});
     await harness().runtime.updateContainerResources(id, { cpuShares: 512, memoryLimitBytes: 64 << 20 }, never);
+    await harness().runtime.updateSandboxResources(pod().id, { resources: { cpuShares: 512 } }, never);
     await harness().runtime.reopenContainerLog(id, never);
     await harness().runtime.removeContainer(id, never);
   });

@@ -35,6 +35,8 @@ const NODE: AdmissionNode = {
   allowedUnsafeSysctls: [],
 };
 
+const ANY_SOURCE = { hostNetworkSources: ["*"], hostPIDSources: ["*"], hostIPCSources: ["*"] };
+
 /** The whole ring on the fake runtime and the fake clock: what a pod's life looks like without a machine. */
 export class FakeRing {
   readonly clock = new FakeClock();
@@ -58,8 +60,12 @@ export class FakeRing {
   };
   /** What each container uses, in bytes. */
   memoryUsage: number | undefined;
+  /** Whether pods find their cgroup. */
+  hasCgroup = true;
   /** The node that pods have to fit on; a test may change it. */
   node: AdmissionNode = NODE;
+  /** What of the host pods may have. */
+  security: ReturnType<NonNullable<ExecuteDeps["node"]["security"]>> | undefined;
   journal!: Journal;
   pool!: WorkerPool;
   view!: AgentView;
@@ -152,6 +158,8 @@ export class FakeRing {
       cgroups: {
         parentOf: () => "/kubepods/pod",
         ensure: () => Promise.resolve(),
+        exists: () => this.hasCgroup,
+        refresh: () => Promise.resolve(),
         read: () => undefined,
         memoryUsage: () => this.memoryUsage,
         remove: () => Promise.resolve(),
@@ -164,6 +172,7 @@ export class FakeRing {
           allocatable: () => this.node.allocatable,
         },
         runtimeName: "fake",
+        security: () => this.security ?? { allowPrivileged: true, ...ANY_SOURCE },
         ...{ extraMaskedPaths: [], seccompDefault: false, hasRecursiveReadOnly: () => false },
         dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
         hostsFile: () => "",
@@ -247,6 +256,10 @@ export class MemoryFiles implements PodFiles {
 
   readTail(path: string, bytes: number): Promise<string> {
     return Promise.resolve((this.entries.get(path) ?? "").slice(-bytes));
+  }
+
+  readInside(root: string, path: string): Promise<string | undefined> {
+    return Promise.resolve(this.entries.get(`${root}/${path}`));
   }
 
   list(path: string): Promise<readonly string[]> {

@@ -26,6 +26,7 @@ const FAULTY = [
   "removeContainer",
   "stopSandbox",
   "updateContainerResources",
+  "updateSandboxResources",
 ] as const;
 /** An exit with 42 restarts all containers of a pod that has these rules. */
 const TOGETHER = [{ action: "RestartAllContainers", exitCodes: { operator: "In", values: [42] } }];

@@ -140,6 +140,22 @@ export class CriRuntime implements RuntimePort {
     return items.map((item) => this.exits.sandbox(fromSandbox(item)));
   }
 
+  async updateSandboxResources(
+    id: string,
+    { resources, overhead }: { resources: LinuxResources; overhead?: LinuxResources },
+    { signal }: Abortable,
+  ): Promise<void> {
+    const request = {
+      ...{ podSandboxId: id, resources: toResources(resources) },
+      ...(overhead && { overhead: toResources(overhead) }),
+    };
+    try {
+      await this.channel.unary(rpc.updatePodSandboxResources, request, { ...this.limit(signal), optional: true });
+    } catch (error) {
+      if (!hasCode(error, "Unimplemented")) throw error;
+    }
+  }
+
   async createContainer(request: CreateContainerRequest, { signal }: Abortable): Promise<string> {
     const wire = {
       podSandboxId: request.sandboxId,

@@ -112,7 +112,7 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     return this.world.sandboxes.get(id)?.config;
   }
 
-  /** The limits that a container has now. */
+  /** The limits that a container has now, or that a sandbox was told of last. */
   limitsOf(id: string): LinuxResources | undefined {
     return this.limits.get(id) ?? this.configOf(id)?.linux.resources;
   }
@@ -257,6 +257,13 @@ export class FakeRuntime implements RuntimePort, ImagePort {
         ...{ id, name, labels, bytes: this.written.get(id) ?? 4096, inodes: 1 },
         at: this.deps.clock.now().wall,
       }));
+    });
+  }
+
+  updateSandboxResources(id: string, limits: { resources: LinuxResources }, { signal }: Abortable): Promise<void> {
+    return this.control.around(["updateSandboxResources", id], signal, () => {
+      this.world.sandbox(id);
+      this.limits.set(id, limits.resources);
     });
   }
 

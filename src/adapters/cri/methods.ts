@@ -41,6 +41,11 @@ export const runtimeService = {
     cri.UpdateContainerResourcesRequest,
     cri.UpdateContainerResourcesResponse,
   ),
+  updatePodSandboxResources: method(
+    `${RUNTIME}/UpdatePodSandboxResources`,
+    cri.UpdatePodSandboxResourcesRequest,
+    cri.UpdatePodSandboxResourcesResponse,
+  ),
   reopenContainerLog: method(
     `${RUNTIME}/ReopenContainerLog`,
     cri.ReopenContainerLogRequest,

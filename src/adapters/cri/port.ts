@@ -18,6 +18,12 @@ export interface RuntimePort {
   removeSandbox(id: string, options: Abortable): Promise<void>;
   sandboxStatus(id: string, options: Abortable): Promise<SandboxStatus>;
   listSandboxes(filter: ListFilter, options: Abortable): Promise<readonly SandboxSummary[]>;
+  /** Tells what the pod as a whole has after a resize; does nothing where the runtime has no such call. */
+  updateSandboxResources(
+    id: string,
+    limits: { readonly resources: LinuxResources; readonly overhead?: LinuxResources },
+    options: Abortable,
+  ): Promise<void>;
 
   createContainer(request: CreateContainerRequest, options: Abortable): Promise<string>;
   startContainer(id: string, options: Abortable): Promise<void>;

@@ -3,6 +3,7 @@ import { chmod, lstat, mkdir, open, readdir, stat, symlink, unlink, writeFile } 
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { readVolumeFile } from "./volume-file.ts";
 
 /** What pods' files need of the machine beyond plain files. */
 export interface PodHostDeps {
@@ -60,6 +61,11 @@ export class PodHost {
     } finally {
       await file.close();
     }
+  }
+
+  /** A plain file at a path that a user chose inside a volume; undefined when it does not exist. */
+  readInside(root: string, path: string, maxBytes: number): Promise<string | undefined> {
+    return readVolumeFile(root, path, maxBytes);
   }
 
   /** Only for small files of the system, never for a path that a user or a volume can choose. */

@@ -67,10 +67,6 @@ const mapped: { argv: string[]; want: Partial<AgentOptions>; says: RegExp }[] = 
     says: /registerWithTaints now/,
   },
   { argv: ["--iptables-drop-bit=3"], want: { iptablesDropBit: 3 }, says: /iptablesDropBit now/ },
-  { argv: ["--allow-privileged=true"], want: {}, says: /is ignored: privileged containers are always allowed/ },
-  { argv: ["--allow_privileged"], want: {}, says: /is ignored/ },
-  { argv: ["--host-network-sources=*"], want: {}, says: /is ignored/ },
-  { argv: ["--host-pid-sources=file,http,api"], want: {}, says: /is ignored/ },
   { argv: ["--cadvisor-port=0"], want: {}, says: /\/metrics\/cadvisor/ },
   { argv: ["--container-runtime=remote"], want: {}, says: /every runtime is a remote one/ },
   { argv: ["--container-runtime", "docker"], want: {}, says: /dockershim was removed in 1.24/ },
@@ -91,8 +87,7 @@ for (const { argv, want, says } of mapped) {
 const refused: { argv: string[]; says: RegExp }[] = [
   { argv: ["--container-runtime=rkt"], says: /rkt was removed in 1.11; use a CRI runtime/ },
   { argv: ["--container-runtime=hyper"], says: /--container-runtime-endpoint/ },
-  { argv: ["--allow-privileged=false"], says: /use pod security admission/ },
-  { argv: ["--host-network-sources=api"], says: /pod security admission/ },
+  { argv: ["--host-network-sources=apis"], says: /"apis" is none of file, http, api and \*/ },
   { argv: ["--network-plugin=kubenet"], says: /only cni/ },
   { argv: ["--configure-cbr0"], says: /CNI/ },
   { argv: ["--experimental-nvidia-gpus=1"], says: /device plugins/ },
@@ -155,7 +150,7 @@ test("old files: texts where today are lists and maps, and numbers with a fracti
     "/c":
       "apiVersion: componentconfig/v1alpha1\nkind: KubeletConfiguration\nclusterDNS: 10.0.0.10\n" +
       "evictionHard: memory.available<300Mi\nfeatureGates: NodeSwap=true\nregistryPullQPS: 2.5\n" +
-      "manifestURLHeader: 'a:b'\nhostNetworkSources: ['*']\nlowDiskSpaceThresholdMB: 100\n" +
+      "manifestURLHeader: 'a:b'\nhostNetworkSources: ['file']\nhostPIDSources: 'file,api'\nallowPrivileged: false\nlowDiskSpaceThresholdMB: 100\n" +
       "remoteRuntimeEndpoint: unix:///run/crio.sock\ncontainerRuntime: remote\n",
   });
   assert.deepEqual(problemLines(loaded.problems), []);
@@ -166,6 +161,17 @@ test("old files: texts where today are lists and maps, and numbers with a fracti
   assert.deepEqual([values.featureGates, values.registryPullQPS], [{ NodeSwap: true }, 3]);
   assert.deepEqual(values.staticPodURLHeader, { a: ["b"] });
   assert.equal(values.containerRuntimeEndpoint, "unix:///run/crio.sock");
+  assert.deepEqual([values.hostNetworkSources, values.hostPIDSources], [["file"], ["file", "api"]]);
+  assert.deepEqual([values.hostIPCSources, values.allowPrivileged], [["*"], false]);
+});
+
+test("who may have what of the host, by the flags of before", async () => {
+  const { values, problems, warnings } = await load(["--allow_privileged=false", "--host-ipc-sources=file,http"]);
+  assert.deepEqual([problems, warnings], [[], []]);
+  assert.deepEqual(
+    [values.allowPrivileged, values.hostIPCSources, values.hostNetworkSources],
+    [false, ["file", "http"], ["*"]],
+  );
 });
 
 test("an old name in a file of today is an unknown field that is told its new name", async () => {

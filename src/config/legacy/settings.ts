@@ -1,5 +1,5 @@
 import { bool, duration, float, int, text } from "../kinds.ts";
-import { headers, list } from "../kinds-lists.ts";
+import { headers } from "../kinds-lists.ts";
 import { gone, moved, type OldEntry, refused, turned } from "./entry.ts";
 
 const empty = (value: string): boolean => value === "";
@@ -10,20 +10,6 @@ const DOCKERSHIM =
   "dockershim was removed in 1.24; use containerd, CRI-O or cri-dockerd with --container-runtime-endpoint";
 const LOG = "the log goes to stderr; --logging-format and -v shape it";
 const DOCKER_STATS = "statistics do not come from Docker any more";
-
-/** Sources that together are all of them. */
-function isEverySource(sources: readonly string[]): boolean {
-  return sources.includes("*") || ["file", "http", "api"].every((source) => sources.includes(source));
-}
-const hostNamespace = (flag: string, field: string): OldEntry =>
-  refused(
-    list("SOURCE,..."),
-    { flag, field, last: "1.14" },
-    {
-      isHarmless: (value) => isEverySource(value) || value.length === 0,
-      why: "host namespaces cannot be limited by source any more; use pod security admission, or give *",
-    },
-  );
 
 /** The endpoints that dockershim served. */
 function endpoint(option: "containerRuntimeEndpoint" | "imageServiceEndpoint", field: string): OldEntry {
@@ -71,17 +57,10 @@ export const oldEntries: readonly OldEntry[] = [
     { flag: "seccomp-profile-root", field: "seccompProfileRoot", last: "1.22" },
     "profiles are in the directory seccomp of --root-dir",
   ),
-  refused(
-    bool,
-    { flag: "allow-privileged", field: "allowPrivileged", last: "1.14" },
-    {
-      isHarmless: (value) => value,
-      why: "privileged containers are always allowed here; use pod security admission to forbid them, and leave this out",
-    },
-  ),
-  hostNamespace("host-network-sources", "hostNetworkSources"),
-  hostNamespace("host-pid-sources", "hostPIDSources"),
-  hostNamespace("host-ipc-sources", "hostIPCSources"),
+  moved("allowPrivileged", { field: "allowPrivileged", last: "1.9" }),
+  moved("hostNetworkSources", { field: "hostNetworkSources", last: "1.9" }),
+  moved("hostPIDSources", { field: "hostPIDSources", last: "1.9" }),
+  moved("hostIPCSources", { field: "hostIPCSources", last: "1.9" }),
   moved("minimumContainerTTLDuration", { field: "minimumGCAge", last: "1.8" }),
   moved("maximumDeadContainersPerContainer", {
     flag: "max-per-pod-container-count",

@@ -1,10 +1,26 @@
 import { bool, duration, int, oneOf, text } from "../kinds.ts";
 import { labelMap, list } from "../kinds-lists.ts";
-import { type OptionTable, option } from "../option.ts";
+import { type Option, type OptionTable, option } from "../option.ts";
 import { absolutePath, atLeast, dnsName, each, positive } from "../rules.ts";
 import { apiServer, nodeLabels, versionWord } from "../rules-fields.ts";
 
 const SECOND = 1000;
+
+const knownSource = (name: string): string | undefined =>
+  ["*", "file", "http", "api"].includes(name) ? undefined : "is none of file, http, api and *";
+
+/** Which sources of pods are trusted with something of the host. */
+function sources(flag: string, what: string): Option<readonly string[]> {
+  return option(list("SOURCE,..."), {
+    flag,
+    default: ["*"],
+    topic: "Security",
+    help: `Sources (file, http, api, * for all) whose pods may ${what}; a pod of another waits as Blocked.`,
+    since: "1.3",
+    applies: "new pods",
+    validate: each(knownSource),
+  });
+}
 
 /** What only flags set (section 4.1), and what only this agent has. */
 export const processFlags = {
@@ -40,6 +56,17 @@ export const processFlags = {
     topic: "Container runtime",
     help: "Probe exactly when Kubernetes would, without the extra rounds by which a new container is seen ready sooner.",
   }),
+  allowPrivileged: option(bool, {
+    flag: "allow-privileged",
+    default: true,
+    topic: "Security",
+    help: "Let pods have privileged containers; without it such a pod waits as Blocked.",
+    since: "1.3",
+    applies: "new pods",
+  }),
+  hostNetworkSources: sources("host-network-sources", "use the host's network"),
+  hostPIDSources: sources("host-pid-sources", "see the host's processes"),
+  hostIPCSources: sources("host-ipc-sources", "use the host's IPC namespace"),
   dynamicConfigDir: option(text("DIR"), {
     flag: "dynamic-config-dir",
     default: "",

@@ -75,14 +75,47 @@ describe("variables", () => {
     const container = of.spec.containers[0] ?? { name: "" };
     assert.deepEqual(environment(of, container, facts), [{ name: "A", value: "2" }]);
   });
+});
 
-  test("of a source that is not known are a configuration error that names the variable", () => {
-    const file: EnvVar = { name: "TOKEN", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } };
-    assert.throws(
-      () => env(file),
-      (error: Error) => error instanceof ConfigError && /TOKEN/.test(error.message),
-    );
+describe("variables of files", () => {
+  const files = new Map([
+    ["v/p", "TOKEN='abc'\nEMPTY=''\n"],
+    ["v/bad", "nonsense secret\n"],
+  ]);
+  const ref = (more: object): EnvVar => {
+    return { name: "X", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "TOKEN", ...more } } };
+  };
+  const of = (...variables: EnvVar[]): Record<string, string> => {
+    const web = pod("web").container("app", { env: variables }).build();
+    const list = environment(web, web.spec.containers[0] ?? { name: "" }, { ...facts, files });
+    return Object.fromEntries(list.map(({ name, value }) => [name, value]));
+  };
+
+  test("have the value of their key, which others may use", () => {
+    assert.deepEqual(of(ref({}), { name: "Y", value: "<$(X)>" }), { X: "abc", Y: "<abc>" });
   });
+
+  test("are left out when optional and absent or empty", () => {
+    assert.deepEqual(of(ref({ key: "NONE", optional: true })), {});
+    assert.deepEqual(of(ref({ key: "EMPTY", optional: true })), {});
+    assert.deepEqual(of(ref({ path: "none", optional: true })), {});
+  });
+
+  const errors: [EnvVar, RegExp][] = [
+    [ref({ key: "NONE" }), /^couldn't find key NONE in file "p" of volume "v"$/],
+    [ref({ key: "EMPTY" }), /^couldn't find key EMPTY in file/],
+    [ref({ path: "none" }), /^file "none" of volume "v" not found$/],
+    [ref({ path: "bad" }), /^couldn't parse env file: line 1 [^"]*"bad" of volume "v"\)$/],
+    [ref({ path: "bad", optional: true }), /^couldn't parse env file/],
+  ];
+  for (const [variable, says] of errors) {
+    test(`say what is wrong: ${says.source}`, () => {
+      assert.throws(
+        () => of(variable),
+        (error: Error) => error instanceof ConfigError && says.test(error.message) && !/secret/.test(error.message),
+      );
+    });
+  }
 });
 
 describe("variables of ConfigMaps and Secrets", () => {

@@ -1,8 +1,10 @@
+import { messageOf } from "../../lib/errors.ts";
 import { ConfigError } from "../../model/config-error.ts";
 import { type FieldFacts, fieldValue } from "../../model/downward-api.ts";
 import { expandEnv } from "../../model/env-expand.ts";
+import { type EnvFiles, envFileKey, envFileValue } from "../../model/env-file.ts";
 import type { EnvObjects } from "../../model/env-objects.ts";
-import type { Container, EnvFromSource, EnvVar, Pod } from "../../model/generated/types.ts";
+import type { Container, EnvFromSource, EnvVar, FileKeySelector, Pod } from "../../model/generated/types.ts";
 import type { ObjectEntries } from "../../model/object-data.ts";
 import { objectKey } from "../../model/object-source.ts";
 import { resourceFieldValue } from "../../model/resource-field.ts";
@@ -13,6 +15,8 @@ export interface EnvironmentFacts extends FieldFacts {
   readonly allocatable: Readonly<Record<string, string>>;
   /** The ConfigMaps and Secrets that `envReferences` names, as far as they exist. */
   readonly objects?: EnvObjects;
+  /** The files that `envFileReferences` names, as far as they exist. */
+  readonly files?: EnvFiles;
   /** Variables of services: seen by `$(VAR)` last, added where nothing else has their name. */
   readonly services?: ReadonlyMap<string, string>;
 }
@@ -56,7 +60,23 @@ function valueOf(variable: EnvVar, context: Resolving): string | undefined {
   }
   if (from.configMapKeyRef !== undefined) return keyValue("ConfigMap", from.configMapKeyRef, context);
   if (from.secretKeyRef !== undefined) return keyValue("Secret", from.secretKeyRef, context);
+  if (from.fileKeyRef !== undefined) return fileValue(from.fileKeyRef, facts);
   throw new ConfigError(`env ${variable.name}: this kind of valueFrom is not supported yet`);
+}
+
+/** One key of a file in a volume; an empty value is none. */
+function fileValue(ref: FileKeySelector, { files }: EnvironmentFacts): string | undefined {
+  const content = files?.get(envFileKey(ref));
+  const where = `file ${JSON.stringify(ref.path)} of volume "${ref.volumeName}"`;
+  let value: string | undefined;
+  try {
+    value = content === undefined ? undefined : envFileValue(content, ref.key);
+  } catch (error) {
+    throw new ConfigError(`${messageOf(error)} (${where})`);
+  }
+  if (value !== undefined && value !== "") return value;
+  if (ref.optional === true) return undefined;
+  throw new ConfigError(content === undefined ? `${where} not found` : `couldn't find key ${ref.key} in ${where}`);
 }
 
 type Source = "ConfigMap" | "Secret";

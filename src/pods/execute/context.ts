@@ -10,6 +10,7 @@ import type { DnsFacts } from "../config/dns.ts";
 import type { LimitFacts } from "../config/linux-resources.ts";
 import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
+import type { SecurityRules } from "../refusal.ts";
 import type { StartSlot } from "../start-slot.ts";
 
 /** File work on the host, all of it below the agent's own directories. */
@@ -19,6 +20,8 @@ export interface PodFiles {
   writeFile(path: string, text: string, mode: number): Promise<void>;
   /** The last bytes of a file; empty when it does not exist. */
   readTail(path: string, bytes: number): Promise<string>;
+  /** A plain file at a path that a user chose inside a volume, never outside it; undefined when it does not exist. */
+  readInside(root: string, path: string, maxBytes: number): Promise<string | undefined>;
   /** Names in a directory; none when it does not exist. */
   list(path: string): Promise<readonly string[]>;
   /** Replaces what is there. */
@@ -73,10 +76,14 @@ export interface PodCgroups {
   parentOf(pod: Pod): string;
   /** Makes the pod's cgroup with its limits; cheap to repeat. */
   ensure(pod: Pod, options?: { growOnly?: boolean }): Promise<void>;
+  /** Whether the pod's cgroup is there. */
+  exists(pod: Pod): boolean;
   /** Bytes that a container of the pod uses now; undefined when its cgroup is not found. */
   memoryUsage(pod: Pod, containerId: string): number | undefined;
   /** What the kernel has for the pod now; undefined when it has no cgroup. */
   read(pod: Pod): CgroupValues | undefined;
+  /** Sets what all pods together have again, if somebody changed it. Never rejects. */
+  refresh(): Promise<void>;
   /** Removes the pod's cgroup once nothing runs in it. */
   remove(uid: string): Promise<void>;
 }
@@ -95,6 +102,8 @@ export interface NodeFacts {
   hasRecursiveReadOnly(): boolean;
   /** The kernel has SELinux on: what is mounted gets the label of the pod. */
   readonly hasSelinux?: boolean;
+  /** What of the host pods may have; anything when it is missing. */
+  security?(): SecurityRules;
   /** Containers that name no seccomp profile get the runtime's own. */
   readonly seccompDefault: boolean;
   /** What containers must not see on this machine, besides what every machine hides. */

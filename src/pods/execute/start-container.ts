@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../adapters/cri/port.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { type EnvFiles, envFileKey, envFileReferences, MOST_ENV_FILE_BYTES } from "../../model/env-file.ts";
 import { type EnvObjects, envReferences, readEnvObjects } from "../../model/env-objects.ts";
 import type { Container } from "../../model/generated/types.ts";
 import { logLinkName } from "../../model/names.ts";
@@ -105,6 +106,7 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
     const environment = {
       ...{ podIps: podIps(deps, run), hostIps: deps.node.hostIps, allocatable: deps.node.allocatable() },
       objects: await envObjects(deps, run, container),
+      files: await envFiles(deps, run, container),
       services: await serviceVariables(deps, run),
     };
     const users = await userMapping(deps, run);
@@ -149,6 +151,23 @@ async function envObjects(deps: ExecuteDeps, run: PodRun, container: Container):
   } catch (error) {
     throw new ConfigError(messageOf(error), { cause: error });
   }
+}
+
+/** Only an emptyDir can hold them, as in Kubernetes: an init container or a sidecar wrote it. */
+async function envFiles(deps: ExecuteDeps, run: PodRun, container: Container): Promise<EnvFiles> {
+  const files = new Map<string, string>();
+  for (const ref of envFileReferences(container)) {
+    const volume = run.pod.spec.volumes?.find(({ name }) => name === ref.volumeName);
+    const source = volume?.emptyDir === undefined ? undefined : deps.volumes.source(run.pod, ref.volumeName);
+    if (source?.kind !== "path") throw new ConfigError(`volume "${ref.volumeName}" of an env file is no emptyDir`);
+    try {
+      const text = await deps.files.readInside(source.path, ref.path, MOST_ENV_FILE_BYTES);
+      if (text !== undefined) files.set(envFileKey(ref), text);
+    } catch (error) {
+      throw new ConfigError(`env file of volume "${ref.volumeName}": ${messageOf(error)}`, { cause: error });
+    }
+  }
+  return files;
 }
 
 async function serviceVariables(deps: ExecuteDeps, run: PodRun): Promise<ReadonlyMap<string, string>> {

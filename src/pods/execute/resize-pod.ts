@@ -1,0 +1,31 @@
+import type { ObservedPod } from "../../model/observed.ts";
+import { sandboxResources } from "../config/linux-resources.ts";
+import type { ExecuteDeps, PodRun } from "./context.ts";
+
+/**
+ * Tells the runtime what the whole pod has now. Its cgroup gets it from the worker: more of it before the containers,
+ * less of it after them. A limit below what they use together is refused: one of them would be killed.
+ */
+export async function resizePod(
+  deps: ExecuteDeps,
+  run: PodRun,
+  { sandboxId, observed }: { sandboxId: string; observed: ObservedPod },
+): Promise<void> {
+  const limits = sandboxResources(run.pod, deps.node.limits());
+  const limit = limits.resources.memoryLimitBytes;
+  if (limit !== undefined && run.pod.spec.resources !== undefined) {
+    const running = observed.containers.filter(({ state }) => state === "running");
+    const usage = running.reduce((sum, { id }) => sum + (deps.cgroups.memoryUsage(run.pod, id) ?? 0), 0);
+    if (usage > limit) {
+      throw new Error(`cannot decrease memory limits: the pod uses ${usage} bytes, the new limit is ${limit} bytes`);
+    }
+  }
+  const step = run.journal.begin("resize", { detail: "the whole pod" });
+  try {
+    await deps.runtime.updateSandboxResources(sandboxId, limits, { signal: run.finish });
+    step.done();
+  } catch (error) {
+    step.fail(error);
+    throw error;
+  }
+}

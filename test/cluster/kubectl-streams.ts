@@ -12,6 +12,7 @@ import { pause, until } from "../integration/support/until.ts";
 import { ClusterSite, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
 import { TEST_IMAGES } from "../support/containerd.ts";
 import { kubeBinDir } from "../support/control-plane.ts";
+import { metricProblems } from "../support/metric-names.ts";
 
 skipWithoutCluster();
 
@@ -255,7 +256,11 @@ describe("the streams of kubectl", () => {
     assert.ok(items.some(({ metadata }) => metadata.name === "web"));
     const { kubeletconfig } = JSON.parse(proxied("/configz")) as { kubeletconfig: Record<string, unknown> };
     assert.equal(kubeletconfig["kind"], "KubeletConfiguration");
-    assert.match(proxied("/metrics"), /^kubelet_running_pods \d+$/m);
+    const metrics = proxied("/metrics");
+    assert.match(metrics, /^kubelet_running_pods \d+$/m);
+    assert.match(metrics, /^kubelet_pod_status_sync_duration_seconds_count [1-9]/m);
+    assert.match(metrics, /^kubelet_node_startup_post_registration_duration_seconds \d/m);
+    assert.deepEqual(metricProblems(metrics, ["always", "cluster"]), []);
     assert.match(proxied("/logs/"), /<a href=/);
   });
 

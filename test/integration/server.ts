@@ -10,6 +10,7 @@ import { after, before, describe, it } from "node:test";
 import { EXEC_PROTOCOL, runExec } from "../../src/adapters/net/spdy/exec.ts";
 import { FORWARD_PROTOCOL, runPortForward } from "../../src/adapters/net/spdy/port-forward.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
+import { metricProblems } from "../support/metric-names.ts";
 import { http } from "./support/http.ts";
 import { ClientAuthority, type Identity, MainPort, type WebSocketChannels } from "./support/main-port.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
@@ -81,6 +82,7 @@ describe("the main port", () => {
     assert.match(metrics, /^kubelet_pod_worker_duration_seconds_count\{operation_type="create"\} 1$/m);
     assert.match(metrics, /^kubelet_pod_start_duration_seconds_count 1$/m);
     assert.match(metrics, /^kubelet_pleg_relist_duration_seconds_count [1-9]/m);
+    assert.deepEqual(metricProblems(metrics, ["always"]), []);
     const { kubeletconfig } = JSON.parse((await ann.ask("/configz")).body) as {
       kubeletconfig: Record<string, unknown>;
     };

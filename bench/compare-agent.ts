@@ -53,6 +53,8 @@ export class ComparedAgent {
       },
       ...{ failSwapOn: false, failCgroupV1: false, enforceNodeAllocatable: [], resolvConf: "" },
       ...{ port, healthzPort: await freePort(), readOnlyPort: 0, maxPods: 250 },
+      // A log that is read while it is measured must not be rotated away.
+      containerLogMaxSize: "4Gi",
       ...{ staticPodPath: join(root, "manifests"), podLogsDir: join(root, "logs") },
       authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
       authorization: { mode: "AlwaysAllow" },

@@ -25,7 +25,13 @@ export function goKubelet(): string | undefined {
 export class ComparedAgent {
   readonly program: Program;
 
-  private constructor(command: readonly string[]) {
+  private constructor(
+    command: readonly string[],
+    /** The main port. */
+    readonly port: number,
+    /** Where the logs of pods are. */
+    readonly logs: string,
+  ) {
     this.program = new Program(command, { stdio: ["ignore", "ignore", "pipe"] });
   }
 
@@ -37,6 +43,7 @@ export class ComparedAgent {
     const root = join(dir, node);
     mkdirSync(join(root, "manifests"), { recursive: true });
     const subject = { commonName: `system:node:${node}`, organizations: ["system:nodes"] };
+    const port = await freePort();
     const config = {
       ...{ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" },
       ...{
@@ -45,18 +52,21 @@ export class ComparedAgent {
         cgroupDriver: "cgroupfs",
       },
       ...{ failSwapOn: false, failCgroupV1: false, enforceNodeAllocatable: [], resolvConf: "" },
-      ...{ port: await freePort(), healthzPort: await freePort(), readOnlyPort: 0, maxPods: 250 },
+      ...{ port, healthzPort: await freePort(), readOnlyPort: 0, maxPods: 250 },
+      // A log that is read while it is measured must not be rotated away.
+      containerLogMaxSize: "4Gi",
       ...{ staticPodPath: join(root, "manifests"), podLogsDir: join(root, "logs") },
       authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
       authorization: { mode: "AlwaysAllow" },
       evictionHard: { "memory.available": "1Mi" },
     };
     writeFileSync(join(root, "config.json"), JSON.stringify(config));
-    return new ComparedAgent([
+    const command = [
       who === "go" ? (goKubelet() ?? "kubelet") : KUBELET,
       ...[`--config=${join(root, "config.json")}`, `--kubeconfig=${plane.writeKubeconfig(node, subject)}`],
       ...[`--hostname-override=${node}`, `--root-dir=${join(root, "root")}`, `--cert-dir=${join(root, "pki")}`],
-    ]);
+    ];
+    return new ComparedAgent(command, port, config.podLogsDir);
   }
 
   /** Milliseconds of CPU that the process has used, and its resident bytes. */

@@ -10,6 +10,7 @@ import { TEST_IMAGES, TestContainerd } from "../test/support/containerd.ts";
 import { TestControlPlane } from "../test/support/control-plane.ts";
 import { ComparedAgent, type Contestant, containerdDir, goKubelet, nodeOf } from "./compare-agent.ts";
 import { isReady, Watched } from "./compare-cluster.ts";
+import { measureServer, SERVER_GOALS } from "./compare-server.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SINGLES = 5;
@@ -31,6 +32,7 @@ const GOALS: Readonly<Record<string, number>> = {
   "delete, SIGTERM honoured (ms)": 0.4,
   "idle CPU (% of a core)": 0.5,
   "resident (MB)": 0.9,
+  ...SERVER_GOALS,
 };
 const HONOURS = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done";
 const IGNORES = "trap '' TERM; while :; do sleep 1; done";
@@ -77,6 +79,14 @@ async function many(
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** What the main port does while many pods run. */
+async function serve(watched: Watched, who: Contestant, of: { agent: ComparedAgent; name: string }): Promise<void> {
+  const pod = watched.pod(of.name);
+  if (pod === undefined) throw new Error(`${of.name} is not there`);
+  const { agent } = of;
+  await measureServer({ agent, pod, logs: agent.logs, note: (what, value) => note(what, who, value) });
 }
 
 async function removeAll(watched: Watched, names: readonly string[]): Promise<void> {
@@ -144,6 +154,7 @@ async function round(
     const { cpuMs, residentBytes } = agent.usage();
     note("idle CPU (% of a core)", who, ((cpuMs - idle) / IDLE_MS) * 100);
     note("resident (MB)", who, residentBytes / 1e6);
+    await serve(watched, who, { agent, name: lot.names[0] ?? "" });
     await removeAll(watched, lot.names);
   } finally {
     await agent.stop();

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { hostLogFiles } from "../src/adapters/host/log-files.ts";
 import { listenHttp } from "../src/adapters/net/http-server.ts";
 import { selfSignedPair } from "../src/adapters/net/self-signed.ts";
+import { openSslCiphers } from "../src/adapters/net/tls-names.ts";
 import { SystemClock } from "../src/lib/clock.ts";
 import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
@@ -45,7 +46,8 @@ export async function measureLogs(directory: string): Promise<readonly LogRow[]>
   for await (const chunk of read()) size += chunk.length;
   const rows = [row("log: 100 MB read", size, performance.now() - began)];
   const pair = await selfSignedPair(directory, "localhost", clock.now().wall);
-  const tls = { material: fixed({ ...pair, clientAuthorities: "" }), minVersion: "TLSv1.2" as const };
+  const { ciphers } = openSslCiphers([]);
+  const tls = { material: fixed({ ...pair, clientAuthorities: "" }), minVersion: "TLSv1.2" as const, ciphers };
   for (const scheme of ["http", "https"] as const) {
     const listener = await listenHttp(
       { log: silent },

@@ -3,6 +3,7 @@ import { NODES, Reflector } from "./adapters/kubeapi/index.ts";
 import { composeClusterConfig } from "./compose-cluster-config.ts";
 import type { ClusterDeps, ClusterRing, Loop } from "./compose-cluster-parts.ts";
 import { NodeGatherer } from "./compose-node.ts";
+import { beginnings, startupMetrics } from "./compose-startup-metrics.ts";
 import { type Abortable, AbortScope } from "./lib/abort.ts";
 import { Backoff } from "./lib/backoff.ts";
 import { messageOf } from "./lib/errors.ts";
@@ -69,10 +70,18 @@ export function composeClusterNode(
     },
   );
   event("Normal", "Starting", "Starting kubelet.");
+  const startup = startupMetrics(deps.metrics, clock, beginnings(clock));
+  startup.follow(reporter, { signal: deps.signal });
   return {
     reporter,
     loops: [
-      { name: "node", run: (signal) => reporter.run(signal) },
+      {
+        name: "node",
+        run: (signal) => {
+          startup.registering();
+          return reporter.run(signal);
+        },
+      },
       { name: "lease", run: (signal) => lease.run(signal) },
       { name: "CSI node", run: (signal) => csi.run(signal) },
       { name: "pod CIDR", run: (signal) => followPodCidr(deps, { reporter, ring }, signal) },

@@ -7,6 +7,7 @@ import {
   statusSource,
   subjectOf,
 } from "./compose-cluster-parts.ts";
+import { statusMetrics } from "./compose-metrics.ts";
 import { EventRecorder } from "./events/index.ts";
 import type { Abortable } from "./lib/abort.ts";
 import { messageOf } from "./lib/errors.ts";
@@ -110,7 +111,8 @@ export class Cluster {
     const events = this.events(ring);
     const node = composeClusterNode(this.deps, ring);
     const pods = this.podSource(ring);
-    const status = new StatusWriter({ api: clients.calls, clock, log, pods: statusSource(ring, pods) });
+    const measured = statusMetrics(this.deps.metrics, () => pods.all());
+    const status = new StatusWriter({ api: clients.calls, clock, log, pods: statusSource(ring, pods), measured });
     const mirrors = new MirrorPods({
       ...{ api: clients.calls, clock, log },
       pods: mirrorSource(ring, { pods, node: () => node.reporter.current }),

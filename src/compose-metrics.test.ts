@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pod, sandbox, seen } from "../test/support/pods.ts";
-import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
+import {
+  measuredCgroups,
+  relistMetrics,
+  restClientMetrics,
+  rotationMetrics,
+  showAgent,
+  showBuild,
+  showCertificate,
+  statusMetrics,
+} from "./compose-metrics.ts";
 import { FakeClock } from "./lib/clock.ts";
 import { Metrics } from "./lib/metrics.ts";
 
@@ -79,4 +88,55 @@ test("a certificate counts down, and is for ever as long as there is none", asyn
     "kubelet_certificate_manager_server_ttl_seconds +Inf",
     "kubelet_server_expiration_renew_errors 0",
   ]);
+});
+
+test("mirrors are counted among the pods of the server, and statuses measured", async () => {
+  const metrics = new Metrics();
+  const web = pod("web").build();
+  const annotations = { "kubernetes.io/config.mirror": "hash" };
+  const sent = statusMetrics(metrics, () => [web, { ...web, metadata: { ...web.metadata, annotations } }]);
+  sent(2000);
+  assert.deepEqual(await linesOf(metrics, /mirror|_sum/), [
+    "kubelet_mirror_pods 1",
+    "kubelet_pod_status_sync_duration_seconds_sum 2",
+  ]);
+});
+
+test("changes of cgroups are measured, failed ones too, and their version told", async () => {
+  const [metrics, clock] = [new Metrics(), new FakeClock()];
+  const tree = {
+    ensure: () => clock.advance(500),
+    set: () => Promise.reject(new Error("no")),
+    forget: async () => undefined,
+    exists: () => true,
+    read: () => undefined,
+    memoryUsage: () => 7,
+  };
+  const measured = measuredCgroups(metrics, clock, { tree, version: 2 });
+  await measured.ensure("/a");
+  await assert.rejects(measured.set("/a", {}), /no/);
+  assert.equal(measured.memoryUsage("/a", "id"), 7);
+  assert.deepEqual(await linesOf(metrics, /version|_sum|_count/), [
+    "kubelet_cgroup_version 2",
+    'kubelet_cgroup_manager_duration_seconds_sum{operation_type="create"} 0.5',
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="create"} 1',
+    'kubelet_cgroup_manager_duration_seconds_sum{operation_type="update"} 0',
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="update"} 1',
+  ]);
+});
+
+test("a serving certificate's life is measured when the next one comes", async () => {
+  const [metrics, clock] = [new Metrics(), new FakeClock()];
+  const used = rotationMetrics(metrics, clock);
+  used({ notBefore: clock.now().wall });
+  await clock.advance(3_600_000);
+  used({ notBefore: clock.now().wall });
+  assert.deepEqual(await linesOf(metrics, /_sum/), ["kubelet_certificate_manager_server_rotation_seconds_sum 3600"]);
+});
+
+test("the program tells its version", async () => {
+  const metrics = new Metrics();
+  showBuild(metrics, "v1.36.3-mine");
+  const [line = ""] = await linesOf(metrics, /^kubernetes_build_info/);
+  assert.match(line, /\{major="1",minor="36",git_version="v1.36.3-mine",.*platform="linux\/\w+"\} 1$/);
 });

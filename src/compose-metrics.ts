@@ -1,9 +1,12 @@
 import type { CertificateFacts, RequestAnswer } from "./adapters/kubeapi/index.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { LabelValues, Metrics } from "./lib/metrics.ts";
+import { versionInfo } from "./lib/version.ts";
+import type { Pod } from "./model/generated/types.ts";
 import type { ObservedPod } from "./model/observed.ts";
-import { isStaticPod } from "./model/pod-facts.ts";
+import { isMirrorPod, isStaticPod } from "./model/pod-facts.ts";
 import type { DesiredPods, WorkerPool } from "./pods/index.ts";
+import type { CgroupHost } from "./resources/index.ts";
 
 /** What the gauges of the agent are read from, at each scrape and only then. */
 export interface AgentFacts {
@@ -67,6 +70,39 @@ export function showAgent(metrics: Metrics, facts: AgentFacts): void {
   );
 }
 
+/** Declares how long reading a single pod takes; the answer is for the observer. */
+export function readMetrics(metrics: Metrics): (tookMs: number) => void {
+  const duration = metrics.histogram("kubelet_pleg_pod_relist_duration_seconds", "How long reading one pod took.");
+  return (tookMs) => duration.observe(tookMs / 1000);
+}
+
+/** Declares the version of the machine's cgroups and how long changing them takes; answers the tree, measured. */
+export function measuredCgroups(metrics: Metrics, clock: Clock, of: { tree: CgroupHost; version: number }): CgroupHost {
+  metrics.gaugeFrom("kubelet_cgroup_version", "The version of the cgroups of this machine.", {
+    values: () => [[[], of.version]],
+  });
+  const duration = metrics.histogram("kubelet_cgroup_manager_duration_seconds", "How long changing cgroups took.", [
+    "operation_type",
+  ]);
+  const timed = async <T>(operation: string, work: () => Promise<T>): Promise<T> => {
+    const began = clock.now().mono;
+    try {
+      return await work();
+    } finally {
+      duration.observe((clock.now().mono - began) / 1000, [operation]);
+    }
+  };
+  const { tree } = of;
+  return {
+    ensure: (path) => timed("create", () => tree.ensure(path)),
+    set: (path, values) => timed("update", () => tree.set(path, values)),
+    forget: (path) => timed("destroy", () => tree.forget(path)),
+    exists: (path) => tree.exists(path),
+    read: (path) => tree.read(path),
+    memoryUsage: (path, containerId) => tree.memoryUsage(path, containerId),
+  };
+}
+
 /** Declares how long and how often everything is listed; the answer is for the observer. */
 export function relistMetrics(metrics: Metrics, clock: Clock): (tookMs: number) => void {
   const duration = metrics.histogram("kubelet_pleg_relist_duration_seconds", "How long listing the runtime took.");
@@ -78,6 +114,32 @@ export function relistMetrics(metrics: Metrics, clock: Clock): (tookMs: number) 
     if (last !== undefined) interval.observe((now - last) / 1000);
     last = now;
   };
+}
+
+/** Seconds, as in Kubernetes. */
+const STATUS_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60];
+
+/** Declares what is told of statuses and mirrors on the server; the answer is for the one who sends statuses. */
+export function statusMetrics(metrics: Metrics, onServer: () => Iterable<Pod>): (tookMs: number) => void {
+  metrics.gaugeFrom("kubelet_mirror_pods", "Mirrors of static pods that the server has.", {
+    values: () => [[[], [...onServer()].filter(isMirrorPod).length]],
+  });
+  const duration = metrics.histogram(
+    "kubelet_pod_status_sync_duration_seconds",
+    "From a change of a pod's status to the server having it.",
+    { buckets: STATUS_BUCKETS },
+  );
+  return (tookMs) => duration.observe(tookMs / 1000);
+}
+
+/** Declares which program this is, as every part of Kubernetes does. */
+export function showBuild(metrics: Metrics, version: string): void {
+  const { major = "", minor = "", buildDate = "", nodeVersion = "", platform = "" } = versionInfo();
+  const labels = ["major", "minor", "git_version", "build_date", "compiler", "platform"];
+  const values = [major, minor, version, buildDate, `node ${nodeVersion}`, platform];
+  metrics.gaugeFrom("kubernetes_build_info", "The version of this program; always 1.", {
+    ...{ labels, values: () => [[values, 1]] },
+  });
 }
 
 /** Declares `rest_client_requests_total`; the answer is for the clients. */
@@ -112,6 +174,23 @@ export function showCertificate(
   metrics.counterFrom(errors, `Failed tries to renew the ${kind} certificate.`, {
     values: () => [[[], facts().failures]],
   });
+}
+
+/** Seconds, as in Kubernetes: from a minute to four years. */
+const LIFE_BUCKETS = [60, 3600, 14_400, 86_400, 604_800, 2_592_000, 7_776_000, 15_552_000, 31_104_000, 124_416_000];
+
+/** Declares how long serving certificates lived; the answer is told of each one that is used from now on. */
+export function rotationMetrics(metrics: Metrics, clock: Clock): (pair: { readonly notBefore: number }) => void {
+  const lived = metrics.histogram(
+    "kubelet_certificate_manager_server_rotation_seconds",
+    "How long a serving certificate lived before the next one came.",
+    { buckets: LIFE_BUCKETS },
+  );
+  let previous: { readonly notBefore: number } | undefined;
+  return (pair) => {
+    if (previous !== undefined) lived.observe(Math.max(0, clock.now().wall - previous.notBefore) / 1000);
+    previous = pair;
+  };
 }
 
 function withSandbox(pods: readonly ObservedPod[]): number {

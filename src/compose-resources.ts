@@ -2,9 +2,11 @@ import { endCgroupProcesses } from "./adapters/cgroup/end-processes.ts";
 import { type KernelLimits, readKernelLimits } from "./adapters/cgroup/facts.ts";
 import { CgroupTree } from "./adapters/cgroup/tree.ts";
 import type { CgroupMount } from "./adapters/host/cgroups.ts";
+import { measuredCgroups } from "./compose-metrics.ts";
 import type { AgentOptions } from "./config/index.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Logger } from "./lib/log.ts";
+import type { Metrics } from "./lib/metrics.ts";
 import { pageSizeName } from "./model/pod-cgroup-values.ts";
 import { amountOf, subtractAmounts, tryParseQuantity, wholeValue, ZERO } from "./model/quantity.ts";
 import { addResources, parseResources, type ResourceAmounts } from "./model/resources.ts";
@@ -28,7 +30,12 @@ export interface ResourceHost {
 
 /** What the limits of pods are made from. */
 export interface ResourceParts {
-  readonly deps: { readonly host: ResourceHost; readonly log: Logger };
+  readonly deps: {
+    readonly host: ResourceHost;
+    readonly log: Logger;
+    readonly metrics: Metrics;
+    readonly clock: Clock;
+  };
   readonly settings: {
     readonly cgroupDriver: CgroupDriver;
     readonly machine: { readonly cores: number; readonly memoryBytes: number };
@@ -39,11 +46,14 @@ export interface ResourceParts {
 
 /** The cgroups of pods, and what containers are limited by. */
 export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; limits: () => LimitFacts } {
-  const { host, log } = parts.deps;
+  const { host, log, metrics, clock } = parts.deps;
   const mounts = host.cgroupMounts();
   const kernel = readKernelLimits(mounts);
   const { cgroupDriver } = parts.settings;
-  const tree = new CgroupTree(mounts, cgroupDriver === "systemd" ? { systemd: (args) => busctl(host, args) } : {});
+  const tree = measuredCgroups(metrics, clock, {
+    tree: new CgroupTree(mounts, cgroupDriver === "systemd" ? { systemd: (args) => busctl(host, args) } : {}),
+    version: kernel.cgroupVersion ?? 1,
+  });
   const hierarchies = mounts.map(({ mountpoint }) => mountpoint);
   const { cgroupRoot, cgroupsPerQOS } = parts.options();
   const cgroups = new PodCgroups(

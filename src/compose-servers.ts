@@ -9,7 +9,7 @@ import { type ServingPair, selfSignedPair } from "./adapters/net/self-signed.ts"
 import { TlsFiles } from "./adapters/net/tls-files.ts";
 import type { TlsOptions } from "./adapters/net/tls-listener.ts";
 import { minTlsVersion, openSslCiphers, openSslGroups } from "./adapters/net/tls-names.ts";
-import { showCertificate } from "./compose-metrics.ts";
+import { rotationMetrics, showCertificate } from "./compose-metrics.ts";
 import {
   type AgentOptions,
   type agentOptions,
@@ -95,8 +95,8 @@ export function composeServers(parts: ServerParts): { readonly servers: Servers;
   const { clock, log, store, nodeName } = parts;
   const options = store.current;
   const checks = healthChecks(parts);
-  const api = apiDeps(parts, checks);
   const requests = new RequestMetrics(clock, parts.metrics);
+  const api = { ...apiDeps(parts, checks), streamed: requests.streamed.bind(requests) };
   const afterCrowd = (): void =>
     void clock.after(TRIM_AFTER_MS, () => {
       collectGarbage();
@@ -262,16 +262,25 @@ function securePort(parts: ServerParts): { tls: () => Promise<TlsOptions>; loops
   const { ciphers, gone } = openSslCiphers(tlsCipherSuites);
   if (gone.length > 0) log.warn("cipher suites that this agent does not have", { suites: gone.join(" ") });
   const certificates = new CertStore(clock, { directory: certDir, prefix: "kubelet-server" });
+  const lived = isSigned ? rotationMetrics(parts.metrics, clock) : undefined;
   const tls = async (): Promise<TlsOptions> => {
-    if (isSigned) pair.set(await certificates.load());
-    else if (names.current.certificate === "") pair.set(await selfSignedPair(certDir, nodeName, clock.now().wall));
+    if (isSigned) {
+      const stored = await certificates.load();
+      if (stored !== undefined) lived?.(stored);
+      pair.set(stored);
+    }
+    if (!isSigned && names.current.certificate === "")
+      pair.set(await selfSignedPair(certDir, nodeName, clock.now().wall));
     await files.load();
     const { material } = files;
     return { material, minVersion: minTlsVersion(tlsMinVersion), ciphers, groups: openSslGroups(tlsCurvePreferences) };
   };
   const loops: Loop[] = [{ name: "certificate files", run: (signal) => files.run({ signal }) }];
   if (isSigned) {
-    const rotation = servingRotation(parts, certificates, (next) => pair.set(next));
+    const rotation = servingRotation(parts, certificates, (next) => {
+      lived?.(next);
+      pair.set(next);
+    });
     showCertificate(parts.metrics, clock, { kind: "server", facts: () => rotation.facts });
     loops.push({ name: "serving certificate", run: (signal) => rotation.run({ signal }) });
   }
@@ -281,7 +290,7 @@ function securePort(parts: ServerParts): { tls: () => Promise<TlsOptions>; loops
 function servingRotation(
   { clock, log, nodeName, connection }: ServerParts,
   store: CertStore,
-  onRotated: (pair: ServingPair) => void,
+  onRotated: (pair: ServingPair & { readonly notBefore: number }) => void,
 ): CertificateRotation {
   const addresses = connection?.addresses ?? [];
   const of = (isIp: boolean): string[] =>

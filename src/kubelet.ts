@@ -1,4 +1,4 @@
-import { runtimeCallMetrics } from "./adapters/cri/call-metrics.ts";
+import { eventMetrics, runtimeCallMetrics } from "./adapters/cri/call-metrics.ts";
 import { CriImages } from "./adapters/cri/cri-images.ts";
 import { CriRuntime } from "./adapters/cri/cri-runtime.ts";
 import { manifestFiles } from "./adapters/host/manifest-files.ts";
@@ -10,13 +10,20 @@ import { probeNet } from "./adapters/net/probe-net.ts";
 import { NodeRules, rejectionFile } from "./compose-admission.ts";
 import { Cluster } from "./compose-cluster.ts";
 import type { ClusterConnection } from "./compose-connection.ts";
-import { relistMetrics, restClientMetrics, showAgent, showCertificate } from "./compose-metrics.ts";
+import {
+  readMetrics,
+  relistMetrics,
+  restClientMetrics,
+  showAgent,
+  showBuild,
+  showCertificate,
+} from "./compose-metrics.ts";
 import { composeProbes } from "./compose-probes.ts";
 import { composeResources, keepCgroups, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
 import { composeStorage, storageOf } from "./compose-storage.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
-import { type CredentialSource, ImagePuller } from "./images/index.ts";
+import { type CredentialSource, ImagePuller, imageMetrics } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
 import type { Clock, Instant } from "./lib/clock.ts";
 import { messageOf } from "./lib/errors.ts";
@@ -24,17 +31,22 @@ import { watchPath } from "./lib/file-watch.ts";
 import { select } from "./lib/live.ts";
 import type { Logger } from "./lib/log.ts";
 import type { Metrics } from "./lib/metrics.ts";
+import { reportedVersion } from "./lib/version.ts";
 import { parseDocuments } from "./lib/yaml.ts";
 import type { AgentConfiguration } from "./localapi/index.ts";
 import { OWNER_ANNOTATION } from "./model/labels.ts";
 import {
   AgentView,
+  countOutcomes,
   countPods,
+  countRequestedResizes,
+  countResizes,
   crashLimits,
   DesiredPods,
   type ExecuteDeps,
   Journal,
   Observer,
+  poolCounters,
   Rejections,
   removeRemains,
   terminationMessage,
@@ -237,7 +249,7 @@ export class Kubelet {
     const endpoint = options.containerRuntimeEndpoint;
     const deps = { ...this.deps, onCall: runtimeCallMetrics(this.deps.metrics) };
     return {
-      runtime: new CriRuntime(deps, { requestTimeoutMs, endpoint }),
+      runtime: new CriRuntime({ ...deps, onEvents: eventMetrics(this.deps.metrics) }, { requestTimeoutMs, endpoint }),
       images: new CriImages(deps, { requestTimeoutMs, endpoint: options.imageServiceEndpoint || endpoint }),
     };
   }
@@ -252,7 +264,7 @@ export class Kubelet {
     return new Observer(
       { runtime, clock, log },
       {
-        relisted: relistMetrics(metrics, clock),
+        ...{ relisted: relistMetrics(metrics, clock), read: readMetrics(metrics) },
         wake: (uid) => this.pool.wake(uid),
         listed: (pods) => {
           this.listedAt = clock.now();
@@ -287,7 +299,11 @@ export class Kubelet {
     );
     return {
       ...{ runtime: parts.runtime, files, clock, log },
-      images: new ImagePuller({ images: parts.images, clock, ...this.credentials() }, pulls, this.stop.signal),
+      images: new ImagePuller(
+        { images: parts.images, clock, ...this.credentials(), counted: imageMetrics(this.deps.metrics) },
+        pulls,
+        this.stop.signal,
+      ),
       ...(this.cluster && { cluster: this.cluster.facts }),
       ...{ volumes: this.volumes, objects: this.cluster?.objects ?? this.objects },
       cgroups,
@@ -340,7 +356,7 @@ export class Kubelet {
     return new WorkerPool(
       {
         ...{ execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
-        measured: workerMetrics(this.deps.metrics),
+        ...{ measured: workerMetrics(this.deps.metrics), counted: poolCounters(this.deps.metrics) },
         rejections: new Rejections({
           log,
           file: rejectionFile(new PodHost(this.deps.host), this.settings.options.rootDir),
@@ -502,8 +518,11 @@ export class Kubelet {
     const { clock } = this.deps;
     const { desired, pool, journal } = this;
     const { nodeName } = this.settings.machine;
-    countPods({ clock, metrics, journal, desired, pool }, { signal: this.stop.signal });
+    for (const count of [countPods, countOutcomes, countResizes, countRequestedResizes]) {
+      count({ clock, metrics, journal, desired, pool }, { signal: this.stop.signal });
+    }
     showAgent(metrics, { nodeName, desired, pool, observer, listedAt: () => this.listedAt });
+    showBuild(metrics, reportedVersion(this.store.current.version));
     const { connection } = this.settings;
     connection?.clients.onAnswer(restClientMetrics(metrics));
     if (connection?.certificate) showCertificate(metrics, clock, { kind: "client", facts: connection.certificate });

@@ -1,3 +1,4 @@
+export { imageMetrics } from "./image-metrics.ts";
 export {
   type CredentialSource,
   ImagePuller,

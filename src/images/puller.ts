@@ -10,6 +10,7 @@ import { TokenBucket } from "../lib/token-bucket.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { withDefaultTag } from "../model/image-ref.ts";
 import { StartError } from "../model/start-error.ts";
+import type { ImageCounters } from "./image-metrics.ts";
 import { SharedPulls } from "./shared-pulls.ts";
 
 /** 10 s doubling to 5 min, forgotten 10 min after the last failure's wait, as in Kubernetes. */
@@ -54,7 +55,12 @@ export class ImagePuller {
   private readonly lane: Lane;
 
   constructor(
-    private readonly deps: { images: ImagePort; clock: Clock; credentials?: CredentialSource },
+    private readonly deps: {
+      images: ImagePort;
+      clock: Clock;
+      credentials?: CredentialSource;
+      counted?: ImageCounters;
+    },
     options: Live<PullerOptions>,
     signal: AbortSignal,
   ) {
@@ -72,6 +78,8 @@ export class ImagePuller {
     const name = this.fullName(request);
     const policy = container.imagePullPolicy ?? "IfNotPresent";
     const present = await this.inspect(name, request, options);
+    const isRequired = present === undefined ? policy !== "Never" : policy === "Always";
+    this.deps.counted?.asked({ isPresent: present !== undefined, policy, isRequired });
     if (present !== undefined && policy !== "Always") {
       const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
       journal.event("Normal", "Pulled", { message: text, container: container.name });
@@ -123,6 +131,7 @@ export class ImagePuller {
       const image = await this.deps.images.imageStatus(name, options);
       if (image === undefined) throw new Error(`the image is missing right after its pull (${pulled.ref})`);
       this.backoff.reset(backoffKey(request));
+      this.deps.counted?.pulled(pulled.tookMs, image.sizeBytes);
       const total = seconds(this.deps.clock.now().mono - began);
       const text = `Successfully pulled image "${container.image}" in ${seconds(pulled.tookMs)} (${total} including waiting). Image size: ${image.sizeBytes} bytes.`;
       step.done(`${container.image} in ${total}`);

@@ -15,6 +15,11 @@ export const HEADER_LIMIT = 128;
 const HELD_LIMIT = 64 * 1024;
 const NEWLINE = 10;
 const SPACE = 32;
+const DASH = 0x2d;
+const LETTER_T = 0x54;
+const LETTER_Z = 0x5a;
+/** Of a time with nanoseconds in UTC. */
+const USUAL_TIME = 30;
 const LINE_END = Buffer.from("\n");
 
 /** The header at the start of `bytes`, or undefined when there is none (or not all of it yet). */
@@ -69,6 +74,7 @@ export class CriDecoder {
   private isSkipped = false;
   /** End of the timestamp of the header that was read last; the header's own start when it has none. */
   private timeEnd = 0;
+  private timeLength = USUAL_TIME;
   /** The stream whose line is not ended yet. */
   private open: LogStream | undefined;
   private held: HeldPiece[] = [];
@@ -148,8 +154,7 @@ export class CriDecoder {
   private readLineHeader(view: Buffer, begin: number): number {
     const { length } = view;
     const limit = Math.min(length, begin + HEADER_LIMIT);
-    let space = begin;
-    while (space < limit && view[space] !== SPACE && view[space] !== NEWLINE) space++;
+    const space = this.spaceAfterTime(view, begin, limit);
     // ` stdout ` and ` stderr ` differ in two letters; all eight are looked at.
     const isHeader =
       space > begin &&
@@ -169,6 +174,7 @@ export class CriDecoder {
           this.stream = isOut ? "stdout" : "stderr";
           this.isPartial = tag === 0x50;
           this.timeEnd = space + 1;
+          this.timeLength = space - begin;
           this.isSkipped = this.isUnwanted(view, begin, space);
           return after;
         }
@@ -181,6 +187,16 @@ export class CriDecoder {
     this.timeEnd = begin;
     this.isSkipped = this.options.stream === "stderr";
     return begin;
+  }
+
+  /** The first space or newline. A runtime writes all its times in one length, so that is looked at first. */
+  private spaceAfterTime(view: Buffer, begin: number, limit: number): number {
+    const usual = begin + this.timeLength;
+    const isTime = view[begin + 4] === DASH && view[begin + 10] === LETTER_T && view[usual - 1] === LETTER_Z;
+    if (isTime && usual < limit && view[usual] === SPACE) return usual;
+    let space = begin;
+    while (space < limit && view[space] !== SPACE && view[space] !== NEWLINE) space++;
+    return space;
   }
 
   /** Where the text starts behind the tags; 0 when this is no header. A runtime may leave the last space out. */

@@ -83,6 +83,8 @@ class LogReader {
   private readonly decoder: CriDecoder;
   /** The decoder writes a cut header of the last block before what is read. */
   private readonly block = Buffer.allocUnsafeSlow(HEADER_LIMIT + BLOCK);
+  /** Made for a log of more than one block. */
+  private spare: Buffer | undefined;
 
   constructor(
     private readonly deps: LogDeps,
@@ -142,20 +144,41 @@ class LogReader {
     await this.file?.close();
   }
 
-  /** Up to the size that the file has now, so that a chatty container cannot keep a plain read going. */
+  /**
+   * Up to the size that the file has now, so that a chatty container cannot keep a plain read going. While one block is
+   * decoded and sent the next is read.
+   */
   private async *drain(file: LogFile, signal: AbortSignal): AsyncGenerator<Buffer> {
     const size = await file.size();
     if (size < this.position) this.position = 0; // emptied in place
-    while (this.position < size && !signal.aborted) {
-      const wanted = Math.min(BLOCK, size - this.position);
-      const count = await file.read(this.block.subarray(HEADER_LIMIT, HEADER_LIMIT + wanted), this.position);
+    let coming = this.position < size ? this.begin(file, this.block, size) : undefined;
+    while (coming !== undefined && !signal.aborted) {
+      const { block, read }: Coming = coming;
+      const count = await read;
       if (count === 0) return;
       this.position += count;
-      for (const text of this.decoder.feed(this.block, HEADER_LIMIT, HEADER_LIMIT + count)) {
+      this.spare ??= this.position < size ? Buffer.allocUnsafeSlow(HEADER_LIMIT + BLOCK) : undefined;
+      const other = block === this.block ? this.spare : this.block;
+      coming = this.position < size && other !== undefined ? this.begin(file, other, size) : undefined;
+      for (const text of this.decoder.feed(block, HEADER_LIMIT, HEADER_LIMIT + count)) {
         if (text.length > 0) yield text;
       }
     }
   }
+
+  private begin(file: LogFile, block: Buffer, size: number): Coming {
+    const wanted = Math.min(BLOCK, size - this.position);
+    const read = file.read(block.subarray(HEADER_LIMIT, HEADER_LIMIT + wanted), this.position);
+    // Whoever leaves early does not wait for it.
+    read.catch(() => undefined);
+    return { block, read };
+  }
+}
+
+/** A block that is being read. */
+interface Coming {
+  readonly block: Buffer;
+  readonly read: Promise<number>;
 }
 
 /** Sleeps until something may have happened. */

@@ -34,6 +34,8 @@ export interface ObserverHooks {
   listed(pods: ReadonlyMap<string, ListedPod>): void;
   /** Told how long it took to list everything. */
   relisted?(tookMs: number): void;
+  /** Told how long it took to read one pod. */
+  read?(tookMs: number): void;
   /** The audit found a difference that no event had told. */
   missed(uid: string): void;
   /** The whole message of an ended container: the runtime's words and what the container left in its message file. */
@@ -107,6 +109,7 @@ export class Observer {
     };
     if (ticket !== undefined) this.inventory.listed(observed, ticket);
     this.store(observed);
+    this.hooks.read?.(this.deps.clock.now().mono - readAt);
     return observed;
   }
 

@@ -21,7 +21,7 @@ export interface PodMetricsDeps {
   readonly metrics: Metrics;
   readonly journal: Journal;
   readonly desired: Pick<DesiredPods, "get">;
-  readonly pool: Pick<WorkerPool, "status" | "onStatus">;
+  readonly pool: Pick<WorkerPool, "status" | "onStatus" | "worker">;
 }
 
 /** Declares how long workers take; the answer is for the pool. */

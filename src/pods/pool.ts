@@ -47,6 +47,14 @@ export interface PoolDeps {
   readonly late: AbortSignal;
   /** Told how long workers took. */
   readonly measured?: WorkerDeps["measured"];
+  /** Told of what is only counted. */
+  readonly counted?: {
+    orphaned(): void;
+    /** A pod came back under its UID while its earlier life still ended. */
+    restarted(pod: Pod): void;
+    /** A pod was ended for a critical one, which was short of what this reason names. */
+    preempted(reason: string): void;
+  };
 }
 
 /**
@@ -161,7 +169,10 @@ export class WorkerPool {
     if (holder !== undefined) {
       this.waiting.add(uid);
       // The same UID comes back while its worker still ends: the logs tell the next one how often it was started.
-      if (holder.identity.uid === uid) holder.remove({ keepLogs: true });
+      if (holder.identity.uid === uid) {
+        holder.remove({ keepLogs: true });
+        this.deps.counted?.restarted(pod);
+      }
       journal.note("waiting", `for the end of the earlier ${holder.identity.name} (${holder.identity.uid})`);
       return;
     }
@@ -205,7 +216,10 @@ export class WorkerPool {
     }
     const { message } = outcome.rejection;
     if (outcome.kind === "preempts" || admit(pod, { others: this.active(["syncing"]), node }).kind === "admitted") {
-      for (const victim of outcome.kind === "preempts" ? outcome.victims : []) this.preempt(victim);
+      for (const victim of outcome.kind === "preempts" ? outcome.victims : []) {
+        this.deps.counted?.preempted(outcome.rejection.reason);
+        this.preempt(victim);
+      }
       this.waiting.add(uid);
       journal.note("waiting", `for others to end: ${message}`);
       return false;
@@ -331,6 +345,7 @@ export class WorkerPool {
     this.unknown.delete(uid);
     if (this.workers.has(uid)) return;
     this.deps.log.info("stopping a pod that no source wants", { pod: name, namespace, uid });
+    this.deps.counted?.orphaned();
     this.launch({ metadata: { uid, name, namespace }, spec: { containers: [] } }, { orphan: true });
   }
 

@@ -125,6 +125,8 @@ export interface ApiDeps {
   readonly checks: readonly HealthCheck[];
   readonly pods: PodsView;
   readonly runtime: StreamRuntime;
+  /** Told of each request for streams by WebSocket. */
+  streamed?(subresource: "exec" | "attach" | "portforward"): void;
   readonly logs: LogReader;
   readonly systemLogs: SystemLogs;
   readonly metrics: MetricsPages;

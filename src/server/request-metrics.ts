@@ -24,6 +24,7 @@ export class RequestMetrics {
   private readonly total;
   private readonly duration;
   private readonly inFlight;
+  private readonly webSockets;
 
   constructor(
     private readonly clock: Clock,
@@ -32,6 +33,16 @@ export class RequestMetrics {
     this.total = metrics.counter("kubelet_http_requests_total", "HTTP requests received.", LABELS);
     this.duration = metrics.histogram("kubelet_http_requests_duration_seconds", "How long HTTP requests took.", LABELS);
     this.inFlight = metrics.gauge("kubelet_http_inflight_requests", "HTTP requests that are being answered.", LABELS);
+    this.webSockets = metrics.counter(
+      "kubelet_websocket_streaming_requests_total",
+      "Requests for streams by WebSocket.",
+      ["subresource"],
+    );
+  }
+
+  /** A request for streams by WebSocket was handed to the runtime. */
+  streamed(subresource: "exec" | "attach" | "portforward"): void {
+    this.webSockets.inc([subresource]);
   }
 
   /** For a listener's `observe`. */

@@ -45,7 +45,9 @@ function site() {
       deletes.push(at);
     },
   };
+  const measured: number[] = [];
   const writer = new StatusWriter({
+    measured: (tookMs) => void measured.push(tookMs),
     // The fake speaks of pods only.
     api: api as never,
     ...{ clock, log: silent },
@@ -55,7 +57,7 @@ function site() {
     writer.wake("u1");
     await clock.advance(0);
   };
-  return { clock, world, patches, deletes, failures, writer, wake };
+  return { clock, world, patches, deletes, failures, writer, wake, measured };
 }
 
 test("a new status is sent once, with the UID it is meant for", async () => {
@@ -203,4 +205,19 @@ test("that it runs, or cannot start, is told at once, and ends the wait", async 
   failing.world.status = { ...starting("True"), containerStatuses: [{ ...container, state }] };
   await failing.wake();
   assert.equal(failing.patches.length, 1);
+});
+
+test("it is measured how long a status takes to reach the server, failed tries included", async () => {
+  const { clock, world, failures, wake, measured } = site();
+  await wake();
+  assert.deepEqual(measured, []);
+  failures.push(new ApiError("Unavailable", "away"));
+  world.status = { phase: "Running" };
+  await wake();
+  assert.deepEqual(measured, []);
+  await clock.advance(1000);
+  assert.equal(measured.length, 1);
+  assert.ok((measured[0] ?? 0) >= 100 && (measured[0] ?? 0) <= 1000, String(measured[0]));
+  await wake();
+  assert.equal(measured.length, 1);
 });

@@ -23,6 +23,8 @@ export interface StatusWriterDeps {
   readonly pods: StatusSource;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Told how long after it was first to be told a status had reached the server. */
+  measured?(tookMs: number): void;
 }
 
 /** How long the news of a pod that is only being started may wait for more of it: most starts are over by then. */
@@ -46,6 +48,8 @@ export class StatusWriter {
   private readonly deleted = new Set<string>();
   /** Pods whose news wait for more; without a timer the wait is over. */
   private readonly gathering = new Map<string, Timer | undefined>();
+  /** Since when (monotonic) something about a pod may have to be told. */
+  private readonly since = new Map<string, number>();
 
   constructor(private readonly deps: StatusWriterDeps) {
     this.queue = new KeyedQueue((uid, signal) => this.handle(uid, signal), {
@@ -55,6 +59,7 @@ export class StatusWriter {
 
   /** Something about this pod may have to be told. Cheap, and harmless when nothing has. */
   wake(uid: string): void {
+    if (!this.since.has(uid)) this.since.set(uid, this.deps.clock.now().mono);
     if (this.backoff.remaining(uid, this.deps.clock.now()) > 0) return;
     this.queue.wake(uid);
   }
@@ -65,6 +70,7 @@ export class StatusWriter {
     this.gathered(uid);
     this.deleted.delete(uid);
     this.backoff.reset(uid);
+    this.since.delete(uid);
   }
 
   /** Runs until the signal aborts. */
@@ -76,11 +82,14 @@ export class StatusWriter {
   }
 
   private async handle(uid: string, signal: AbortSignal): Promise<void> {
+    const since = this.since.get(uid);
     const copy = this.deps.pods.copyOf(uid);
-    if (copy === undefined) return;
+    if (copy === undefined) return void this.since.delete(uid);
     const server = this.newest(uid, copy);
     const status = this.deps.pods.statusOf(uid);
-    const after = status === undefined ? server : await this.send(uid, { status, server }, signal);
+    // What changes while this one is sent is a change of its own.
+    this.since.delete(uid);
+    const after = status === undefined ? server : await this.sendOrWait(uid, { status, server, since }, signal);
     this.backoff.reset(uid);
     if (after !== undefined && this.mayDelete(uid, after)) await this.remove(uid, after, signal);
   }
@@ -92,6 +101,22 @@ export class StatusWriter {
     const [theirs, ours] = [copy.metadata.resourceVersion ?? "", mine.metadata.resourceVersion ?? ""];
     const isOlder = /^\d+$/.test(theirs) && /^\d+$/.test(ours) && BigInt(theirs) < BigInt(ours);
     return isOlder ? mine : copy;
+  }
+
+  private async sendOrWait(
+    uid: string,
+    { status, server, since }: { readonly status: PodStatus; readonly server: Pod; readonly since: number | undefined },
+    signal: AbortSignal,
+  ): Promise<Pod | undefined> {
+    try {
+      const after = await this.send(uid, { status, server }, signal);
+      const isSent = after !== undefined && after !== server;
+      if (isSent && since !== undefined) this.deps.measured?.(this.deps.clock.now().mono - since);
+      return after;
+    } catch (error) {
+      if (since !== undefined) this.since.set(uid, since);
+      throw error;
+    }
   }
 
   /** The pod as the server has it afterwards; undefined when it has none any more. */

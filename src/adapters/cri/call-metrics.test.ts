@@ -37,3 +37,14 @@ test("calls are counted with their time, and failed ones again as errors", async
   );
   assert.doesNotMatch(body, /subscribe/);
 });
+
+test("sandboxes are measured by their runtime handler too", async () => {
+  const metrics = new Metrics();
+  const ended = runtimeCallMetrics(metrics);
+  const { path } = runtimeService.runPodSandbox;
+  ended({ path, tookMs: 500, handler: "" });
+  ended({ path, tookMs: 250, handler: "gvisor", error: new Error("no") });
+  const { body } = await metrics.expose();
+  assert.match(body, /^kubelet_run_podsandbox_duration_seconds_sum\{runtime_handler=""\} 0\.5$/m);
+  assert.match(body, /^kubelet_run_podsandbox_errors_total\{runtime_handler="gvisor"\} 1$/m);
+});

@@ -1,10 +1,13 @@
 import type { Metrics } from "../../lib/metrics.ts";
+import type { EventsListener } from "./events.ts";
 
 /** One call that ended: its full path, how long it took, and what went wrong. */
 export interface EndedCall {
   readonly path: string;
   readonly tookMs: number;
   readonly error?: unknown;
+  /** The runtime handler of a sandbox that was to be made. */
+  readonly handler?: string;
 }
 
 /** 5 ms, each bound 2.5 times the one before, as in Kubernetes; the last is twelve minutes. */
@@ -39,8 +42,17 @@ export function runtimeCallMetrics(metrics: Metrics): (call: EndedCall) => void 
   const duration = metrics.histogram("kubelet_runtime_operations_duration_seconds", "How long calls took.", {
     ...{ labels, buckets: BUCKETS },
   });
+  const handler = ["runtime_handler"];
+  const sandboxes = metrics.histogram("kubelet_run_podsandbox_duration_seconds", "How long sandboxes took.", {
+    ...{ labels: handler, buckets: BUCKETS },
+  });
+  const failures = metrics.counter(
+    "kubelet_run_podsandbox_errors_total",
+    "Sandboxes that the runtime did not make.",
+    handler,
+  );
   const names = new Map<string, readonly [string] | undefined>();
-  return ({ path, tookMs, error }) => {
+  return ({ path, tookMs, error, handler: of }) => {
     if (!names.has(path)) {
       const name = operationOf(path);
       names.set(path, name === undefined ? undefined : [name]);
@@ -50,5 +62,21 @@ export function runtimeCallMetrics(metrics: Metrics): (call: EndedCall) => void 
     total.inc(name);
     duration.observe(tookMs / 1000, name);
     if (error !== undefined) errors.inc(name);
+    if (of === undefined) return;
+    sandboxes.observe(tookMs / 1000, [of]);
+    if (error !== undefined) failures.inc([of]);
+  };
+}
+
+/** Declares `kubelet_evented_pleg_connection_*`; the answer is told of the connection that brings events. */
+export function eventMetrics(metrics: Metrics): EventsListener {
+  const name = (what: string): string => `kubelet_evented_pleg_connection_${what}`;
+  const made = metrics.counter(name("success_count"), "Connections for the runtime's events.");
+  const lost = metrics.counter(name("error_count"), "Lost or failed connections for the runtime's events.");
+  const latency = metrics.histogram(name("latency_seconds"), "How late the runtime's events came.");
+  return (what) => {
+    if (what === "connected") made.inc();
+    else if (what === "lost") lost.inc();
+    else latency.observe(Math.max(0, what.lateMs) / 1000);
   };
 }

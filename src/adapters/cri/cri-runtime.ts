@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { EndedCall } from "./call-metrics.ts";
-import { RuntimeEvents } from "./events.ts";
+import { type EventsListener, RuntimeEvents } from "./events.ts";
 import {
   fromContainer,
   fromContainerStats,
@@ -50,6 +50,8 @@ export interface CriDeps {
   readonly log: Logger;
   /** Told of each call that ended. */
   readonly onCall?: (call: EndedCall) => void;
+  /** Told of the connection that brings events. */
+  readonly onEvents?: EventsListener;
 }
 
 /** How often a sandbox is stopped whose container ended just then, and how long apart. */

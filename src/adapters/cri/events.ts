@@ -25,7 +25,11 @@ interface Deps {
   readonly exits: KnownExits;
   readonly starts: OwnStarts;
   readonly runtime: Pick<RuntimePort, "listContainers" | "listSandboxes">;
+  readonly onEvents?: EventsListener;
 }
+
+/** Told of the connection that brings events: made, lost, and how late an event of it came. */
+export type EventsListener = (what: "connected" | "lost" | { readonly lateMs: number }) => void;
 
 /**
  * Keeps one subscription alive: the best source that the runtime has, a liveness question beside it, and a new
@@ -77,6 +81,7 @@ export class RuntimeEvents {
         await this.attend(queue, () => backoff.reset(), signal);
       } catch (error) {
         if (signal.aborted) break;
+        this.deps.onEvents?.("lost");
         const level = backoff.state === undefined ? 0 : 4;
         log.debug(level, "runtime events lost, connecting again", { error: messageOf(error) });
       }
@@ -94,10 +99,14 @@ export class RuntimeEvents {
         established: (): void => {
           this.current = source.name;
           this.deps.log.debug(2, "runtime events established", { source: source.name });
+          this.deps.onEvents?.("connected");
           onEstablished();
           queue.push({ kind: "resync" });
         },
-        push: (event: RuntimeEvent): void => queue.push(event),
+        push: (event: RuntimeEvent): void => {
+          if (event.kind === "container") this.deps.onEvents?.({ lateMs: this.deps.clock.now().wall - event.at });
+          queue.push(event);
+        },
       };
       try {
         await Promise.race([source.run(sink, scope.signal), this.watchLiveness(scope.signal)]);

@@ -63,15 +63,15 @@ export class GrpcChannel {
     if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
     const began = performance.now();
     const due = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
-    const { path } = method;
+    const told = { path: method.path, ...handlerOf(request) };
     try {
       const answer = await this.call(method, request, options);
-      this.onCall({ path, tookMs: performance.now() - began });
+      this.onCall({ ...told, tookMs: performance.now() - began });
       return answer;
     } catch (error) {
       const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
-      this.onCall({ path, tookMs: performance.now() - began, error });
-      throw this.failure(path, toRuntimeError(error, options.signal, isOverdue), options);
+      this.onCall({ ...told, tookMs: performance.now() - began, error });
+      throw this.failure(method.path, toRuntimeError(error, options.signal, isOverdue), options);
     }
   }
 
@@ -165,4 +165,11 @@ function metadataOf({ metadata = {} }: CallOptions): Metadata {
   const result = new Metadata();
   for (const [key, value] of Object.entries(metadata)) result.set(key, value);
   return result;
+}
+
+/** Only the request for a sandbox names a handler; sandboxes are counted by it. */
+function handlerOf(request: unknown): { handler?: string } {
+  const isObject = typeof request === "object" && request !== null;
+  const handler: unknown = isObject && "runtimeHandler" in request ? request.runtimeHandler : undefined;
+  return typeof handler === "string" ? { handler } : {};
 }

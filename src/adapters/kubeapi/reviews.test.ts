@@ -31,6 +31,23 @@ const tokens: { name: string; status: object; want: unknown }[] = [
   { name: "expired", status: { authenticated: false, error: "token has expired" }, want: undefined },
   { name: "of a server that says yes without a name", status: { authenticated: true, user: {} }, want: undefined },
   { name: "of a server that says nothing", status: {}, want: undefined },
+  {
+    name: "of a server that says yes as a word",
+    status: { authenticated: "true", user: { username: "a" } },
+    want: undefined,
+  },
+  { name: "of somebody whose name is none", status: { authenticated: true, user: { username: 7 } }, want: undefined },
+  { name: "of a user that is a word", status: { authenticated: true, user: "ann" }, want: undefined },
+  {
+    name: "of somebody whose groups are a word",
+    status: { authenticated: true, user: { username: "ann", groups: "system:masters" } },
+    want: undefined,
+  },
+  {
+    name: "of somebody with a group that is no word",
+    status: { authenticated: true, user: { username: "ann", groups: [{ name: "system:masters" }] } },
+    want: undefined,
+  },
 ];
 for (const { name, status, want } of tokens) {
   test(`a token that is ${name}`, async () => {
@@ -57,7 +74,7 @@ test("a question about access is asked about this node", async () => {
 
 test("only a clear yes is a yes", async () => {
   const question = { user: { name: "a", groups: [] }, verb: "get", subresource: "log" };
-  for (const status of [{ allowed: false }, {}, { allowed: true, denied: true }]) {
+  for (const status of [{ allowed: false }, {}, { allowed: true, denied: true }, { allowed: "true" }, { allowed: 1 }]) {
     assert.equal(await reviews(status).it.isAllowed(question, { signal }), false);
   }
 });

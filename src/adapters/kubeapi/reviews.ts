@@ -38,10 +38,13 @@ export class ApiReviews {
     const { status } = await this.insist(options, () => this.deps.api.create(TOKEN_REVIEWS, { object }, options));
     if (status?.error && status.authenticated !== true) return undefined;
     const user: UserInfo | undefined = status?.authenticated === true ? status.user : undefined;
-    if (user?.username === undefined || user.username === "") return undefined;
+    // Whoever answers decides who comes in: what is not said plainly is a no.
+    if (typeof user?.username !== "string" || user.username === "") return undefined;
+    const groups: unknown = user.groups ?? [];
+    if (!Array.isArray(groups) || !groups.every((group) => typeof group === "string")) return undefined;
     return {
       name: user.username,
-      groups: user.groups ?? [],
+      groups,
       ...(user.uid === undefined ? {} : { uid: user.uid }),
       ...(user.extra === undefined ? {} : { extra: user.extra }),
     };

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { endSoon, keepReading, unread } from "./last-words.ts";
 
 /** A client that asked for an upgrade: its request, its connection, and what it sent right behind the request. */
 export interface UpgradingClient {
@@ -16,8 +17,6 @@ export interface UpgradingClient {
 const NOT_PASSED = new Set(["host", "authorization"]);
 /** A token as a WebSocket sub-protocol: it is for us, never for the backend. */
 const TOKEN_PROTOCOL = /^\s*base64url\.bearer\.authorization\.k8s\.io\./;
-/** How long what was still on its way may take once the other side is gone. */
-const LAST_WORDS_MS = 10_000;
 
 /**
  * Repeats the client's upgrade at `target` and, when that accepts, copies bytes both ways without looking at them and
@@ -62,9 +61,12 @@ interface UpgradedBackend {
 }
 
 function join({ socket, head }: UpgradingClient, { answer, backend, head: first }: UpgradedBackend): void {
-  // Its close follows, and what it said before still reaches the client: often the reset only answers a last word of
-  // the client's that came after the command had ended.
-  backend.on("error", () => undefined);
+  keepReading(backend);
+  // Its close follows, and what it said before still reaches the client.
+  backend.on("error", () => {
+    const rest = unread(backend);
+    if (rest !== undefined && socket.writable) socket.write(rest);
+  });
   socket.on("error", () => backend.destroy());
   // Bare pipes leave the other side open when one is reset.
   backend.on("close", () => endSoon(socket));
@@ -77,18 +79,6 @@ function join({ socket, head }: UpgradingClient, { answer, backend, head: first 
   if (head.length > 0) backend.write(head);
   socket.pipe(backend);
   backend.pipe(socket);
-}
-
-/** Lets what was written leave, but not for ever: the one that should read may have stopped. */
-function endSoon(stream: Duplex): void {
-  if (stream.destroyed) return;
-  stream.end();
-  stream.resume();
-  const limit = setTimeout(() => stream.destroy(), LAST_WORDS_MS);
-  limit.unref();
-  stream.on("finish", () => stream.destroy());
-  stream.on("close", () => clearTimeout(limit));
-  if (stream.writableFinished) stream.destroy();
 }
 
 /** The backend's own answer, ended by the end of the connection. */

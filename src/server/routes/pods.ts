@@ -6,7 +6,7 @@ import { ALWAYS, type ApiRoute, DEBUGGING, nothingBelow, toSlash } from "../api-
 const pods: Omit<ApiRoute, "path"> = {
   methods: ["GET"],
   gate: ALWAYS,
-  handle: (deps) => jsonAnswer(200, podList(deps.pods.all())),
+  handle: (deps) => ({ status: 200, type: "application/json", body: encodeList(deps.pods.all()) }),
 };
 
 /** Which pods should run, and which do. */
@@ -24,6 +24,27 @@ export const podRoutes: readonly ApiRoute[] = [
   toSlash("/runningpods", DEBUGGING),
   nothingBelow("/runningpods", DEBUGGING),
 ];
+
+/** What was sent of a pod last, as long as its parts are the same objects: nobody changes them in place. */
+const sent = new WeakMap<object, { readonly spec: unknown; readonly status: unknown; readonly bytes: Buffer }>();
+const HEAD = Buffer.from('{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[');
+const TAIL = Buffer.from("]}\n");
+const COMMA = Buffer.from(",");
+
+/** A v1 PodList as JSON; only pods that changed since the last time are written anew. */
+export function encodeList(pods: readonly Pod[]): Buffer {
+  const parts = pods.flatMap((pod, index) => (index === 0 ? [encode(pod)] : [COMMA, encode(pod)]));
+  return Buffer.concat([HEAD, ...parts, TAIL]);
+}
+
+function encode(pod: Pod): Buffer {
+  const { metadata, spec, status } = pod;
+  const known = sent.get(metadata);
+  if (known !== undefined && known.spec === spec && known.status === status) return known.bytes;
+  const bytes = Buffer.from(JSON.stringify(pod));
+  sent.set(metadata, { spec, status, bytes });
+  return bytes;
+}
 
 function podList(items: readonly Pod[]): object {
   return { kind: "PodList", apiVersion: "v1", metadata: {}, items };

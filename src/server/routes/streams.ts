@@ -65,7 +65,7 @@ async function exec(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
   const id = containerId(deps, request);
   if (typeof id !== "string") return id;
   const command = request.query.getAll("command");
-  return handOver(() => deps.runtime.exec(id, { ...streams, command }, request));
+  return handOver(stream(deps, request, "exec"), () => deps.runtime.exec(id, { ...streams, command }, request));
 }
 
 async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
@@ -78,11 +78,12 @@ async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> 
   const { spec } = isAnswer(pod) ? { spec: undefined } : pod;
   const all = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
   const tty = all.find(({ name }) => name === request.params["container"])?.tty ?? false;
-  return handOver(() => deps.runtime.attach(id, { ...streams, tty, stderr: streams.stderr && !tty }, request));
+  const wish = { ...streams, tty, stderr: streams.stderr && !tty };
+  return handOver(stream(deps, request, "attach"), () => deps.runtime.attach(id, wish, request));
 }
 
 async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
-  const isWebSocket = (request.headers["upgrade"] ?? "").toLowerCase() === "websocket";
+  const isWebSocket = asksForWebSocket(request);
   const ports = isWebSocket ? readPorts(request.query) : [];
   if (ports === undefined) return textAnswer(400, "port: must be numbers from 1 to 65535\n");
   if (isWebSocket && ports.length === 0) return textAnswer(400, 'query parameter "port" is required\n');
@@ -93,7 +94,7 @@ async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAns
   if (wanted !== undefined && wanted !== uid) return textAnswer(404, "pod does not exist\n");
   const sandbox = deps.pods.observed(uid)?.sandboxes.find(({ state }) => state === "ready");
   if (sandbox === undefined) return textAnswer(500, "the pod has no network yet: its sandbox does not run\n");
-  return handOver(() => deps.runtime.portForward(sandbox.id, ports, request));
+  return handOver(stream(deps, request, "portforward"), () => deps.runtime.portForward(sandbox.id, ports, request));
 }
 
 function noStreams(): HttpAnswer {
@@ -111,7 +112,19 @@ function containerId(deps: ApiDeps, request: HttpRequest): string | HttpAnswer {
   return found?.id ?? textAnswer(500, `container not found ("${container}" in pod "${name}")\n`);
 }
 
-async function handOver(ask: () => Promise<string>): Promise<HttpAnswer> {
+function asksForWebSocket({ headers }: HttpRequest): boolean {
+  return (headers["upgrade"] ?? "").toLowerCase() === "websocket";
+}
+
+/** What is to be counted once the runtime is asked. */
+function stream(deps: ApiDeps, request: HttpRequest, name: "exec" | "attach" | "portforward"): () => void {
+  return () => {
+    if (asksForWebSocket(request)) deps.streamed?.(name);
+  };
+}
+
+async function handOver(counted: () => void, ask: () => Promise<string>): Promise<HttpAnswer> {
+  counted();
   try {
     return { status: 101, body: "", upgradeTo: await ask() };
   } catch (error) {

@@ -1,0 +1,135 @@
+/** When a metric of Kubernetes' kubelet is on our page, or why it is not. */
+export type MetricRule = "always" | "cluster" | "serving CSR" | { readonly leftOut: string };
+
+const always = (...names: readonly string[]): [string, MetricRule][] => names.map((name) => [name, "always"]);
+const leftOut = (why: string, ...names: readonly string[]): [string, MetricRule][] =>
+  names.map((name) => [name, { leftOut: why }]);
+
+/** Every metric of a kubelet v1.36 beside those of the Go runtime, by name without `kubelet_` where it has that. */
+export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
+  ...always("node_name", "running_pods", "running_containers", "desired_pods", "active_pods", "working_pods"),
+  ...always("containers_per_pod_count", "pod_worker_duration_seconds", "pod_worker_start_duration_seconds"),
+  ...always("pod_start_duration_seconds", "pod_start_sli_duration_seconds", "pod_start_total_duration_seconds"),
+  ...always("started_pods_total", "started_pods_errors_total", "started_containers_total"),
+  ...always("started_containers_errors_total", "terminated_containers_total"),
+  ...always("started_user_namespaced_pods_total", "started_user_namespaced_pods_errors_total"),
+  ...always("restarted_pods_total", "orphaned_runtime_pods_total", "managed_ephemeral_containers"),
+  ...always("admission_rejections_total", "preemptions"),
+  ...always("pleg_relist_duration_seconds", "pleg_relist_interval_seconds", "pleg_pod_relist_duration_seconds"),
+  ...always("pleg_last_seen_seconds", "evented_pleg_connection_error_count", "evented_pleg_connection_success_count"),
+  ...always("evented_pleg_connection_latency_seconds"),
+  ...always("runtime_operations_total", "runtime_operations_errors_total", "runtime_operations_duration_seconds"),
+  ...always("run_podsandbox_duration_seconds", "run_podsandbox_errors_total"),
+  ...always("image_pull_duration_seconds", "image_manager_ensure_image_requests_total"),
+  ...always("image_volume_requested_total", "image_volume_mounted_succeed_total", "image_volume_mounted_errors_total"),
+  ...always("cgroup_manager_duration_seconds", "cgroup_version"),
+  ...always("http_requests_total", "http_requests_duration_seconds", "http_inflight_requests"),
+  ...always("websocket_streaming_requests_total"),
+  ...always("container_requested_resizes_total", "pod_resize_duration_milliseconds", "pod_pending_resizes"),
+  ...always("pod_infeasible_resizes_total", "pod_in_progress_resizes", "pod_deferred_accepted_resizes_total"),
+  ...always("lifecycle_handler_http_fallbacks_total", "sleep_action_terminated_early_total"),
+  ...always("kubernetes_build_info", "process_start_time_seconds", "process_resident_memory_bytes"),
+  ["mirror_pods", "cluster"],
+  ["pod_status_sync_duration_seconds", "cluster"],
+  ["rest_client_requests_total", "cluster"],
+  ...["", "pre_kubelet_", "pre_registration_", "registration_", "post_registration_"].map(
+    (part): [string, MetricRule] => [`node_startup_${part}duration_seconds`, "cluster"],
+  ),
+  ["certificate_manager_server_ttl_seconds", "serving CSR"],
+  ["certificate_manager_server_rotation_seconds", "serving CSR"],
+  ["server_expiration_renew_errors", "serving CSR"],
+  ...leftOut(
+    "only with a client certificate that the agent renews itself",
+    ...["certificate_manager_client_ttl_seconds", "certificate_manager_client_expiration_renew_errors"],
+  ),
+  ...leftOut("internal to the scalability tests of Kubernetes", "first_network_pod_start_sli_duration_seconds"),
+  ...leftOut(
+    "only on Windows",
+    ...["started_host_process_containers_total", "started_host_process_containers_errors_total"],
+  ),
+  ...leftOut("events are wake-ups here, and none is ever discarded", "pleg_discard_events"),
+  ...leftOut("runtimes without RuntimeConfig keep their support", "cri_losing_support"),
+  ...leftOut("the images of this agent are not collected yet", "image_garbage_collected_total"),
+  ...leftOut(
+    "images are not checked for the credentials that they were pulled with",
+    ...["imagemanager_image_mustpull_checks_total", "imagemanager_ondisk_pullintents"],
+    ...["imagemanager_ondisk_pulledrecords", "imagemanager_inmemory_pullintents_usage_percent"],
+    "imagemanager_inmemory_pulledrecords_usage_percent",
+  ),
+  ...leftOut("eviction comes with its own issue", "evictions", "eviction_stats_age_seconds"),
+  ...leftOut(
+    "statistics come with their own issue",
+    ...["metrics_provider", "volume_stats_capacity_bytes", "volume_stats_available_bytes", "volume_stats_used_bytes"],
+    ...["volume_stats_inodes", "volume_stats_inodes_free", "volume_stats_inodes_used"],
+    ...["volume_stats_health_status_abnormal", "volume_metric_collection_duration_seconds"],
+    "container_log_filesystem_used_bytes",
+  ),
+  ...leftOut(
+    "volumes have one reconciler a pod; there is no second book of them to compare",
+    ...["volume_manager_total_volumes", "reconstruct_volume_operations_total"],
+    ...["reconstruct_volume_operations_errors_total", "force_cleaned_failed_volume_operations_total"],
+    ...["force_cleaned_failed_volume_operation_errors_total", "orphan_pod_cleaned_volumes"],
+    "orphan_pod_cleaned_volumes_errors",
+  ),
+  ...leftOut(
+    "plugins and device managers come with their own issue",
+    ...["device_plugin_registration_total", "device_plugin_alloc_duration_seconds", "plugin_manager_total_plugins"],
+    ...["pod_resources_endpoint_requests_total", "pod_resources_endpoint_requests_list"],
+    ...["pod_resources_endpoint_requests_get_allocatable", "pod_resources_endpoint_requests_get"],
+    ...["pod_resources_endpoint_errors_list", "pod_resources_endpoint_errors_get_allocatable"],
+    ...["pod_resources_endpoint_errors_get", "dra_operations_duration_seconds", "dra_resource_claims_in_use"],
+    ...["dra_grpc_operations_duration_seconds", "credential_provider_plugin_duration"],
+    ...["credential_provider_plugin_errors_total", "credential_provider_config_info"],
+  ),
+  ...leftOut(
+    "CPUs, memory and devices are not pinned yet",
+    ...["cpu_manager_pinning_requests_total", "cpu_manager_pinning_errors_total"],
+    ...["cpu_manager_shared_pool_size_millicores", "cpu_manager_exclusive_cpu_allocation_count"],
+    ...["cpu_manager_allocation_per_numa", "memory_manager_pinning_requests_total"],
+    ...["memory_manager_pinning_errors_total", "topology_manager_admission_requests_total"],
+    ...["topology_manager_admission_errors_total", "topology_manager_admission_duration_ms"],
+    ...["container_aligned_compute_resources_count", "container_aligned_compute_resources_failure_count"],
+    ...["memory_qos_node_memory_min_bytes", "memory_qos_node_memory_low_bytes", "resource_manager_allocations_total"],
+    ...["resource_manager_allocation_errors_total", "resource_manager_container_assignments"],
+  ),
+  ...leftOut(
+    "the machine's shutdown is not followed yet",
+    ...["graceful_shutdown_start_time_seconds", "graceful_shutdown_end_time_seconds"],
+  ),
+  ...leftOut("gates that are off and not supported", "pod_watch_events_dropped_total", "podcertificate_states"),
+  ...leftOut(
+    "SELinux is not supported",
+    ...["container", "pod"].flatMap((of) => [
+      `volume_manager_selinux_${of}_context_mismatch_errors_total`,
+      `volume_manager_selinux_${of}_context_mismatch_warnings_total`,
+    ]),
+  ),
+]);
+
+/** Names that are ours: what Kubernetes has no name for. */
+const OURS = /^(kubelet_ts_|kubelet_event_loop_|kubelet_node_config_|prober_)/;
+
+/**
+ * What is wrong with a page of `/metrics`: names that should be there and are not, names that should not, and names that
+ * nobody has written down. Empty when nothing is.
+ */
+export function metricProblems(page: string, place: readonly ("always" | "cluster" | "serving CSR")[]): string[] {
+  const shown = new Set([...page.matchAll(/^# TYPE (\S+) /gm)].map(([, name = ""]) => name));
+  const known = new Map([...KUBELET_METRICS].map(([name, rule]) => [fullName(name), rule]));
+  const problems: string[] = [];
+  for (const [name, rule] of known) {
+    const isDue = typeof rule === "string" && place.includes(rule);
+    if (isDue && !shown.has(name)) problems.push(`${name} is missing`);
+    if (typeof rule === "object" && shown.has(name) && !/renews itself/.test(rule.leftOut))
+      problems.push(`${name} is there, although: ${rule.leftOut}`);
+  }
+  for (const name of shown) if (!known.has(name) && !OURS.test(name)) problems.push(`${name} is in no table`);
+  return problems;
+}
+
+/** Most names begin with `kubelet_`; those of other parts of Kubernetes do not. */
+function fullName(name: string): string {
+  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_selinux)/.test(name)
+    ? name
+    : `kubelet_${name}`;
+}

@@ -1,12 +1,20 @@
 import type { ImagePort, RuntimeImage, RuntimePort, RuntimeStatus } from "./adapters/cri/port.ts";
 import { machineInfo } from "./adapters/host/machine.ts";
 import { filesystemSize, hugePages, swapSize } from "./adapters/host/node-facts.ts";
-import type { agentOptions, OptionStore } from "./config/index.ts";
+import { type agentOptions, isGateOn, type OptionStore } from "./config/index.ts";
 import { type Abortable, withScope } from "./lib/abort.ts";
 import type { Clock } from "./lib/clock.ts";
 import { gitVersion, reportedVersion } from "./lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "./model/generated/types.ts";
-import { type NodeFacts, type NodeIdentity, nodeConditions, nodeImages, nodeResources } from "./node/index.ts";
+import {
+  declaredFeatures,
+  extendedResources,
+  type NodeFacts,
+  type NodeIdentity,
+  nodeConditions,
+  nodeImages,
+  nodeResources,
+} from "./node/index.ts";
 
 /** A runtime that does not answer for this long is down, for the node's state. */
 const ASK_MS = 5000;
@@ -30,8 +38,13 @@ export class NodeGatherer {
   private readonly machine = machineInfo();
   private imageList: { readonly at: number; readonly images: readonly RuntimeImage[] } | undefined;
   private runtimeName: string | undefined;
+  /** A promise is not taken back while the agent runs. */
+  private readonly declared: readonly string[];
 
-  constructor(private readonly deps: NodeGatherDeps) {}
+  constructor(private readonly deps: NodeGatherDeps) {
+    const { featureGates } = deps.store.current;
+    this.declared = declaredFeatures((gate) => isGateOn(gate, featureGates));
+  }
 
   /** What the node is, for its registration. */
   identity(nodeName: string): NodeIdentity {
@@ -57,6 +70,10 @@ export class NodeGatherer {
       filesystemSize(options.rootDir),
     ]);
     const { machine } = this;
+    const resources = nodeResources(
+      { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
+      options,
+    );
     const health = {
       ...{ memoryPressure: false, diskPressure: false, pidPressure: false },
       problems: [...runtimeProblems(status), ...this.deps.problems()],
@@ -66,10 +83,10 @@ export class NodeGatherer {
     const isFilled = options.cloudProvider === "external" && (previous?.addresses ?? []).length > 0;
     return {
       addresses: isFilled ? (previous?.addresses ?? []) : addresses,
-      resources: nodeResources(
-        { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
-        options,
-      ),
+      resources: {
+        capacity: resources.capacity,
+        allocatable: { ...resources.allocatable, ...extendedResources(previous?.capacity) },
+      },
       conditions: [
         ...nodeConditions(health, previous?.conditions, now),
         ...(this.deps.moreConditions?.(previous?.conditions, now) ?? []),
@@ -85,7 +102,9 @@ export class NodeGatherer {
       },
       handlers: status?.handlers ?? [],
       supplementalGroupsPolicy: status?.handlers.length ? status.supplementalGroupsPolicy : undefined,
-      declaredFeatures: [],
+      declaredFeatures: this.declared,
+      // No kind of volume that is supported is attached by a controller.
+      volumesInUse: [],
     };
   }
 

@@ -158,6 +158,20 @@ test("a node that was deleted is registered again at once", async () => {
   await end();
 });
 
+test("a label of the system that somebody takes away is put back, others are not", async () => {
+  const { clock, world, reporter, end } = site();
+  await clock.advance(0);
+  assert.ok(world.node);
+  const metadata = { ...world.node.metadata, labels: { mine: "yes" }, resourceVersion: "1000" };
+  world.node = { ...world.node, metadata };
+  reporter.observed(world.node);
+  world.version = 1000;
+  await clock.advance(11_000);
+  const labels = { mine: "yes", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" };
+  assert.deepEqual(world.node.metadata.labels, labels);
+  await end();
+});
+
 test("a server that is away at the start is asked until it is there", async () => {
   const { clock, world, end } = site();
   world.away = true;

@@ -7,7 +7,7 @@ import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { conditionEvents } from "./conditions.ts";
-import { initialNode, type NodeFacts, type NodeIdentity, nodeStatus } from "./node-object.ts";
+import { initialNode, lostLabels, type NodeFacts, type NodeIdentity, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
 import { type SentStatus, statusPatch } from "./status-patch.ts";
 
@@ -134,11 +134,14 @@ export class NodeReporter {
 
   private async report(status: NodeStatus, signal: AbortSignal): Promise<void> {
     const { api, clock } = this.deps;
-    const { name } = this.options.identity;
+    const { identity } = this.options;
+    const { name } = identity;
     this.node ??= await api.get(NODES, { name }, { signal });
     const refresh = clock.now().mono >= this.reportDue;
-    const body = statusPatch(status, { known: this.node.status, last: this.last, refresh });
-    if (body === undefined) return;
+    const changes = statusPatch(status, { known: this.node.status, last: this.last, refresh });
+    const labels = lostLabels(this.node, identity);
+    if (changes === undefined && labels === undefined) return;
+    const body = { ...(labels && { metadata: { labels } }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
     this.last = { sent: status, answer: answer.status ?? {} };
     // Spread over half the period either way, so that nodes that came up together part.

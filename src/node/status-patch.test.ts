@@ -66,3 +66,50 @@ test("a condition keeps the time since which it holds", () => {
   assert.deepEqual(conditionEvents(broken, conditions), ["NodeReady"]);
   assert.deepEqual(conditionEvents(conditions, conditions), []);
 });
+
+interface Case {
+  readonly name: string;
+  readonly known: NodeStatus;
+  readonly wanted: NodeStatus;
+  readonly want: Record<string, unknown> | undefined;
+}
+
+const maps: readonly Case[] = [
+  {
+    name: "only the keys that changed are sent, and what is over is taken back",
+    known: { capacity: { cpu: "2", pods: "110", "hugepages-1Gi": "1Gi" } },
+    wanted: { capacity: { cpu: "2", pods: "20" } },
+    want: { capacity: { pods: "20", "hugepages-1Gi": null } },
+  },
+  {
+    name: "what others advertise is not touched",
+    known: { capacity: { cpu: "2", "example.com/dongle": "4" } },
+    wanted: { capacity: { cpu: "2" } },
+    want: undefined,
+  },
+  {
+    name: "what nobody advertises any more is not allocatable",
+    known: { capacity: { cpu: "2" }, allocatable: { cpu: "2", "example.com/dongle": "4" } },
+    wanted: { capacity: { cpu: "2" }, allocatable: { cpu: "2" } },
+    want: { allocatable: { "example.com/dongle": null } },
+  },
+  {
+    name: "what is advertised just now stays allocatable",
+    known: { capacity: { "example.com/dongle": "4" }, allocatable: { "example.com/dongle": "4" } },
+    wanted: { capacity: {}, allocatable: {} },
+    want: undefined,
+  },
+  {
+    name: "volumes that an earlier agent used are no longer in use",
+    known: { volumesInUse: ["kubernetes.io/csi/d^h"] },
+    wanted: { volumesInUse: [] },
+    want: { volumesInUse: [] },
+  },
+  { name: "an empty list is none", known: {}, wanted: { volumesInUse: [], declaredFeatures: [] }, want: undefined },
+];
+for (const { name, known, wanted, want } of maps) {
+  test(name, () => {
+    const patch = statusPatch({ ...wanted, conditions }, { ...same, known: { ...known, conditions } });
+    assert.deepEqual(patch?.status, want && { ...want, conditions });
+  });
+}

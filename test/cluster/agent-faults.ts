@@ -1,5 +1,7 @@
 /** What an agent in a real cluster survives: the API server away, frozen, without its history; limits; rivals. */
 import assert from "node:assert/strict";
+import { readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
 import type { Program } from "../integration/support/program.ts";
@@ -13,6 +15,8 @@ skipWithoutCluster();
 const BOUND = 500;
 const ALLOWED = 110;
 const AWAY_MS = 60_000;
+/** Nobody schedules here: the pods of sets are bound by their template. */
+const TO_THE_NODE = { nodeName: "node-a" };
 
 describe("an agent whose cluster misbehaves", () => {
   let site: ClusterSite;
@@ -70,8 +74,9 @@ describe("an agent whose cluster misbehaves", () => {
     site.apply(bound("later"));
     await site.podReady("later");
     await site.renewed();
+    // The controllers may have taken the node for dead, and its pods for unready.
     await site.nodeReady();
-    assert.deepEqual(ids(site.pod("kept")), ids(kept));
+    assert.deepEqual(ids(await site.podReady("kept")), ids(kept));
     await remove("kept", "restarts", "later");
   });
 
@@ -112,46 +117,82 @@ describe("an agent whose cluster misbehaves", () => {
     await remove("survivor", "after");
   });
 
-  test("after a reboot without the API server a pod that may run twice starts with its secret, others do not", async () => {
+  test("after a reboot without the API server pods that may run twice start with all they use, others do not", async () => {
     site.kubectl("create", "secret", "generic", "word", "--from-literal=word=open-sesame");
-    const safe = bound("safe", {
+    site.kubectl("create", "configmap", "settings", "--from-literal=colour=blue");
+    const script = "cat /s/word; echo; echo $colour; cat $T/token; echo; trap 'exit 0' TERM; while :; do sleep 1; done";
+    const spec = {
+      terminationGracePeriodSeconds: 2,
       volumes: [{ name: "s", secret: { secretName: "word" } }],
       containers: [
         {
           ...{ name: "main", image: TEST_IMAGES.busybox, imagePullPolicy: "Never" },
-          ...{ command: ["/bin/sh", "-c", "cat /s/word; trap 'exit 0' TERM; while :; do sleep 1; done"] },
+          command: ["/bin/sh", "-c", script],
+          env: [{ name: "T", value: "/var/run/secrets/kubernetes.io/serviceaccount" }],
+          envFrom: [{ configMapRef: { name: "settings" } }],
           volumeMounts: [{ name: "s", mountPath: "/s" }],
         },
       ],
-    });
+    };
+    const optedIn = { annotations: { "kubelet-ts/start-without-api-server": "true" } };
+    const bare = bound("safe", spec);
+    site.apply({ ...bare, metadata: { ...bare.metadata, ...optedIn } });
+    const selector = { matchLabels: { app: "daemon" } };
     site.apply({
-      ...safe,
-      metadata: { ...safe.metadata, annotations: { "kubelet-ts/start-without-api-server": "true" } },
+      ...{ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "daemon" } },
+      spec: { selector, template: { metadata: { labels: selector.matchLabels }, spec: { ...spec, ...TO_THE_NODE } } },
+    });
+    const set = { ...optedIn, labels: { app: "set" } };
+    site.apply({
+      ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "set" } },
+      spec: {
+        ...{ selector: { matchLabels: { app: "set" } }, serviceName: "set", replicas: 1 },
+        template: { metadata: set, spec: bound("set").spec },
+      },
     });
     site.apply(bound("unsafe"));
-    const before = await site.podReady("safe");
+    const safe = await site.podReady("safe");
     await site.podReady("unsafe");
+    await site.podReady("set-0");
+    const daemon = await until("the daemon is ready", () => site.pods("app=daemon").find(isReady));
     // What is kept is written two seconds later.
     await pause(3000);
+    for (const name of ["api-checkpoint", "api-checkpoint.key"]) {
+      assert.equal(statSync(join(site.root, name)).mode & 0o777, 0o600);
+    }
+    assert.doesNotMatch(readFileSync(join(site.root, "api-checkpoint"), "utf8"), /sesame|b3Blbi1zZXNhbWU|DaemonSet/);
     await site.plane.killApiServer();
     await agent.end("SIGKILL");
     await site.containerd.removeEverything();
+    rmSync(join(site.dir, "logs"), { recursive: true });
     assert.deepEqual(await running(), []);
     agent = await site.join();
-    await until("the safe pod runs", async () => (await running()).length === 2, {
+    await until("the two pods run", async () => (await running()).length === 4, {
       seen: () => agent.stderr.slice(-3000),
     });
     await pause(3000);
-    assert.equal((await running()).length, 2);
-    assert.match(site.log(before), /open-sesame/);
+    assert.equal((await running()).length, 4);
+    for (const pod of [safe, daemon]) {
+      const said = await until("its words", () => {
+        const [word, colour, token] = site.log(pod).split("\n").slice(-4);
+        return token !== undefined && { word, colour, token };
+      });
+      assert.deepEqual([said.word, said.colour], ["open-sesame", "blue"]);
+      assert.match(said.token, /^ey[\w-]+\.[\w-]+\.[\w-]+$/);
+    }
     const tasks = await running();
     await site.plane.startApiServer();
     await site.podReady("unsafe");
+    await site.podReady("set-0");
     assert.deepEqual(
       (await running()).filter((id) => tasks.includes(id)),
       tasks,
     );
+    assert.equal(site.pod(daemon.metadata.name ?? "")?.metadata.uid, daemon.metadata.uid);
+    site.kubectl("delete", "daemonset/daemon", "statefulset/set", "--wait=false");
     await remove("safe", "unsafe");
+    await site.podGone("set-0");
+    await site.podGone(daemon.metadata.name ?? "");
   });
 
   test("a pod deleted while the agent was away is stopped when it comes back", async () => {
@@ -195,6 +236,21 @@ describe("an agent whose cluster misbehaves", () => {
       async () => (await site.lease()).metadata.annotations?.["kubelet-ts/instance"] !== "someone-else",
     );
     assert.equal((await site.lease()).metadata.uid, lease.metadata.uid);
+  });
+
+  test("two agents that run with one name are both told of it", async () => {
+    const said = "two agents have the same node name";
+    await agent.end("SIGTERM");
+    agent = await site.join();
+    await site.renewed();
+    assert.ok(!agent.stderr.includes(said));
+    const second = await site.join([`--root-dir=${join(site.dir, "r2")}`, `--cert-dir=${join(site.dir, "pki2")}`]);
+    await until("both say so", () => agent.stderr.includes(said) && second.stderr.includes(said), {
+      seen: () => [agent.stderr.slice(-1500), second.stderr.slice(-1500)],
+    });
+    await until("an event tells of it", () => site.kubectl("get", "events").includes("NodeNameConflict"));
+    await second.end("SIGTERM");
+    await site.renewed();
   });
 
   test("more pods than may run are bound at once: those that find room run, the others fail with the reason", async () => {

@@ -63,8 +63,14 @@ describe("an agent behind a bad way to its API server", () => {
   });
 
   test("half of all calls answer 500: no status is lost", async () => {
-    let count = 0;
-    api.fault = ({ path }) => (!isWatch(path) && count++ % 2 === 0 ? { kind: "answer", status: 500 } : undefined);
+    // Every second one of each kind: every second one of all would always meet the same, when others come in pairs.
+    const calls = new Map<string, number>();
+    api.fault = ({ method, path }) => {
+      const key = `${method} ${path}`;
+      const count = calls.get(key) ?? 0;
+      calls.set(key, count + 1);
+      return !isWatch(path) && count % 2 === 0 ? { kind: "answer", status: 500 } : undefined;
+    };
     site.apply(bound("unlucky"));
     await site.podReady("unlucky");
     await remove("unlucky");
@@ -81,6 +87,34 @@ describe("an agent behind a bad way to its API server", () => {
     const tasks = (await site.containerd.ctr("tasks", "list", "--quiet")).trim().split("\n");
     assert.equal(tasks.length, 2 * names.length);
     await remove(...names);
+  });
+
+  test("watches that answer with garbage, or with half an event, lose no pod and double none", async () => {
+    const nonsense = [
+      "<html>not here</html>\n",
+      '{"type":"ADDED","object":{"kind":"Pod"}}\n',
+      '{"type":"MODIFIED","obj',
+    ];
+    const answers = new Map<string, number>();
+    api.fault = ({ path }) => {
+      if (!isWatch(path)) return undefined;
+      const [kind = ""] = path.split("?");
+      const times = answers.get(kind) ?? 0;
+      answers.set(kind, times + 1);
+      const body = nonsense[times];
+      return body === undefined ? undefined : { kind: "answer", status: 200, body };
+    };
+    site.apply(bound("early"));
+    const early = await site.podReady("early");
+    api.cut();
+    site.apply(bound("late"));
+    await site.podReady("late");
+    assert.ok((answers.get("/api/v1/pods") ?? 0) > nonsense.length, JSON.stringify([...answers]));
+    const tasks = (await site.containerd.ctr("tasks", "list", "--quiet")).trim().split("\n");
+    assert.equal(tasks.length, 4);
+    const id = early.status?.containerStatuses?.[0]?.containerID;
+    assert.equal((await site.lookAtPod("early"))?.status?.containerStatuses?.[0]?.containerID, id);
+    await remove("early", "late");
   });
 
   test("a server that is gone: the next one in the list is asked", async () => {

@@ -1,5 +1,5 @@
 import type { SpawnOptions } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -107,6 +107,12 @@ export class ClusterSite {
 
   kubectl(...args: readonly string[]): string {
     return this.plane.kubectl(...args);
+  }
+
+  /** The minor release of the API server, such as 36. */
+  serverMinor(): number {
+    const { serverVersion } = JSON.parse(this.kubectl("version", "-o", "json")) as { serverVersion: { minor: string } };
+    return Number.parseInt(serverVersion.minor, 10);
   }
 
   /** Applies a manifest, given as an object. */
@@ -221,10 +227,15 @@ export class ClusterSite {
     });
   }
 
-  /** What the containers of a pod wrote. */
+  /** What the newest container of this name in a pod wrote. */
   log(pod: Pod, container = "main"): string {
     const { namespace, name, uid } = pod.metadata;
-    return readFileSync(join(this.dir, "logs", `${namespace}_${name}_${uid}`, container, "0.log"), "utf8")
+    const folder = join(this.dir, "logs", `${namespace}_${name}_${uid}`, container);
+    if (!existsSync(folder)) return "";
+    const attempts = readdirSync(folder).flatMap((file) => /^(\d+)\.log$/.exec(file)?.[1] ?? []);
+    if (attempts.length === 0) return "";
+    const newest = Math.max(...attempts.map(Number));
+    return readFileSync(join(folder, `${newest}.log`), "utf8")
       .split("\n")
       .map((line) => line.split(" ").slice(3).join(" "))
       .join("\n");

@@ -1,6 +1,7 @@
 /** An agent behind a way to the API server that is slow, refuses, breaks and forgets. */
 import assert from "node:assert/strict";
-import { readdirSync, statSync } from "node:fs";
+import { X509Certificate } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -154,10 +155,15 @@ describe("an agent behind a bad way to its API server", () => {
     await remove(...pods.map(({ metadata }) => metadata.name ?? ""));
   });
 
-  test("an agent with a bootstrap token gets its certificate, joins, and renews it before it ends", async () => {
+  const pairs = (pki: string): string[] => readdirSync(pki).filter((name) => /^kubelet-client-\d/.test(name));
+
+  test("an agent with a bootstrap token runs its own pods until the server is there, joins, and renews in time", async () => {
     await agent.end("SIGTERM");
     await site.plane.allowBootstrap();
+    await site.plane.killApiServer();
     const pki = join(site.dir, "pki");
+    const manifest = join(site.manifests, "alone.json");
+    writeFileSync(manifest, JSON.stringify(testPod("alone")));
     agent = await site.launch([
       ...[
         `--bootstrap-kubeconfig=${site.plane.writeBootstrapKubeconfig()}`,
@@ -165,18 +171,37 @@ describe("an agent behind a bad way to its API server", () => {
       ],
       "--rotate-certificates",
     ]);
+    const tasks = async (): Promise<number> =>
+      (await site.containerd.ctr("tasks", "list", "--quiet")).split("\n").filter((line) => line !== "").length;
+    await until("its own pod runs", async () => (await tasks()) === 2, { seen: () => agent.stderr.slice(-2000) });
+    await site.plane.startApiServer();
+    await site.podReady(`alone-${site.nodeName}`);
     site.apply(bound("joined"));
     await site.podReady("joined");
-    const pairs = (): string[] => readdirSync(pki).filter((name) => /^kubelet-client-\d/.test(name));
-    assert.ok(pairs().length >= 1);
-    for (const name of pairs()) assert.equal(statSync(join(pki, name)).mode & 0o777, 0o600);
-    const before = pairs().length;
-    await until("another certificate", () => pairs().length > before, {
+    assert.ok(pairs(pki).length >= 1);
+    for (const name of pairs(pki)) assert.equal(statSync(join(pki, name)).mode & 0o777, 0o600);
+    const before = pairs(pki).length;
+    await until("another certificate", () => pairs(pki).length > before, {
       limitMs: 90_000,
       seen: () => agent.stderr.slice(-2000),
     });
-    // With the first one this would be refused by now.
-    await pause(5000);
+    await site.renewed();
+    unlinkSync(manifest);
     await remove("joined");
+    await site.podGone(`alone-${site.nodeName}`);
+  });
+
+  test("a certificate that the kubeconfig itself holds is replaced by one of the agent's own", async () => {
+    await agent.end("SIGTERM");
+    const pki = join(site.dir, "own");
+    agent = await site.join(["--rotate-certificates", `--cert-dir=${pki}`]);
+    await until("a second pair", () => existsSync(pki) && pairs(pki).length >= 2, {
+      seen: () => agent.stderr.slice(-2000),
+    });
+    const current = new X509Certificate(readFileSync(join(pki, "kubelet-client-current.pem")));
+    assert.equal(current.subject.split("\n").at(-1), `CN=system:node:${site.nodeName}`);
+    // Those that the test itself writes live for a day.
+    assert.ok(Date.parse(current.validTo) < Date.now() + 600_000, current.validTo);
+    await site.renewed();
   });
 });

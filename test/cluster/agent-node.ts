@@ -92,14 +92,12 @@ describe("the node of an agent", () => {
     const before = await site.podReady("quiet");
     await pause(1500);
     const since = api.seen.length;
-    const version = site.node()?.metadata.resourceVersion;
     // Each label makes the agent look at the pod again; meanwhile the node is looked at every second.
     for (let round = 0; round < 6; round++) {
       site.kubectl("label", "pod", "quiet", `round=${round}`, "--overwrite");
       await pause(1000);
     }
     assert.deepEqual(statusPatches(since), []);
-    assert.equal(site.node()?.metadata.resourceVersion, version);
     assert.deepEqual(site.pod("quiet")?.status, before.status);
     await remove("quiet");
   });

@@ -8,7 +8,6 @@ import { gitVersion, reportedVersion } from "./lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "./model/generated/types.ts";
 import {
   declaredFeatures,
-  extendedResources,
   type NodeFacts,
   type NodeIdentity,
   nodeConditions,
@@ -70,10 +69,6 @@ export class NodeGatherer {
       filesystemSize(options.rootDir),
     ]);
     const { machine } = this;
-    const resources = nodeResources(
-      { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
-      options,
-    );
     const health = {
       ...{ memoryPressure: false, diskPressure: false, pidPressure: false },
       problems: [...runtimeProblems(status), ...this.deps.problems()],
@@ -83,10 +78,10 @@ export class NodeGatherer {
     const isFilled = options.cloudProvider === "external" && (previous?.addresses ?? []).length > 0;
     return {
       addresses: isFilled ? (previous?.addresses ?? []) : addresses,
-      resources: {
-        capacity: resources.capacity,
-        allocatable: { ...resources.allocatable, ...extendedResources(previous?.capacity) },
-      },
+      resources: nodeResources(
+        { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
+        options,
+      ),
       conditions: [
         ...nodeConditions(health, previous?.conditions, now),
         ...(this.deps.moreConditions?.(previous?.conditions, now) ?? []),

@@ -34,11 +34,6 @@ export function isExtendedResource(name: string): boolean {
   return name.includes("/") && !name.includes("kubernetes.io/");
 }
 
-/** What others advertise in the node's capacity: pods may have all of it. */
-export function extendedResources(capacity: Readonly<Record<string, string>> | undefined): Record<string, string> {
-  return Object.fromEntries(Object.entries(capacity ?? {}).filter(([name]) => isExtendedResource(name)));
-}
-
 /** Resources as a node reports them. */
 export interface NodeResources {
   readonly capacity: Readonly<Record<string, string>>;

@@ -1,6 +1,5 @@
 export { type AddressFacts, nodeAddresses } from "./addresses.ts";
 export {
-  extendedResources,
   type MachineResources,
   type NodeResources,
   nodeResources,

@@ -88,16 +88,10 @@ const maps: readonly Case[] = [
     want: undefined,
   },
   {
-    name: "what nobody advertises any more is not allocatable",
-    known: { capacity: { cpu: "2" }, allocatable: { cpu: "2", "example.com/dongle": "4" } },
-    wanted: { capacity: { cpu: "2" }, allocatable: { cpu: "2" } },
+    name: "what we cannot give to pods is not allocatable",
+    known: { capacity: { "example.com/dongle": "4" }, allocatable: { cpu: "2", "example.com/dongle": "4" } },
+    wanted: { capacity: {}, allocatable: { cpu: "2" } },
     want: { allocatable: { "example.com/dongle": null } },
-  },
-  {
-    name: "what is advertised just now stays allocatable",
-    known: { capacity: { "example.com/dongle": "4" }, allocatable: { "example.com/dongle": "4" } },
-    wanted: { capacity: {}, allocatable: {} },
-    want: undefined,
   },
   {
     name: "volumes that an earlier agent used are no longer in use",

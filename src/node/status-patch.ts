@@ -71,15 +71,11 @@ function mapChanges(
     if (canonicalJson(value) !== canonicalJson(before.get(key) ?? "")) changes[key] = value;
   }
   for (const key of before.keys()) {
-    if (!after.has(key) && !isOfOthers(field, key, known)) changes[key] = null;
+    // Whoever advertises an extended resource patches the capacity himself. What we cannot give is not allocatable.
+    const isOfOthers = field === "capacity" && isExtendedResource(key);
+    if (!after.has(key) && !isOfOthers) changes[key] = null;
   }
   return Object.keys(changes).length === 0 ? undefined : changes;
-}
-
-/** Whoever advertises an extended resource patches the capacity himself, and may do so at any time. */
-function isOfOthers(field: string, key: string, known: NodeStatus | undefined): boolean {
-  if (!isExtendedResource(key)) return false;
-  return field === "capacity" || (field === "allocatable" && known?.capacity?.[key] !== undefined);
 }
 
 /** Our own condition that is not always there goes when there is nothing more to tell; those of others stay. */

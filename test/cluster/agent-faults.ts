@@ -258,7 +258,7 @@ describe("an agent whose cluster misbehaves", () => {
     agent = await site.join();
     await until("the node says so", () => site.node()?.status?.capacity?.["pods"] === String(ALLOWED));
     const items = Array.from({ length: BOUND }, (_, at) => bound(`many-${at}`));
-    site.apply({ apiVersion: "v1", kind: "List", items });
+    site.create(items);
     /** How many are in each phase; kept small, since 500 whole pods are megabytes. */
     const phases = (): Record<string, number> => {
       const found: Record<string, number> = {};

@@ -139,13 +139,13 @@ describe("an agent behind a bad way to its API server", () => {
     agent = await site.join();
     const names = Array.from({ length: 400 }, (_, at) => `map-${at}`);
     const maps = names.map((name) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data: { a: "b" } }));
-    site.apply({ apiVersion: "v1", kind: "List", items: maps });
+    site.create(maps);
     const pods = Array.from({ length: 4 }, (_, at) => {
       const own = names.slice(at * 100, at * 100 + 100);
       const sources = own.map((name) => ({ configMap: { name, items: [{ key: "a", path: name }] } }));
       return bound(`reader-${at}`, { volumes: [{ name: "all", projected: { sources } }] });
     });
-    site.apply({ apiVersion: "v1", kind: "List", items: pods });
+    site.create(pods);
     for (const { metadata } of pods) await site.podReady(metadata.name ?? "");
     const times: string[] = [];
     for (let at = 0; at < 5; at++) times.push(await site.renewed());

@@ -117,9 +117,18 @@ export class ClusterSite {
 
   /** Applies a manifest, given as an object. */
   apply(object: object): void {
-    const path = join(this.dir, "apply.json");
+    this.kubectl("apply", "-f", this.manifest(object));
+  }
+
+  /** Creates many objects: half the calls of `apply`. */
+  create(items: readonly object[]): void {
+    this.kubectl("create", "-f", this.manifest({ apiVersion: "v1", kind: "List", items }));
+  }
+
+  private manifest(object: object): string {
+    const path = join(this.dir, "manifest.json");
     writeFileSync(path, JSON.stringify(object));
-    this.kubectl("apply", "-f", path);
+    return path;
   }
 
   get<T>(...what: readonly string[]): T {

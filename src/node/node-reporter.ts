@@ -9,7 +9,7 @@ import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
 import { initialNode, lostLabels, type NodeFacts, type NodeIdentity, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
-import { type SentStatus, statusPatch } from "./status-patch.ts";
+import { rememberSent, type SentStatus, statusPatch } from "./status-patch.ts";
 
 /** At the start the first Ready is looked for this often, for this long. */
 const FAST = { everyMs: 100, forMs: 120_000 };
@@ -154,7 +154,7 @@ export class NodeReporter {
     if (changes === undefined && labels === undefined) return;
     const body = { ...(labels && { metadata: { labels } }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
-    this.last = { sent: status, answer: answer.status ?? {} };
+    this.last = rememberSent(changes?.status ?? {}, { status, answer: answer.status ?? {}, last: this.last });
     // Spread over half the period either way, so that nodes that came up together part.
     const { reportMs } = this.options.frequency.current;
     this.reportDue = clock.now().mono + reportMs * (0.5 + this.deps.random());

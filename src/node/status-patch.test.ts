@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NodeStatus } from "../model/generated/types.ts";
 import { conditionEvents, nodeConditions } from "./conditions.ts";
-import { statusPatch } from "./status-patch.ts";
+import { rememberSent, statusPatch } from "./status-patch.ts";
 
 const well = { memoryPressure: false, diskPressure: false, pidPressure: false, problems: [] };
 const conditions = nodeConditions(well, undefined, "2026-01-01T00:00:00Z");
@@ -40,6 +40,14 @@ test("a field that an older server drops is sent once", () => {
   assert.equal(statusPatch(wanted, { ...same, last: { sent: wanted, answer: status } }), undefined);
   const changed = { ...status, declaredFeatures: ["Newer"] };
   assert.ok(statusPatch(changed, { ...same, last: { sent: wanted, answer: status } }) !== undefined);
+});
+
+test("what somebody else changed while another field was sent is put right", () => {
+  const wanted = { ...status, volumesInUse: [] };
+  const patch = { volumesInUse: [] };
+  const theirs = { ...status, capacity: { cpu: "1" } };
+  const last = rememberSent(patch, { status: wanted, answer: theirs, last: undefined });
+  assert.deepEqual(statusPatch(wanted, { known: theirs, last, refresh: false })?.status["capacity"], { cpu: "2" });
 });
 
 test("the condition of the configuration goes when there is nothing more to tell; those of others stay", () => {

@@ -3,7 +3,10 @@ import type { NodeCondition, NodeStatus } from "../model/generated/types.ts";
 import { isExtendedResource } from "./capacity.ts";
 import { CONFIG_CONDITION } from "./config-status.ts";
 
-/** What was sent last and what the server made of it, by field: an older server drops fields without a word. */
+/**
+ * What was sent last of each field and what the server made of it: an older server drops fields without a word. Fields
+ * that were not part of a patch are not in here, or another's change would be taken for the server's own.
+ */
 export interface SentStatus {
   readonly sent: NodeStatus;
   readonly answer: NodeStatus;
@@ -47,10 +50,24 @@ export function statusPatch(
   return { status: { ...status, conditions: [...(wanted.conditions ?? []), ...over] } };
 }
 
+/** What is known after a patch was answered. Pure. */
+export function rememberSent(
+  patch: Readonly<Record<string, unknown>>,
+  told: { readonly status: NodeStatus; readonly answer: NodeStatus; readonly last: SentStatus | undefined },
+): SentStatus {
+  const fields = [...LISTS, ...MAPS].filter((field) => patch[field] !== undefined);
+  const part = (of: NodeStatus): NodeStatus => Object.fromEntries(fields.map((field) => [field, of[field]]));
+  return {
+    sent: { ...told.last?.sent, ...part(told.status) },
+    answer: { ...told.last?.answer, ...part(told.answer) },
+  };
+}
+
 /** The same was sent before, and what the server made of it is what it still has: sent again it would not help. */
 function isDropped(field: Field, wanted: NodeStatus, { known, last }: Sides): boolean {
   return (
     last !== undefined &&
+    Object.hasOwn(last.sent, field) &&
     canonicalJson(wanted[field]) === canonicalJson(last.sent[field]) &&
     canonicalJson(known?.[field]) === canonicalJson(last.answer[field])
   );

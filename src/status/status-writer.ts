@@ -6,7 +6,7 @@ import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Pod, PodStatus } from "../model/generated/types.ts";
 import { isMirrorPod } from "../model/pod-facts.ts";
-import { podStatusPatch, type SentPodStatus } from "./pod-status-patch.ts";
+import { podStatusPatch, rememberSent, type SentPodStatus } from "./pod-status-patch.ts";
 
 /** What the writer asks of the ring and of the server's pods. */
 export interface StatusSource {
@@ -93,9 +93,9 @@ export class StatusWriter {
     { status, server }: { readonly status: PodStatus; readonly server: Pod },
     signal: AbortSignal,
   ): Promise<Pod | undefined> {
-    const last = this.sent.get(uid);
-    const isSamePod = last?.pod.metadata.uid === server.metadata.uid;
-    const patch = podStatusPatch(status, { status: server.status, last: isSamePod ? last : undefined });
+    const before = this.sent.get(uid);
+    const last = before?.pod.metadata.uid === server.metadata.uid ? before : undefined;
+    const patch = podStatusPatch(status, { status: server.status, last });
     if (patch === undefined) return server;
     const { name = "", namespace = "", uid: serverUid } = server.metadata;
     const body = { metadata: { uid: serverUid }, status: patch };
@@ -105,7 +105,7 @@ export class StatusWriter {
         { namespace, name, type: "strategic", subresource: "status", body },
         { signal },
       );
-      this.sent.set(uid, { sent: status, answer: pod.status ?? {}, pod });
+      this.sent.set(uid, { ...rememberSent(patch, { status, answer: pod.status ?? {}, last }), pod });
       return pod;
     } catch (error) {
       // Gone, or another pod has the name by now: there is nobody to tell.

@@ -26,7 +26,10 @@ describe("an agent whose cluster misbehaves", () => {
     agent = await site.join();
     await site.nodeReady();
   });
-  beforeEach(() => assert.ok(!agent.isOver, agent.stderr.slice(-3000)));
+  beforeEach(async () => {
+    assert.ok(!agent.isOver, agent.stderr.slice(-3000));
+    await site.clear();
+  });
   after(() => site?.close());
 
   /** Bound to the node by hand: there is no scheduler here, and none is needed. */
@@ -271,7 +274,7 @@ describe("an agent whose cluster misbehaves", () => {
       const { Running, Failed } = phases();
       return Running === ALLOWED && Failed === BOUND - ALLOWED;
     };
-    await until("all are decided", decided, { limitMs: 240_000, seen: phases });
+    await until("all are decided", decided, { limitMs: 120_000, seen: phases });
     const failed = site.pods().find(({ status }) => status?.phase === "Failed");
     assert.equal(failed?.status?.reason, "OutOfpods");
     site.kubectl("delete", "pods", "--all", "--wait=false");
@@ -279,6 +282,6 @@ describe("an agent whose cluster misbehaves", () => {
       await pause(1000);
       return site.kubectl("get", "pods", "-o", "name") === "";
     };
-    await until("all are gone", areGone, { limitMs: 240_000, seen: phases });
+    await until("all are gone", areGone, { limitMs: 120_000, seen: phases });
   });
 });

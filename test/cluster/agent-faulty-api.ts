@@ -23,9 +23,10 @@ describe("an agent behind a bad way to its API server", () => {
     agent = await site.join([`--api-servers=${api.url}`]);
     await site.nodeReady();
   });
-  afterEach(() => {
+  afterEach(async () => {
     api.fault = () => undefined;
     assert.ok(!agent.isOver, agent.stderr.slice(-3000));
+    await site.clear();
   });
   after(async () => {
     await api?.stop();

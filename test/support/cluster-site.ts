@@ -236,6 +236,15 @@ export class ClusterSite {
     });
   }
 
+  /** Removes the pods that a test which failed has left behind, so that the next one does not fail for it. */
+  async clear(): Promise<void> {
+    const all = { namespace: "default" };
+    const left = async (): Promise<number> => (await this.admin.list(PODS, all, never)).items.length;
+    if ((await left()) === 0) return;
+    this.kubectl("delete", "deployments,daemonsets,statefulsets,jobs,pods", "--all", "--wait=false");
+    await until("nothing is left", async () => (await left()) === 0);
+  }
+
   /** What the newest container of this name in a pod wrote. */
   log(pod: Pod, container = "main"): string {
     const { namespace, name, uid } = pod.metadata;

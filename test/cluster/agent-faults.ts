@@ -44,7 +44,7 @@ describe("an agent whose cluster misbehaves", () => {
       .sort();
   };
   const remove = async (...names: string[]): Promise<void> => {
-    site.kubectl("delete", "pod", ...names, "--wait=false");
+    site.kubectl("delete", "pod", ...names, "--wait=false", "--ignore-not-found");
     for (const name of names) await site.podGone(name);
   };
 
@@ -193,9 +193,8 @@ describe("an agent whose cluster misbehaves", () => {
     );
     assert.equal(site.pod(daemon.metadata.name ?? "")?.metadata.uid, daemon.metadata.uid);
     site.kubectl("delete", "daemonset/daemon", "statefulset/set", "--wait=false");
-    await remove("safe", "unsafe");
-    await site.podGone("set-0");
-    await site.podGone(daemon.metadata.name ?? "");
+    // The controllers would get there, too, once they have found the server again.
+    await remove("safe", "unsafe", "set-0", daemon.metadata.name ?? "");
   });
 
   test("a pod deleted while the agent was away is stopped when it comes back", async () => {

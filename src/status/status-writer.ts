@@ -93,9 +93,9 @@ export class StatusWriter {
     { status, server }: { readonly status: PodStatus; readonly server: Pod },
     signal: AbortSignal,
   ): Promise<Pod | undefined> {
-    const before = this.sent.get(uid);
-    const last = before?.pod.metadata.uid === server.metadata.uid ? before : undefined;
-    const patch = podStatusPatch(status, { status: server.status, last });
+    const last = this.sent.get(uid);
+    const isSamePod = last?.pod.metadata.uid === server.metadata.uid;
+    const patch = podStatusPatch(status, { status: server.status, last: isSamePod ? last : undefined });
     if (patch === undefined) return server;
     const { name = "", namespace = "", uid: serverUid } = server.metadata;
     const body = { metadata: { uid: serverUid }, status: patch };
@@ -105,7 +105,8 @@ export class StatusWriter {
         { namespace, name, type: "strategic", subresource: "status", body },
         { signal },
       );
-      this.sent.set(uid, { ...rememberSent(patch, { status, answer: pod.status ?? {}, last }), pod });
+      const told = { status, answer: pod.status ?? {}, last: isSamePod ? last : undefined };
+      this.sent.set(uid, { ...rememberSent(patch, told), pod });
       return pod;
     } catch (error) {
       // Gone, or another pod has the name by now: there is nobody to tell.

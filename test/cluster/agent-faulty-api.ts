@@ -9,6 +9,7 @@ import type { Program } from "../integration/support/program.ts";
 import { pause, until } from "../integration/support/until.ts";
 import { ClusterSite, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
 import { FaultyApi } from "../support/faulty-api.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 
 skipWithoutCluster();
 
@@ -158,10 +159,12 @@ describe("an agent behind a bad way to its API server", () => {
 
   const pairs = (pki: string): string[] => readdirSync(pki).filter((name) => /^kubelet-client-\d/.test(name));
 
-  test("an agent with a bootstrap token runs its own pods until the server is there, joins, and renews in time", async () => {
+  test("an agent with a bootstrap token runs its own pods until the server is there, joins, and renews in time", async (t) => {
     await agent.end("SIGTERM");
     await site.plane.allowBootstrap();
-    await site.plane.killApiServer();
+    const way = await TcpProxy.start(Number(new URL(site.plane.url).port));
+    t.after(() => way.stop());
+    await way.stop();
     const pki = join(site.dir, "pki");
     const manifest = join(site.manifests, "alone.json");
     writeFileSync(manifest, JSON.stringify(testPod("alone")));
@@ -170,7 +173,7 @@ describe("an agent behind a bad way to its API server", () => {
     const others = await tasks();
     agent = await site.launch([
       ...[
-        `--bootstrap-kubeconfig=${site.plane.writeBootstrapKubeconfig()}`,
+        `--bootstrap-kubeconfig=${site.plane.writeBootstrapKubeconfig("bootstrap", way.url)}`,
         `--kubeconfig=${join(site.dir, "joined")}`,
       ],
       "--rotate-certificates",
@@ -178,7 +181,7 @@ describe("an agent behind a bad way to its API server", () => {
     await until("its own pod runs", async () => (await tasks()) === others + 2, {
       seen: () => agent.stderr.slice(-2000),
     });
-    await site.plane.startApiServer();
+    await way.listen();
     await site.podReady(`alone-${site.nodeName}`);
     site.apply(bound("joined"));
     await site.podReady("joined");

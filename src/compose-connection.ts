@@ -7,10 +7,13 @@ import {
   type ClientConfig,
   clientWish,
   createKubeClients,
+  type Identity,
   isKubeconfigUsable,
   type KubeClients,
   loadAuthFile,
   loadKubeconfig,
+  materialText,
+  writeNodeKubeconfig,
 } from "./adapters/kubeapi/index.ts";
 import type { AgentOptions, agentOptions, OptionStore } from "./config/index.ts";
 import { ConfigError } from "./config/index.ts";
@@ -53,25 +56,58 @@ export async function connectCluster(
 ): Promise<ClusterConnection | undefined> {
   const options = deps.store.current;
   if (options.kubeconfig === "" && options.apiServers.length === 0) return undefined;
-  const { clock } = deps;
   const { nodeName } = machine;
-  const certificates = new CertStore(clock, { directory: options.certDir, prefix: "kubelet-client" });
-  if (options.bootstrapKubeconfig !== "" && !(await isKubeconfigUsable(options.kubeconfig, { signal, clock }))) {
-    await firstCertificate(deps, { nodeName, certificates }, { signal });
-  }
-  const config = await clientConfig(options, { clock, signal });
-  const clients = clientsOf(deps, config);
-  const path = config.identity.certificate?.kind === "file" ? config.identity.certificate.path : undefined;
-  const isOurs = options.rotateCertificates && path === certificates.currentPath;
-  const rotation = isOurs ? clientRotation(deps, { nodeName, certificates, clients }) : undefined;
+  const certificates = new CertStore(deps.clock, { directory: options.certDir, prefix: "kubelet-client" });
+  const rotates = options.rotateCertificates && options.kubeconfig !== "";
+  await bootstrapIfNeeded(deps, { nodeName, certificates, rotates }, { signal });
+  const found = await clientConfig(options, { clock: deps.clock, signal });
+  const own = rotates ? await ownIdentity(found, certificates, deps.clock) : undefined;
+  const clients = clientsOf(deps, own === undefined ? found : { ...found, identity: own.identity });
+  const rotation =
+    own && (await clientRotation(deps, { nodeName, certificates, clients, isForeign: own.isForeign }, { signal }));
   return {
     clients,
     addresses: await addressesOfNode(options, machine),
-    ...(rotation && {
-      rotate: (stop: AbortSignal) => rotation.run({ signal: stop }),
-      certificate: () => rotation.facts,
-    }),
+    ...rotation,
   };
+}
+
+/**
+ * Without a usable kubeconfig one is made from the bootstrap kubeconfig. Where certificates are rotated it only names the
+ * certificate that the rotation will get, so that nothing waits for the API server; else the certificate is waited for.
+ */
+async function bootstrapIfNeeded(
+  deps: ConnectDeps,
+  parts: { readonly nodeName: string; readonly certificates: CertStore; readonly rotates: boolean },
+  { signal }: Abortable,
+): Promise<void> {
+  const { bootstrapKubeconfig, kubeconfig } = deps.store.current;
+  const { clock } = deps;
+  if (bootstrapKubeconfig === "" || (await isKubeconfigUsable(kubeconfig, { signal, clock }))) return;
+  if (!parts.rotates) return firstCertificate(deps, parts, { signal });
+  const config = await loadKubeconfig(bootstrapKubeconfig, { signal, clock });
+  await writeNodeKubeconfig(kubeconfig, config, parts.certificates.currentPath);
+}
+
+/**
+ * The identity whose certificate is ours to renew: that of the store. A pair that only the kubeconfig has is put there,
+ * to be replaced by one of our own. Undefined where there is no certificate to begin with.
+ */
+async function ownIdentity(
+  { identity }: ClientConfig,
+  store: CertStore,
+  clock: Clock,
+): Promise<{ readonly identity: Identity; readonly isForeign: boolean } | undefined> {
+  const { certificate, key } = identity;
+  if (certificate === undefined || key === undefined) return undefined;
+  const path = store.currentPath;
+  const link = { kind: "file", path } as const;
+  const own = { ...identity, certificate: link, key: link };
+  if (certificate.kind === "file" && certificate.path === path) return { identity: own, isForeign: false };
+  const stored = await store.load();
+  if (stored !== undefined && stored.notAfter > clock.now().wall) return { identity: own, isForeign: false };
+  await store.save(await materialText(certificate), await materialText(key));
+  return { identity: own, isForeign: true };
 }
 
 async function firstCertificate(
@@ -91,21 +127,45 @@ async function firstCertificate(
   }
 }
 
-function clientRotation(
-  { clock, log }: ConnectDeps,
-  parts: { readonly nodeName: string; readonly certificates: CertStore; readonly clients: KubeClients },
-): CertificateRotation {
-  const { clients, certificates, nodeName } = parts;
-  return new CertificateRotation(
-    { api: () => clients.calls, store: certificates, clock, log },
+interface RotationParts {
+  readonly nodeName: string;
+  readonly certificates: CertStore;
+  readonly clients: KubeClients;
+  readonly isForeign: boolean;
+}
+
+/** Asks with the certificate that is to be replaced; without a good one, with the bootstrap credentials. */
+async function clientRotation(
+  deps: ConnectDeps,
+  { clients, certificates, nodeName, isForeign }: RotationParts,
+  { signal }: Abortable,
+): Promise<Required<Pick<ClusterConnection, "rotate" | "certificate">>> {
+  const { clock, log } = deps;
+  const { bootstrapKubeconfig: path } = deps.store.current;
+  // Tools that join a node remove this file afterwards and leave the flag.
+  const config = path === "" ? undefined : await loadKubeconfig(path, { signal, clock }).catch(() => undefined);
+  const first = config && clientsOf(deps, config);
+  const rotation: CertificateRotation = new CertificateRotation(
     {
-      wish: fixed(clientWish(nodeName)),
+      ...{ store: certificates, clock, log },
+      api: () => {
+        const { expiresAt = 0 } = rotation.facts;
+        return first !== undefined && clock.now().wall >= expiresAt ? first.calls : clients.calls;
+      },
+    },
+    {
+      ...{ wish: fixed(clientWish(nodeName)), isForeign },
       onRotated: () => {
         clients.refreshCredentials();
         clients.renew();
+        first?.renew();
       },
     },
   );
+  return {
+    rotate: (stop) => rotation.run({ signal: stop }).finally(() => first?.close()),
+    certificate: () => rotation.facts,
+  };
 }
 
 async function clientConfig(options: AgentOptions, call: Abortable & { readonly clock: Clock }): Promise<ClientConfig> {

@@ -1,12 +1,19 @@
 import type { ImagePort, RuntimeImage, RuntimePort, RuntimeStatus } from "./adapters/cri/port.ts";
 import { machineInfo } from "./adapters/host/machine.ts";
 import { filesystemSize, hugePages, swapSize } from "./adapters/host/node-facts.ts";
-import type { agentOptions, OptionStore } from "./config/index.ts";
+import { type agentOptions, isGateOn, type OptionStore } from "./config/index.ts";
 import { type Abortable, withScope } from "./lib/abort.ts";
 import type { Clock } from "./lib/clock.ts";
 import { gitVersion, reportedVersion } from "./lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "./model/generated/types.ts";
-import { type NodeFacts, type NodeIdentity, nodeConditions, nodeImages, nodeResources } from "./node/index.ts";
+import {
+  declaredFeatures,
+  type NodeFacts,
+  type NodeIdentity,
+  nodeConditions,
+  nodeImages,
+  nodeResources,
+} from "./node/index.ts";
 
 /** A runtime that does not answer for this long is down, for the node's state. */
 const ASK_MS = 5000;
@@ -30,8 +37,13 @@ export class NodeGatherer {
   private readonly machine = machineInfo();
   private imageList: { readonly at: number; readonly images: readonly RuntimeImage[] } | undefined;
   private runtimeName: string | undefined;
+  /** A promise is not taken back while the agent runs. */
+  private readonly declared: readonly string[];
 
-  constructor(private readonly deps: NodeGatherDeps) {}
+  constructor(private readonly deps: NodeGatherDeps) {
+    const { featureGates } = deps.store.current;
+    this.declared = declaredFeatures((gate) => isGateOn(gate, featureGates));
+  }
 
   /** What the node is, for its registration. */
   identity(nodeName: string): NodeIdentity {
@@ -85,7 +97,9 @@ export class NodeGatherer {
       },
       handlers: status?.handlers ?? [],
       supplementalGroupsPolicy: status?.handlers.length ? status.supplementalGroupsPolicy : undefined,
-      declaredFeatures: [],
+      declaredFeatures: this.declared,
+      // No kind of volume that is supported is attached by a controller.
+      volumesInUse: [],
     };
   }
 

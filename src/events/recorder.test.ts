@@ -106,6 +106,15 @@ test("a server that is away is asked again; one that refuses is not", async () =
   await end();
 });
 
+test("an event waits for the certificate that is still missing", async () => {
+  const { clock, made, failures, recorder, end } = site();
+  failures.push(new ApiError("Unauthorized", "no certificate yet"));
+  recorder.record(facts("Starting kubelet."));
+  await clock.advance(11_000);
+  assert.equal(made.length, 1);
+  await end();
+});
+
 test("more than can wait are dropped and counted; nobody is kept waiting", async () => {
   const { clock, failures, recorder, dropped, end } = site();
   failures.push(new ApiError("Unavailable", "away"));

@@ -58,8 +58,9 @@ export class EventRecorder {
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof ApiError)) throw error;
-        // The server does not want this one: a namespace that ends, a pod with a strange name.
-        if (!error.isRetryable || tries >= TRIES.most) {
+        // The server does not want this one: a namespace that ends, a pod with a strange name. A certificate may still come.
+        const mayPass = error.isRetryable || error.code === "Unauthorized";
+        if (!mayPass || tries >= TRIES.most) {
           this.deps.log.info("an event was not accepted", { reason: event.facts.reason, error: error.message });
           return;
         }

@@ -29,6 +29,11 @@ export interface Reservations {
   readonly evictionHard: Readonly<Record<string, string>>;
 }
 
+/** True for what somebody advertises under his own domain, such as `example.com/dongle`. */
+export function isExtendedResource(name: string): boolean {
+  return name.includes("/") && !name.includes("kubernetes.io/");
+}
+
 /** Resources as a node reports them. */
 export interface NodeResources {
   readonly capacity: Readonly<Record<string, string>>;

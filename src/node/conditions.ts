@@ -65,6 +65,23 @@ export function nodeConditions(
   });
 }
 
+/** The conditions with the times since which they hold, where the server has known them all along. Pure. */
+export function keepTimes(
+  conditions: readonly NodeCondition[],
+  known: readonly NodeCondition[] | undefined,
+): readonly NodeCondition[] {
+  return conditions.map((condition) => {
+    const before = known?.find(({ type }) => type === condition.type);
+    const since = before?.status === condition.status ? before.lastTransitionTime : undefined;
+    return since === undefined ? condition : { ...condition, lastTransitionTime: since };
+  });
+}
+
+/** Whether a list of conditions says that the node is ready. */
+export function isNodeReady(conditions: readonly NodeCondition[] | undefined): boolean {
+  return conditions?.some(({ type, status }) => type === READY.type && status === "True") ?? false;
+}
+
 /** Reasons of the events that tell what changed between two lists of conditions. */
 export function conditionEvents(
   before: readonly NodeCondition[] | undefined,

@@ -42,6 +42,8 @@ export interface NodeFacts {
   /** Undefined where the runtime does not say. */
   readonly supplementalGroupsPolicy: boolean | undefined;
   readonly declaredFeatures: readonly string[];
+  /** Attachable volumes that are mounted or wanted here; undefined while that is not known. */
+  readonly volumesInUse?: readonly string[];
 }
 
 const ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach";
@@ -88,6 +90,18 @@ const RECONCILED_LABELS = [
   ...["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"],
 ];
 
+/** Without these, pods that ask for them are not scheduled here: they are put back while the agent runs. */
+const KEPT_LABELS = [OS_LABEL, ARCH_LABEL];
+
+/** Labels that somebody took away from the node and that it cannot be without; undefined when there are none. Pure. */
+export function lostLabels(node: Node, identity: NodeIdentity): Record<string, string> | undefined {
+  const wanted = defaultLabels(identity);
+  const lost = Object.entries(wanted).filter(
+    ([name]) => KEPT_LABELS.includes(name) && node.metadata.labels?.[name] === undefined,
+  );
+  return lost.length === 0 ? undefined : Object.fromEntries(lost);
+}
+
 /** What has to be changed in the metadata of a node that is there already; undefined when nothing has. Pure. */
 export function reconcileMetadata(existing: Node, wanted: Node): { metadata: object } | undefined {
   const labels: Record<string, string> = {};
@@ -129,7 +143,8 @@ export function nodeStatus(facts: NodeFacts, architecture: string): NodeStatus {
     ...(facts.supplementalGroupsPolicy !== undefined && {
       features: { supplementalGroupsPolicy: facts.supplementalGroupsPolicy },
     }),
-    ...(facts.declaredFeatures.length > 0 && { declaredFeatures: facts.declaredFeatures }),
+    declaredFeatures: facts.declaredFeatures,
+    ...(facts.volumesInUse && { volumesInUse: facts.volumesInUse }),
   };
 }
 

@@ -146,6 +146,38 @@ test("a change is sent at the next look, and looked for soon until the node is r
   await end();
 });
 
+const since = "2026-01-01T00:00:00Z";
+const wasReady: Node = {
+  metadata: { name: "n1", uid: "old", resourceVersion: "1" },
+  spec: {},
+  status: { conditions: [{ type: "Ready", status: "True", reason: "KubeletReady", lastTransitionTime: since }] },
+};
+
+test("a new start of the agent does not make a ready node unready, while it finds its runtime", async () => {
+  const { clock, world, patches, events, end } = site(wasReady, ["CSINode is not yet initialized"]);
+  await clock.advance(5000);
+  assert.equal(readyOf(world.node), "True");
+  world.problems = [];
+  await clock.advance(200);
+  const ready = world.node?.status?.conditions?.find(({ type }) => type === "Ready");
+  assert.deepEqual([ready?.status, ready?.lastTransitionTime], ["True", since]);
+  for (const { status } of patches) assert.equal(readyOf({ metadata: {}, spec: {}, status }), "True");
+  assert.ok(!events.includes("NodeNotReady"));
+  world.problems = ["container runtime is down"];
+  await clock.advance(10_500);
+  assert.equal(readyOf(world.node), "False");
+  await end();
+});
+
+test("a ready node whose runtime is not found after a new start is unready after a while", async () => {
+  const { clock, world, end } = site(wasReady, ["container runtime is down"]);
+  await clock.advance(9000);
+  assert.equal(readyOf(world.node), "True");
+  await clock.advance(1500);
+  assert.equal(readyOf(world.node), "False");
+  await end();
+});
+
 test("a node that was deleted is registered again at once", async () => {
   const { clock, world, reporter, end } = site();
   await clock.advance(0);
@@ -155,6 +187,20 @@ test("a node that was deleted is registered again at once", async () => {
   await clock.advance(0);
   assert.notEqual(reporter.current?.metadata.uid, first);
   assert.equal(readyOf(world.node), "True");
+  await end();
+});
+
+test("a label of the system that somebody takes away is put back, others are not", async () => {
+  const { clock, world, reporter, end } = site();
+  await clock.advance(0);
+  assert.ok(world.node);
+  const metadata = { ...world.node.metadata, labels: { mine: "yes" }, resourceVersion: "1000" };
+  world.node = { ...world.node, metadata };
+  reporter.observed(world.node);
+  world.version = 1000;
+  await clock.advance(11_000);
+  const labels = { mine: "yes", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" };
+  assert.deepEqual(world.node.metadata.labels, labels);
   await end();
 });
 

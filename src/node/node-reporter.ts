@@ -6,13 +6,15 @@ import { messageOf } from "../lib/errors.ts";
 import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
-import { conditionEvents } from "./conditions.ts";
-import { initialNode, type NodeFacts, type NodeIdentity, nodeStatus } from "./node-object.ts";
+import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
+import { initialNode, lostLabels, type NodeFacts, type NodeIdentity, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
-import { type SentStatus, statusPatch } from "./status-patch.ts";
+import { rememberSent, type SentStatus, statusPatch } from "./status-patch.ts";
 
 /** At the start the first Ready is looked for this often, for this long. */
 const FAST = { everyMs: 100, forMs: 120_000 };
+/** A node that was ready is not called unready by a new start before it had this long to find its runtime. */
+const START_MS = 10_000;
 /** Between two tries after a failure, as in Kubernetes. */
 const RETRY = { initialMs: 100, maxMs: 7000 };
 /** Ticks of many nodes spread by this share. */
@@ -48,6 +50,8 @@ export class NodeReporter {
   private last: SentStatus | undefined;
   private isRegistered = false;
   private isReady = false;
+  /** Monotonic time until which a node that was ready before this start is given time. */
+  private startsUntil = 0;
   /** Monotonic time of the next report of an unchanged status. */
   private reportDue = 0;
   private woken = false;
@@ -95,6 +99,7 @@ export class NodeReporter {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.deps;
     const fastUntil = clock.now().mono + FAST.forMs;
+    this.startsUntil = clock.now().mono + START_MS;
     this.options.frequency.onChange(() => this.kick(), { signal });
     while (!signal.aborted) {
       let waitMs: number;
@@ -118,29 +123,38 @@ export class NodeReporter {
     const { identity } = this.options;
     const before = this.node?.status;
     const facts = await this.deps.gather(before, { signal });
-    const status = nodeStatus(facts, identity.architecture);
+    const found = nodeStatus(facts, identity.architecture);
     if (!this.isRegistered && this.options.registers) {
-      const made = await registerNode(this.deps, initialNode(identity, status), { signal });
+      const made = await registerNode(this.deps, initialNode(identity, found), { signal });
       this.isRegistered = true;
-      this.tellReboot(made, status);
+      this.tellReboot(made, found);
       this.take(made);
     }
-    await this.report(status, signal);
-    for (const reason of conditionEvents(before?.conditions, status.conditions ?? [])) {
+    this.node ??= await this.deps.api.get(NODES, { name: identity.name }, { signal });
+    const known = this.node.status?.conditions;
+    const conditions = keepTimes(found.conditions ?? [], known);
+    this.isReady = isNodeReady(conditions);
+    if (!this.isReady && isNodeReady(known) && this.deps.clock.now().mono < this.startsUntil) return;
+    // From now on it is what it says.
+    this.startsUntil = 0;
+    await this.report({ ...found, conditions }, signal);
+    for (const reason of conditionEvents(before?.conditions, conditions)) {
       this.deps.event("Normal", reason, `Node ${identity.name} status is now: ${reason}`);
     }
-    this.isReady = status.conditions?.some(({ type, status: holds }) => type === "Ready" && holds === "True") ?? false;
   }
 
   private async report(status: NodeStatus, signal: AbortSignal): Promise<void> {
     const { api, clock } = this.deps;
-    const { name } = this.options.identity;
+    const { identity } = this.options;
+    const { name } = identity;
     this.node ??= await api.get(NODES, { name }, { signal });
     const refresh = clock.now().mono >= this.reportDue;
-    const body = statusPatch(status, { known: this.node.status, last: this.last, refresh });
-    if (body === undefined) return;
+    const changes = statusPatch(status, { known: this.node.status, last: this.last, refresh });
+    const labels = lostLabels(this.node, identity);
+    if (changes === undefined && labels === undefined) return;
+    const body = { ...(labels && { metadata: { labels } }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
-    this.last = { sent: status, answer: answer.status ?? {} };
+    this.last = rememberSent(changes?.status ?? {}, { status, answer: answer.status ?? {}, last: this.last });
     // Spread over half the period either way, so that nodes that came up together part.
     const { reportMs } = this.options.frequency.current;
     this.reportDue = clock.now().mono + reportMs * (0.5 + this.deps.random());

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NodeStatus } from "../model/generated/types.ts";
 import { conditionEvents, nodeConditions } from "./conditions.ts";
-import { statusPatch } from "./status-patch.ts";
+import { rememberSent, statusPatch } from "./status-patch.ts";
 
 const well = { memoryPressure: false, diskPressure: false, pidPressure: false, problems: [] };
 const conditions = nodeConditions(well, undefined, "2026-01-01T00:00:00Z");
@@ -42,6 +42,14 @@ test("a field that an older server drops is sent once", () => {
   assert.ok(statusPatch(changed, { ...same, last: { sent: wanted, answer: status } }) !== undefined);
 });
 
+test("what somebody else changed while another field was sent is put right", () => {
+  const wanted = { ...status, volumesInUse: [] };
+  const patch = { volumesInUse: [] };
+  const theirs = { ...status, capacity: { cpu: "1" } };
+  const last = rememberSent(patch, { status: wanted, answer: theirs, last: undefined });
+  assert.deepEqual(statusPatch(wanted, { known: theirs, last, refresh: false })?.status["capacity"], { cpu: "2" });
+});
+
 test("the condition of the configuration goes when there is nothing more to tell; those of others stay", () => {
   const config = { type: "KubeletConfigOk", status: "True" };
   const others = [{ type: "NetworkUnavailable", status: "False" }];
@@ -66,3 +74,44 @@ test("a condition keeps the time since which it holds", () => {
   assert.deepEqual(conditionEvents(broken, conditions), ["NodeReady"]);
   assert.deepEqual(conditionEvents(conditions, conditions), []);
 });
+
+interface Case {
+  readonly name: string;
+  readonly known: NodeStatus;
+  readonly wanted: NodeStatus;
+  readonly want: Record<string, unknown> | undefined;
+}
+
+const maps: readonly Case[] = [
+  {
+    name: "only the keys that changed are sent, and what is over is taken back",
+    known: { capacity: { cpu: "2", pods: "110", "hugepages-1Gi": "1Gi" } },
+    wanted: { capacity: { cpu: "2", pods: "20" } },
+    want: { capacity: { pods: "20", "hugepages-1Gi": null } },
+  },
+  {
+    name: "what others advertise is not touched",
+    known: { capacity: { cpu: "2", "example.com/dongle": "4" } },
+    wanted: { capacity: { cpu: "2" } },
+    want: undefined,
+  },
+  {
+    name: "what we cannot give to pods is not allocatable",
+    known: { capacity: { "example.com/dongle": "4" }, allocatable: { cpu: "2", "example.com/dongle": "4" } },
+    wanted: { capacity: {}, allocatable: { cpu: "2" } },
+    want: { allocatable: { "example.com/dongle": null } },
+  },
+  {
+    name: "volumes that an earlier agent used are no longer in use",
+    known: { volumesInUse: ["kubernetes.io/csi/d^h"] },
+    wanted: { volumesInUse: [] },
+    want: { volumesInUse: [] },
+  },
+  { name: "an empty list is none", known: {}, wanted: { volumesInUse: [], declaredFeatures: [] }, want: undefined },
+];
+for (const { name, known, wanted, want } of maps) {
+  test(name, () => {
+    const patch = statusPatch({ ...wanted, conditions }, { ...same, known: { ...known, conditions } });
+    assert.deepEqual(patch?.status, want && { ...want, conditions });
+  });
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ContainerStatus, PodStatus } from "../model/generated/types.ts";
-import { podStatusPatch, type ServerSide } from "./pod-status-patch.ts";
+import { podStatusPatch, rememberSent, type ServerSide } from "./pod-status-patch.ts";
 
 const container = (state: ContainerStatus["state"]): ContainerStatus => ({
   ...{ name: "web", image: "i", imageID: "", ready: true, restartCount: 0, lastState: {}, resources: {} },
@@ -105,6 +105,17 @@ const cases: readonly { name: string; wanted: PodStatus; server: ServerSide; wan
     want: { observedGeneration: 4 },
   },
   {
+    name: "a reason that no longer holds is taken back: the server merges conditions field by field",
+    wanted: running,
+    server: server({
+      ...running,
+      conditions: [{ type: "Ready", status: "False", reason: "ContainersNotReady", message: "unready: [web]" }],
+    }),
+    want: {
+      conditions: [{ type: "Ready", status: "True", lastTransitionTime: since, reason: null, message: null }],
+    },
+  },
+  {
     name: "what somebody else overwrote is put right",
     wanted: running,
     server: server({ ...running, phase: "Pending" }, { sent: running, answer: running }),
@@ -114,3 +125,24 @@ const cases: readonly { name: string; wanted: PodStatus; server: ServerSide; wan
 for (const { name, wanted, server: side, want } of cases) {
   test(`pod status patch: ${name}`, () => assert.deepEqual(podStatusPatch(wanted, side), want));
 }
+
+test("what somebody else changed while another field was sent is put right, too", () => {
+  const restarted = { ...running, containerStatuses: [{ ...container({}), restartCount: 1 }] };
+  const patch = podStatusPatch(restarted, server(running)) ?? {};
+  assert.deepEqual(Object.keys(patch), ["containerStatuses"]);
+  const theirs: PodStatus = { ...restarted, conditions: [{ type: "Ready", status: "False" }] };
+  const last = rememberSent(patch, { status: restarted, answer: theirs, last: undefined });
+  const next = podStatusPatch(restarted, server(theirs, last));
+  assert.deepEqual(next, { conditions: running.conditions });
+});
+
+test("what the server dropped of one patch is still known after the next", () => {
+  const wanted = { ...running, observedGeneration: 3 };
+  const first = rememberSent({ observedGeneration: 3 }, { status: wanted, answer: running, last: undefined });
+  const later = { ...wanted, message: "m" };
+  const answer = { ...running, message: "m" };
+  const patch = podStatusPatch(later, server(running, first)) ?? {};
+  assert.deepEqual(patch, { message: "m" });
+  const second = rememberSent(patch, { status: later, answer, last: first });
+  assert.equal(podStatusPatch(later, server(answer, second)), undefined);
+});

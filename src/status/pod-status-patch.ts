@@ -16,7 +16,10 @@ const WHOLE = [
 /** Lists that the server merges by `ip`: without a word about it, an address that is gone would stay for ever. */
 const ADDRESSES = ["podIPs", "hostIPs"] as const;
 
-/** What was sent last and how the server answered: fields that it dropped are not sent again. */
+/**
+ * What was sent last of each field and condition, and how the server answered: what it dropped is not sent again. What
+ * was not part of a patch is not in here, or another's change in the answer would be taken for the server's own.
+ */
 export interface SentPodStatus {
   readonly sent: PodStatus;
   readonly answer: PodStatus;
@@ -53,6 +56,26 @@ export function podStatusPatch(wanted: PodStatus, server: ServerSide): Record<st
   const conditions = conditionChanges(held, server);
   if (conditions.length > 0) patch["conditions"] = conditions;
   return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+/** What is known after a patch was answered. Pure. */
+export function rememberSent(
+  patch: Readonly<Record<string, unknown>>,
+  told: { readonly status: PodStatus; readonly answer: PodStatus; readonly last: SentPodStatus | undefined },
+): SentPodStatus {
+  const { status, answer, last } = told;
+  const { conditions, ...fields } = patch;
+  const types = new Set(Array.isArray(conditions) ? conditions.map(({ type }: PodCondition) => type) : []);
+  const merged = (now: PodStatus, before: PodStatus | undefined): PodStatus => ({
+    ...before,
+    // The keys of a patch are names of fields.
+    ...Object.fromEntries(Object.keys(fields).map((field) => [field, now[field as keyof PodStatus]])),
+    conditions: [
+      ...(before?.conditions ?? []).filter(({ type }) => !types.has(type)),
+      ...(now.conditions ?? []).filter(({ type }) => types.has(type)),
+    ],
+  });
+  return { sent: merged(status, last?.sent), answer: merged(answer, last?.answer) };
 }
 
 /** A final phase is not told while a container may still run: others would take the pod's place (12 item 4). */
@@ -92,7 +115,13 @@ function conditionChanges(wanted: PodStatus, { status, last }: ServerSide): obje
       isSame(known, find(last.answer, condition.type));
     if (isDropped) continue;
     const keepsTime = known?.status === condition.status && known.lastTransitionTime !== undefined;
-    changed.push(keepsTime ? { ...condition, lastTransitionTime: known.lastTransitionTime } : condition);
+    changed.push({
+      ...condition,
+      ...(keepsTime && { lastTransitionTime: known.lastTransitionTime }),
+      // The server merges field by field: what is no longer said has to be taken back.
+      ...(known?.reason && !condition.reason && { reason: null }),
+      ...(known?.message && !condition.message && { message: null }),
+    });
   }
   for (const { type } of status?.conditions ?? []) {
     const isGone = OWN_CONDITIONS.has(type) && type !== "DisruptionTarget" && find(wanted, type) === undefined;

@@ -6,7 +6,7 @@ import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Pod, PodStatus } from "../model/generated/types.ts";
 import { isMirrorPod } from "../model/pod-facts.ts";
-import { podStatusPatch, type SentPodStatus } from "./pod-status-patch.ts";
+import { podStatusPatch, rememberSent, type SentPodStatus } from "./pod-status-patch.ts";
 
 /** What the writer asks of the ring and of the server's pods. */
 export interface StatusSource {
@@ -138,7 +138,8 @@ export class StatusWriter {
         { namespace, name, type: "strategic", subresource: "status", body },
         { signal },
       );
-      this.sent.set(uid, { sent: status, answer: pod.status ?? {}, pod });
+      const told = { status, answer: pod.status ?? {}, last: isSamePod ? last : undefined };
+      this.sent.set(uid, { ...rememberSent(patch, told), pod });
       return pod;
     } catch (error) {
       // Gone, or another pod has the name by now: there is nobody to tell.

@@ -1,6 +1,6 @@
 /** What the cluster tells the runtime through the agent: addresses of pods, runtime classes, passwords of registries. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -61,13 +61,8 @@ describe("what the cluster tells the runtime", () => {
     test(`${strategy}: a changed ConfigMap reaches its volume also where it is not watched`, async () => {
       const name = `polled-${strategy.toLowerCase()}`;
       const config = { configMapAndSecretChangeDetectionStrategy: strategy, syncFrequency: "1s" };
-      const path = join(site.dir, "config.json");
-      writeFileSync(
-        path,
-        JSON.stringify({ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", ...config }),
-      );
       await agent.end("SIGTERM");
-      agent = await site.join([`--config=${path}`]);
+      agent = await site.join([site.config(config)]);
       // What the node says is how long objects may be kept: here not at all, so that nobody has to wait.
       site.kubectl("annotate", "node", site.nodeName, "node.alpha.kubernetes.io/ttl=0", "--overwrite");
       site.kubectl("create", "configmap", name, "--from-literal=word=before");

@@ -328,13 +328,27 @@ describe("an agent in a real cluster", () => {
     await site.podGone("idle");
   });
 
-  test("a node that was deleted registers itself again", async () => {
+  test("a node that was deleted registers itself again, with its lease and its CSINode", async () => {
     const before = site.node()?.metadata.uid;
     site.kubectl("delete", "node", site.nodeName);
-    await until("the node is there again", () => {
-      const node = site.node();
-      return node !== undefined && node.metadata.uid !== before && isNodeReady(node);
+    const node = await until("the node is there again", async () => {
+      const found = await site.lookAtNode();
+      return found !== undefined && found.metadata.uid !== before && isNodeReady(found) && found;
     });
+    const owner = (object: { metadata: { ownerReferences?: { uid: string }[] } }): string | undefined =>
+      object.metadata.ownerReferences?.[0]?.uid;
+    await until("the CSINode is its own", () => {
+      const { items } = site.get<{ items: { metadata: { ownerReferences?: { uid: string }[] } }[] }>("csinodes");
+      return items.length === 1 && items.every((item) => owner(item) === node.metadata.uid);
+    });
+    await until("the lease is its own", async () => {
+      const lease = await site.lease().catch(() => undefined);
+      return lease?.metadata.ownerReferences?.[0]?.uid === node.metadata.uid;
+    });
+    site.apply(testPod("again"));
+    await site.podReady("again");
+    site.kubectl("delete", "pod", "again", "--wait=false");
+    await site.podGone("again");
   });
 });
 

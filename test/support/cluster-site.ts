@@ -1,9 +1,12 @@
 import type { SpawnOptions } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Node, Pod } from "../../src/model/generated/types.ts";
+import { ApiError, type KubeApi, type ObjectRef, type Resource } from "../../src/adapters/kubeapi/index.ts";
+import { LEASES, NODES, PODS } from "../../src/adapters/kubeapi/resources.ts";
+import { manyListeners } from "../../src/lib/abort.ts";
+import type { Lease, Node, Pod } from "../../src/model/generated/types.ts";
 import { KUBELET, Program } from "../integration/support/program.ts";
 import { freePort } from "../integration/support/site.ts";
 import { until } from "../integration/support/until.ts";
@@ -19,6 +22,14 @@ export function skipWithoutCluster(): void {
   process.exit(77);
 }
 
+/** Renewed every two seconds instead of ten: tests wait for renewals. */
+const CONFIG = {
+  apiVersion: "kubelet.config.k8s.io/v1beta1",
+  kind: "KubeletConfiguration",
+  nodeLeaseDurationSeconds: 8,
+};
+const never = { signal: manyListeners().signal };
+
 /** Runs until it is told to stop, and then ends at once. */
 export const FOREVER = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"];
 
@@ -29,12 +40,14 @@ export class ClusterSite {
   readonly root = join(this.dir, "r");
   readonly nodeName = "node-a";
   private readonly agents: Program[] = [];
+  private readonly admin: KubeApi;
 
   private constructor(
     readonly plane: TestControlPlane,
     readonly containerd: TestContainerd,
   ) {
     mkdirSync(this.manifests);
+    this.admin = plane.clients().calls;
   }
 
   static async start(
@@ -59,6 +72,13 @@ export class ClusterSite {
     return this.launch([`--kubeconfig=${this.plane.writeKubeconfig(name, subject)}`, ...flags], options);
   }
 
+  /** Writes a configuration file, with these fields beside the site's own, and answers with the flag for it. */
+  config(fields: object = {}): string {
+    const path = join(this.dir, "kubelet-config.json");
+    writeFileSync(path, JSON.stringify({ ...CONFIG, ...fields }));
+    return `--config=${path}`;
+  }
+
   /** Starts an agent with these flags beside the ones that keep it to this site. */
   async launch(flags: readonly string[], options: SpawnOptions = {}): Promise<Program> {
     const place = [
@@ -73,6 +93,7 @@ export class ClusterSite {
         "--v=2",
       ],
     ];
+    if (!flags.some((flag) => flag.startsWith("--config="))) place.push(this.config());
     const program = new Program([KUBELET, ...place, ...flags], options);
     this.agents.push(program);
     return program;
@@ -88,15 +109,73 @@ export class ClusterSite {
     return this.plane.kubectl(...args);
   }
 
+  /** The minor release of the API server, such as 36. */
+  serverMinor(): number {
+    const { serverVersion } = JSON.parse(this.kubectl("version", "-o", "json")) as { serverVersion: { minor: string } };
+    return Number.parseInt(serverVersion.minor, 10);
+  }
+
   /** Applies a manifest, given as an object. */
   apply(object: object): void {
-    const path = join(this.dir, "apply.json");
+    this.kubectl("apply", "-f", this.manifest(object));
+  }
+
+  /** Creates many objects: half the calls of `apply`. */
+  create(items: readonly object[]): void {
+    this.kubectl("create", "-f", this.manifest({ apiVersion: "v1", kind: "List", items }));
+  }
+
+  private manifest(object: object): string {
+    const path = join(this.dir, "manifest.json");
     writeFileSync(path, JSON.stringify(object));
-    this.kubectl("apply", "-f", path);
+    return path;
   }
 
   get<T>(...what: readonly string[]): T {
     return JSON.parse(this.kubectl("get", ...what, "-o", "json")) as T;
+  }
+
+  /**
+   * An object as it is now; undefined when there is none, or while the server cannot be asked. Without a program of its
+   * own: looking again and again by kubectl would keep a core busy and this process from everything else.
+   */
+  private async look<T>(resource: Resource<T>, at: ObjectRef): Promise<T | undefined> {
+    try {
+      return await this.admin.get(resource, at, { ...never, timeoutMs: 5000 });
+    } catch (error) {
+      if (error instanceof ApiError && (error.code === "NotFound" || error.isRetryable)) return undefined;
+      throw error;
+    }
+  }
+
+  lookAtPod(name: string): Promise<Pod | undefined> {
+    return this.look(PODS, { namespace: "default", name });
+  }
+
+  lookAtNode(): Promise<Node | undefined> {
+    return this.look(NODES, { name: this.nodeName });
+  }
+
+  /** The node's lease; fails when it has none. */
+  async lease(): Promise<Lease> {
+    return this.admin.get(LEASES, { namespace: "kube-node-lease", name: this.nodeName }, never);
+  }
+
+  async renewal(): Promise<string> {
+    return (await this.lease()).spec.renewTime ?? "";
+  }
+
+  /** Waits for the next renewal of the lease, and answers with its time. */
+  async renewed(limitMs = 30_000): Promise<string> {
+    const last = await this.renewal();
+    return until(
+      "the lease is renewed",
+      async () => {
+        const now = await this.renewal();
+        return now !== last && now;
+      },
+      { limitMs, seen: () => this.agents.at(-1)?.stderr.slice(-2000) },
+    );
   }
 
   pod(name: string): Pod | undefined {
@@ -115,9 +194,9 @@ export class ClusterSite {
   async nodeReady(): Promise<Node> {
     return until(
       "the node is ready",
-      () => {
+      async () => {
         this.checkAgent();
-        const node = this.node();
+        const node = await this.lookAtNode();
         return node !== undefined && isTrue(node.status?.conditions, "Ready") && !hasTaint(node) ? node : undefined;
       },
       { limitMs: 60_000, seen: () => [this.node()?.status?.conditions, this.agents.at(-1)?.stderr.slice(-3000)] },
@@ -128,9 +207,9 @@ export class ClusterSite {
   async podIs(name: string, what: string, isWanted: (pod: Pod) => boolean | undefined): Promise<Pod> {
     return until(
       `pod ${name} ${what}`,
-      () => {
+      async () => {
         this.checkAgent();
-        const pod = this.pod(name);
+        const pod = await this.lookAtPod(name);
         return pod !== undefined && isWanted(pod) === true ? pod : undefined;
       },
       { limitMs: 60_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
@@ -143,16 +222,38 @@ export class ClusterSite {
 
   /** Waits until there is no such pod. */
   async podGone(name: string): Promise<void> {
-    await until(`pod ${name} is gone`, () => this.pod(name) === undefined, {
+    const isGone = async (): Promise<boolean> => {
+      try {
+        await this.admin.get(PODS, { namespace: "default", name }, never);
+        return false;
+      } catch (error) {
+        return error instanceof ApiError && error.code === "NotFound";
+      }
+    };
+    await until(`pod ${name} is gone`, isGone, {
       limitMs: 60_000,
       seen: () => [this.pod(name), this.agents.at(-1)?.stderr.slice(-3000)],
     });
   }
 
-  /** What the containers of a pod wrote. */
+  /** Removes the pods that a test which failed has left behind, so that the next one does not fail for it. */
+  async clear(): Promise<void> {
+    const all = { namespace: "default" };
+    const left = async (): Promise<number> => (await this.admin.list(PODS, all, never)).items.length;
+    if ((await left()) === 0) return;
+    this.kubectl("delete", "deployments,daemonsets,statefulsets,jobs,pods", "--all", "--wait=false");
+    await until("nothing is left", async () => (await left()) === 0);
+  }
+
+  /** What the newest container of this name in a pod wrote. */
   log(pod: Pod, container = "main"): string {
     const { namespace, name, uid } = pod.metadata;
-    return readFileSync(join(this.dir, "logs", `${namespace}_${name}_${uid}`, container, "0.log"), "utf8")
+    const folder = join(this.dir, "logs", `${namespace}_${name}_${uid}`, container);
+    if (!existsSync(folder)) return "";
+    const attempts = readdirSync(folder).flatMap((file) => /^(\d+)\.log$/.exec(file)?.[1] ?? []);
+    if (attempts.length === 0) return "";
+    const newest = Math.max(...attempts.map(Number));
+    return readFileSync(join(folder, `${newest}.log`), "utf8")
       .split("\n")
       .map((line) => line.split(" ").slice(3).join(" "))
       .join("\n");

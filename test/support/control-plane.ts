@@ -138,9 +138,9 @@ export class TestControlPlane {
     return this.writeConfigOf(name, user);
   }
 
-  /** Writes a bootstrap kubeconfig, which holds only the token. */
-  writeBootstrapKubeconfig(name = "bootstrap"): string {
-    return this.writeConfigOf(name, { token: TOKEN });
+  /** Writes a bootstrap kubeconfig, which holds only the token; for another way to the server if one is given. */
+  writeBootstrapKubeconfig(name = "bootstrap", server = this.url): string {
+    return this.writeConfigOf(name, { token: TOKEN }, server);
   }
 
   /** Lets whoever has the bootstrap token ask for a client certificate, and has it approved (needs the controllers). */
@@ -343,7 +343,7 @@ export class TestControlPlane {
     clearTimeout(late);
   }
 
-  private writeConfigOf(name: string, user: Readonly<Record<string, string>>): string {
+  private writeConfigOf(name: string, user: Readonly<Record<string, string>>, server = this.url): string {
     const path = join(this.dir, `${name}.kubeconfig`);
     const config = {
       apiVersion: "v1",
@@ -352,7 +352,7 @@ export class TestControlPlane {
         {
           name: "test",
           cluster: {
-            server: this.url,
+            server,
             "certificate-authority-data": Buffer.from(this.authority.certificate).toString("base64"),
           },
         },

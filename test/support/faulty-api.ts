@@ -6,7 +6,12 @@ import type { Pair, TestAuthority } from "./control-plane-pki.ts";
 /** What happens to a request; undefined lets it pass. */
 export type Fault =
   | { readonly kind: "delay"; readonly ms: number }
-  | { readonly kind: "answer"; readonly status: number; readonly headers?: Readonly<Record<string, string>> };
+  | {
+      readonly kind: "answer";
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
+    };
 
 /** Stands before a real API server, speaks TLS on both sides, and treats requests as a test wants. */
 export class FaultyApi {
@@ -69,7 +74,8 @@ export class FaultyApi {
       return;
     }
     incoming.resume();
-    answer.writeHead(fault.status, fault.headers).end(`{"kind":"Status","status":"Failure","code":${fault.status}}`);
+    const words = fault.body ?? `{"kind":"Status","status":"Failure","code":${fault.status}}`;
+    answer.writeHead(fault.status, fault.headers).end(words);
   }
 
   private pass(incoming: IncomingMessage, answer: ServerResponse): void {
@@ -78,6 +84,8 @@ export class FaultyApi {
     const { hostname, port } = new URL(this.target);
     const onward = request({ hostname, port, method, path, headers: rest, agent: this.agent }, (back) => {
       answer.writeHead(back.statusCode ?? 502, back.headers);
+      // A quiet watch has begun although it says nothing yet.
+      answer.flushHeaders();
       back.pipe(answer);
       back.on("error", () => answer.destroy());
     });

@@ -32,7 +32,7 @@ export async function isKubeconfigUsable(
   try {
     const { identity } = await loadKubeconfig(path, options);
     if (identity.certificate === undefined) return true;
-    const { validTo } = new X509Certificate(await textOf(identity.certificate));
+    const { validTo } = new X509Certificate(await materialText(identity.certificate));
     return Date.parse(validTo) > options.clock.now().wall;
   } catch {
     options.signal.throwIfAborted();
@@ -40,7 +40,8 @@ export async function isKubeconfigUsable(
   }
 }
 
-async function textOf(material: Material): Promise<string> {
+/** What a material says now. */
+export async function materialText(material: Material): Promise<string> {
   return material.kind === "data" ? material.pem : readFile(material.path, "utf8");
 }
 

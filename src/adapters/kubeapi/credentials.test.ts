@@ -174,3 +174,23 @@ test("a proxy that refuses is named", async (t) => {
     /proxy 127\.0\.0\.1:\d+: answered "HTTP\/1\.1 407/,
   );
 });
+
+test("while the certificate is missing nobody is asked without one; it is used a moment after it is there", async (t) => {
+  const dir = folder(t);
+  const server = await FakeApiServer.start();
+  t.after(() => server.stop());
+  const clock = new FakeClock();
+  const file = { kind: "file", path: join(dir, "current.pem") } as const;
+  const config = clientConfig([server.url], server.authorityPem, { certificate: file, key: file });
+  const credentials = new Credentials({ clock, log: silent }, config);
+  for (let n = 0; n < 3; n++) {
+    await assert.rejects(
+      credentials.current(never),
+      (error) => error instanceof ApiError && error.code === "Unauthorized",
+    );
+  }
+  const { certificate, key } = server.clientPair("me");
+  writeFileSync(file.path, certificate + key);
+  await clock.advance(1000);
+  assert.equal((await credentials.current(never)).tls.certificate, certificate + key);
+});

@@ -41,6 +41,7 @@ export class Credentials {
   private lookAgainAt = 0;
   private looking: Promise<void> | undefined;
   private complaint = "";
+  private missing: ApiError | undefined;
 
   constructor(
     private readonly deps: { readonly clock: Clock; readonly log: Logger },
@@ -62,6 +63,8 @@ export class Credentials {
       });
       await orAborted(this.looking, options.signal);
     }
+    // Without what we are known by we would only be taken for somebody else.
+    if (this.missing !== undefined) throw this.missing;
     const token = this.exec?.token || this.tokenFile?.current.trim() || this.config.identity.token || "";
     return {
       tls: this.tls,
@@ -92,12 +95,14 @@ export class Credentials {
     const problem = await this.readFiles();
     const isMissing = this.certificate !== undefined && this.tls.certificate === "";
     this.lookAgainAt = this.deps.clock.now().mono + (isMissing ? LOOK_WHILE_MISSING_MS : LOOK_MS);
+    this.missing = undefined;
     if (problem === undefined) {
       this.complaint = "";
       return;
     }
     if (isMissing || (this.authority !== undefined && this.tls.authority === "")) {
-      throw new ApiError("Unauthorized", problem);
+      this.missing = new ApiError("Unauthorized", problem);
+      return;
     }
     if (problem !== this.complaint) this.deps.log.warn("credentials cannot be read, the old ones stay", { problem });
     this.complaint = problem;

@@ -1,7 +1,7 @@
 import { isIP, type Socket } from "node:net";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
 import type { TlsMaterial } from "./credentials.ts";
-import { connectTo, type DialOptions, type Place, secure } from "./sockets.ts";
+import { connectToAddress, type DialOptions, firstAddress, secure } from "./sockets.ts";
 
 export interface DialTarget {
   readonly server: URL;
@@ -16,21 +16,27 @@ export interface Connection {
   readonly protocol: "h2" | "http/1.1";
 }
 
-/** Connects to a server, through its proxy if it has one, and agrees on the protocol. Rejects with a plain error. */
+/**
+ * Connects to a server, through its proxy if it has one, and agrees on the protocol. Of several addresses behind the
+ * name the first that also shakes hands is taken. Rejects with a plain error.
+ */
 export async function dial(target: DialTarget, options: DialOptions): Promise<Connection> {
-  const { server } = target;
+  const { server, proxyUrl } = target;
   const isTls = server.protocol === "https:";
   const place = { host: bareHost(server.hostname), port: Number(server.port || (isTls ? 443 : 80)) };
-  const socket = await openTunnel(target, place, options);
-  if (!isTls) return { socket, protocol: "http/1.1" };
-  const secured = await secure(socket, tlsOptions(target, place.host), options);
-  return { socket: secured, protocol: secured.alpnProtocol === "h2" ? "h2" : "http/1.1" };
-}
-
-async function openTunnel(target: DialTarget, place: Place, options: DialOptions): Promise<Socket> {
-  if (target.proxyUrl === undefined) return connectTo(place, options);
-  const { openThroughProxy } = await import("./proxy.ts");
-  return openThroughProxy(new URL(target.proxyUrl), place, options);
+  const settings = tlsOptions(target, place.host);
+  const finish = async (socket: Socket, ms?: number): Promise<Connection> => {
+    if (!isTls) return { socket, protocol: "http/1.1" };
+    const secured = await secure(socket, { settings, ...(ms !== undefined && { ms }) }, options);
+    return { socket: secured, protocol: secured.alpnProtocol === "h2" ? "h2" : "http/1.1" };
+  };
+  if (proxyUrl !== undefined) {
+    const { openThroughProxy } = await import("./proxy.ts");
+    return finish(await openThroughProxy(new URL(proxyUrl), place, options));
+  }
+  return firstAddress(place, options, async (one, { connectMs, handshakeMs }) =>
+    finish(await connectToAddress(one, connectMs, options), handshakeMs),
+  );
 }
 
 function tlsOptions(target: DialTarget, host: string): ConnectionOptions {

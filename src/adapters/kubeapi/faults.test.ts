@@ -343,6 +343,23 @@ test("calls beyond the rate wait, heartbeats do not", async (t) => {
   assert.equal(server.requests.length, 4);
 });
 
+test("events wait for a rate of their own, and never use up that of the calls", async (t) => {
+  const server = await FakeApiServer.start();
+  const clock = new FakeClock();
+  const clients = testClients(clock, clientConfig([server.url], server.authorityPem), { qps: 10, burst: 2 });
+  t.after(async () => {
+    clients.close();
+    await server.stop();
+  });
+  const events = Promise.all([1, 2, 3].map(() => failure(clients.events.get(CONFIG_MAPS, at, never))));
+  await until("the burst of events is sent", () => server.requests.length === 2);
+  await Promise.all([1, 2].map(() => failure(clients.calls.get(CONFIG_MAPS, at, never))));
+  assert.equal(server.requests.length, 4);
+  await clock.advance(100);
+  await events;
+  assert.equal(server.requests.length, 5);
+});
+
 test("a server of another authority is refused, unless the check is off", async (t) => {
   const { server } = await scene(t);
   const other = await FakeApiServer.start();

@@ -1,5 +1,5 @@
 export { loadAuthFile } from "./auth-file.ts";
-export { bootstrap, clientWish, isKubeconfigUsable, writeNodeKubeconfig } from "./bootstrap.ts";
+export { bootstrap, clientWish, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
 export { CertStore, CertStoreError, type CertStoreOptions, type StoredPair } from "./cert-store.ts";
 export { certificate, newKey } from "./certificates.ts";
 export { type ClientConfig, type Identity, KubeconfigError } from "./client-config.ts";

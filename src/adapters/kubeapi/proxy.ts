@@ -12,7 +12,7 @@ export async function openThroughProxy(proxy: URL, place: Place, options: DialOp
   const port = Number(proxy.port || (isSocks ? 1080 : isTls ? 443 : 80));
   const plain = await connectTo({ host: proxy.hostname.replace(/^\[|\]$/g, ""), port }, options);
   const servername = isIP(proxy.hostname) === 0 ? { servername: proxy.hostname } : { host: proxy.hostname };
-  const socket = isTls ? await secure(plain, servername, options) : plain;
+  const socket = isTls ? await secure(plain, { settings: servername }, options) : plain;
   try {
     const limit = { clock: options.clock, ms: ANSWER_LIMIT_MS };
     await withScope([options.signal], limit, (signal) => {

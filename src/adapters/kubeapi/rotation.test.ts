@@ -296,3 +296,29 @@ test("rotation: a denial is tried again after 2, 4, 8 s", async (t) => {
     await clock.advance(pause);
   }
 });
+
+test("rotation: a pair that came from elsewhere is replaced at once, and then only in time", async (t) => {
+  const { api, clock, open, settle } = await signer(t);
+  const store = new CertStore(clock, { directory: folder(t), prefix: "kubelet-client" });
+  const given = pairFor(wish, clock);
+  await store.save(given.certificate, given.key);
+  const rotated: string[] = [];
+  const rotation = new CertificateRotation(
+    { api: () => api, store, clock, log: silent, random: () => 0 },
+    {
+      ...{ wish: new LiveValue<CertificateWish | undefined>(wish), isForeign: true },
+      onRotated: (pair) => rotated.push(pair.path),
+    },
+  );
+  const controller = new AbortController();
+  const running = rotation.run(controller);
+  t.after(async () => {
+    controller.abort();
+    await running;
+  });
+  await until("a request", () => open().length === 1);
+  settle(signed(pairFor(wish, clock).certificate));
+  await until("a rotation", () => rotated.length === 1);
+  await clock.advance(0.5 * HOUR);
+  assert.equal(open().length, 0);
+});

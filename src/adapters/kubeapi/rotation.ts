@@ -53,6 +53,8 @@ export interface RotationOptions {
   readonly wish: Live<CertificateWish | undefined>;
   /** After each new pair was stored. */
   readonly onRotated: (pair: StoredPair) => void;
+  /** The stored pair came from elsewhere and only serves to ask for one of our own. */
+  readonly isForeign?: boolean;
 }
 
 /** What is told of a certificate that is kept fresh. */
@@ -67,12 +69,14 @@ export class CertificateRotation {
   private readonly backoff: Backoff;
   private readonly random: () => number;
   private readonly state: { expiresAt?: number; failures: number } = { failures: 0 };
+  private isForeign: boolean;
 
   constructor(
     private readonly deps: RotationDeps,
     private readonly options: RotationOptions,
   ) {
     this.random = deps.random ?? Math.random;
+    this.isForeign = options.isForeign === true;
     this.backoff = new Backoff({ initialMs: 2_000, maxMs: 32_000, jitter: 0.1, random: this.random });
   }
 
@@ -97,7 +101,7 @@ export class CertificateRotation {
   /** Milliseconds by the wall clock, which is what certificates count in. */
   private untilNext(pair: StoredPair | undefined, wish: CertificateWish): number {
     const now = this.deps.clock.now().wall;
-    const why = whyReplace(pair, wish, now);
+    const why = whyReplace(pair, wish, now) ?? (this.isForeign ? "it is not our own" : undefined);
     if (why !== undefined) this.deps.log.info("certificate must be replaced", { signer: wish.signer, why });
     return why !== undefined || pair === undefined ? 0 : rotationTime(pair, this.random()) - now;
   }
@@ -109,6 +113,7 @@ export class CertificateRotation {
       const options = { signal, key, limitMs: SIGNING_LIMIT_MS, name: "generated" } as const;
       const pair = await store.save(await requestCertificate({ api: this.deps.api(), clock }, wish, options), key);
       this.backoff.reset();
+      this.isForeign = false;
       log.info("certificate rotated", {
         signer: wish.signer,
         path: pair.path,

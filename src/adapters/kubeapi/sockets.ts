@@ -7,30 +7,38 @@ import { messageOf } from "../../lib/errors.ts";
 
 export interface DialOptions extends Abortable {
   readonly clock: Clock;
+  /** All addresses behind a name; the system's answer unless a test knows better. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
-/** As in Kubernetes, in milliseconds. */
-const CONNECT_LIMIT_MS = 30_000;
-const HANDSHAKE_LIMIT_MS = 10_000;
+/** How long each step may take, in milliseconds. */
+export interface StepLimits {
+  readonly connectMs: number;
+  readonly handshakeMs: number;
+}
+
+/** As in Kubernetes. */
+const ALONE: StepLimits = { connectMs: 30_000, handshakeMs: 10_000 };
 /** With several addresses a dead one is left sooner. */
-const ONE_OF_SEVERAL_LIMIT_MS = 3_000;
+const ONE_OF_SEVERAL: StepLimits = { connectMs: 3_000, handshakeMs: 3_000 };
 
 export interface Place {
   readonly host: string;
   readonly port: number;
 }
 
-/** A TCP connection to the first address of `host` that answers. */
-export async function connectTo({ host, port }: Place, options: DialOptions): Promise<Socket> {
-  const addresses = isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
+/** What `attempt` makes of the first address of a name with which it succeeds; it has the given time for each step. */
+export async function firstAddress<T>(
+  { host, port }: Place,
+  options: DialOptions,
+  attempt: (place: Place, limits: StepLimits) => Promise<T>,
+): Promise<T> {
+  const addresses = isIP(host) === 0 ? await (options.resolve ?? systemAddresses)(host) : [host];
+  const limits = addresses.length > 1 ? ONE_OF_SEVERAL : ALONE;
   const failures: string[] = [];
   for (const address of addresses) {
-    const ms = addresses.length > 1 ? ONE_OF_SEVERAL_LIMIT_MS : CONNECT_LIMIT_MS;
     try {
-      return await withScope([options.signal], { clock: options.clock, ms }, (signal) => {
-        const socket = connect({ host: address, port, keepAlive: true, keepAliveInitialDelay: 30_000, noDelay: true });
-        return untilEvent(socket, "connect", signal);
-      });
+      return await attempt({ host: address, port }, limits);
     } catch (error) {
       options.signal.throwIfAborted();
       failures.push(messageOf(error) || `connect ${address}:${port} failed`);
@@ -39,14 +47,31 @@ export async function connectTo({ host, port }: Place, options: DialOptions): Pr
   throw new Error(failures.join("; ") || `${host} has no address`);
 }
 
+async function systemAddresses(host: string): Promise<readonly string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+/** A TCP connection to the first address of `host` that answers. */
+export function connectTo(place: Place, options: DialOptions): Promise<Socket> {
+  return firstAddress(place, options, (one, { connectMs }) => connectToAddress(one, connectMs, options));
+}
+
+/** A TCP connection to an address. */
+export function connectToAddress({ host, port }: Place, ms: number, { clock, signal }: DialOptions): Promise<Socket> {
+  return withScope([signal], { clock, ms }, (inner) => {
+    const socket = connect({ host, port, keepAlive: true, keepAliveInitialDelay: 30_000, noDelay: true });
+    return untilEvent(socket, "connect", inner);
+  });
+}
+
 /** TLS over a connected socket. The socket is destroyed if that fails. */
 export async function secure(
   socket: Socket,
-  settings: ConnectionOptions,
+  { settings, ms = ALONE.handshakeMs }: { readonly settings: ConnectionOptions; readonly ms?: number },
   { clock, signal }: DialOptions,
 ): Promise<TLSSocket> {
   try {
-    return await withScope([signal], { clock, ms: HANDSHAKE_LIMIT_MS }, (inner) =>
+    return await withScope([signal], { clock, ms }, (inner) =>
       untilEvent(tlsConnect({ ...settings, socket }), "secureConnect", inner),
     );
   } catch (error) {

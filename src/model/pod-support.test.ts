@@ -106,17 +106,9 @@ const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
   ],
   ["spec.resourceClaims: resource claims are not supported yet", {}, { resourceClaims: [{ name: "c" }] }],
   [
-    "spec.ephemeralContainers[0].env[0].valueFrom.fileKeyRef: variables from files are not supported yet",
+    "spec.ephemeralContainers[0].resources.claims: resource claims are not supported yet",
     {},
-    {
-      ephemeralContainers: [
-        {
-          name: "e",
-          image: "x",
-          env: [{ name: "A", valueFrom: { fileKeyRef: { volumeName: "v", path: "p", key: "k" } } }],
-        },
-      ],
-    },
+    { ephemeralContainers: [{ name: "e", image: "x", resources: { claims: [{ name: "c" }] } }] },
   ],
 ];
 for (const [want, fields, spec] of refused) {

@@ -62,11 +62,11 @@ try {
   process.exit(1);
 }
 
-await stage("format", () =>
-  run("format", [bin("biome"), "ci", "--colors=off", "--reporter=summary", "."], { cwd: root }),
-);
-await stage("lint", () => run("lint", [process.execPath, "scripts/lint.mjs"], { cwd: root }));
-await stage("types", () => run("types", [bin("tsc"), "--noEmit"], { cwd: root }));
+await Promise.all([
+  stage("format", () => run("format", [bin("biome"), "ci", "--colors=off", "--reporter=summary", "."], { cwd: root })),
+  stage("lint", () => run("lint", [process.execPath, "scripts/lint.mjs"], { cwd: root })),
+  stage("types", () => run("types", [bin("tsc"), "--noEmit"], { cwd: root })),
+]);
 const built = await stage("build", build);
 await stage("unit", () => unit(process.execPath, process.versions.node));
 let nodes = [];

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
 import { FakeRing } from "../../test/support/ring.ts";
+import { manyListeners } from "../lib/abort.ts";
 import { CodedError } from "../lib/errors.ts";
 import { Metrics } from "../lib/metrics.ts";
 import type { Pod, ResourceRequirements } from "../model/generated/types.ts";
 import { countOutcomes, poolCounters } from "./outcome-metrics.ts";
 import { countRequestedResizes, countResizes, pendingReasons, resourceChanges } from "./resize-metrics.ts";
 
-const signal = new AbortController().signal;
+const signal = manyListeners().signal;
 
 /** A ring whose numbers are read by `lines`. */
 function counted(ring: FakeRing): { lines(pattern: RegExp): Promise<string[]> } {

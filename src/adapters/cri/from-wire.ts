@@ -38,9 +38,10 @@ export function toMillis(nanoseconds: bigint): number {
   return nanoseconds <= 0n ? 0 : Number(nanoseconds / 1_000_000n);
 }
 
-/** Undefined for a container whose layer the runtime has not measured yet. */
+/** Undefined for a container whose layer the runtime has not measured yet: containerd tells of 0 bytes at no time then. */
 export function fromContainerStats({ attributes, writableLayer }: WireContainerStats): WritableLayer | undefined {
-  if (attributes === undefined || writableLayer?.usedBytes === undefined) return undefined;
+  if (attributes === undefined || writableLayer?.usedBytes === undefined || writableLayer.timestamp <= 0n)
+    return undefined;
   return {
     ...{ id: attributes.id, name: attributes.metadata?.name ?? "", labels: attributes.labels },
     ...{ bytes: Number(writableLayer.usedBytes.value), inodes: Number(writableLayer.inodesUsed?.value ?? 0) },

@@ -176,6 +176,11 @@ test("a writable layer is told once the runtime has measured it", () => {
     fromContainerStats(ContainerStats.fromPartial({ attributes, ...(writableLayer && { writableLayer }) }));
   assert.equal(told(), undefined);
   assert.equal(told({ timestamp: 5n }), undefined);
+  assert.equal(
+    told({ usedBytes: { value: 0n }, inodesUsed: { value: 0n } }),
+    undefined,
+    "containerd before it measured",
+  );
   assert.deepEqual(told({ timestamp: 7_000_000n, usedBytes: { value: 4096n }, inodesUsed: { value: 3n } }), {
     ...{ id: "c1", name: "main", labels: { a: "b" }, bytes: 4096, inodes: 3, at: 7 },
   });

@@ -186,6 +186,21 @@ describe("the main port", () => {
     assert.deepEqual({ code, ...said }, { code: 4, out: "one\ntwo\n", err: "err\n" });
   });
 
+  it("says why a command cannot be run, although megabytes of its input are still on their way", async () => {
+    const path = "/exec/default/web-here/main?command=no-such-program&input=1&output=1&error=1";
+    const headers = { Upgrade: "SPDY/3.1", "X-Stream-Protocol-Version": EXEC_PROTOCOL };
+    const input = async function* (): AsyncGenerator<Buffer> {
+      for (let part = 0; part < 48; part++) yield Buffer.alloc(64 * 1024);
+    };
+    const take = async (): Promise<void> => undefined;
+    for (let round = 0; round < 20; round++) {
+      const made = await ann.upgrade(path, headers, "POST");
+      assert.ok("socket" in made);
+      const ends = { stdin: input(), stdout: take, stderr: take };
+      await assert.rejects(runExec(made, ends, new AbortController()), /no-such-program/, `round ${round}`);
+    }
+  });
+
   it("attaches to the process of a container: what is sent reaches it, and its end is the end", async () => {
     const script = "read a; echo got $a; read b; echo then $b >&2";
     const containers = [shell("main", script, { stdin: true })];

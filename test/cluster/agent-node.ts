@@ -98,7 +98,8 @@ describe("the node of an agent", () => {
       await pause(1000);
     }
     assert.deepEqual(statusPatches(since), []);
-    assert.deepEqual(site.pod("quiet")?.status, before.status);
+    // Not the whole status: an old server takes fields away when somebody else writes the pod.
+    assert.deepEqual(site.pod("quiet")?.status?.conditions, before.status?.conditions);
     await remove("quiet");
   });
 

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { KUBELET, Program } from "../test/integration/support/program.ts";
@@ -87,4 +88,15 @@ export class ComparedAgent {
 /** The node's name of a contestant. */
 export function nodeOf(who: Contestant): string {
   return `node-${who}`;
+}
+
+/** Removes what the agents left below a directory. The original leaves mounts there when it ends. */
+export function removeAgentFiles(dir: string): void {
+  const mounts = readFileSync("/proc/self/mounts", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[1] ?? "")
+    .filter((path) => path.startsWith(`${dir}/`))
+    .sort((a, b) => b.length - a.length);
+  for (const path of mounts) execFileSync("umount", [path]);
+  rmSync(dir, { recursive: true, force: true });
 }

@@ -1,14 +1,13 @@
 // `npm run bench:compare [ROUNDS]`: the agent and the Go kubelet of the same version, in turn, on one containerd and one
 // control plane. Prints both columns, the ratio of the medians and the spread, as a table and as JSON. Without a Go
 // kubelet (`node scripts/build-kubernetes.mjs kubelet` builds it) only our column is measured.
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pod } from "../src/model/generated/types.ts";
 import { TEST_IMAGES, TestContainerd } from "../test/support/containerd.ts";
 import { TestControlPlane } from "../test/support/control-plane.ts";
-import { ComparedAgent, type Contestant, containerdDir, goKubelet, nodeOf } from "./compare-agent.ts";
+import { ComparedAgent, type Contestant, containerdDir, goKubelet, nodeOf, removeAgentFiles } from "./compare-agent.ts";
 import { isReady, Watched } from "./compare-cluster.ts";
 import { measureServer, SERVER_GOALS } from "./compare-server.ts";
 
@@ -194,7 +193,5 @@ try {
   watched.close();
   await containerd.stop();
   await plane.stop();
-  // The original mounts its root directory onto itself, and leaves it so.
-  spawnSync("umount", [join(dir, nodeOf("go"), "root")]);
-  rmSync(dir, { recursive: true, force: true });
+  removeAgentFiles(dir);
 }

@@ -15,7 +15,9 @@ requireMachine();
 
 const bin = process.env["CONTAINERD2_BIN_DIR"] ?? "";
 /** A newer runc than the system's may be named: user namespaces need 1.2. */
-const PATH = [bin, process.env["RUNC_BIN_DIR"], process.env["PATH"]].filter((part) => part !== undefined).join(":");
+const PATH = [bin, process.env["RUNC_BIN_DIR"], process.env["PATH"]]
+  .filter((part) => part !== undefined && part !== "")
+  .join(":");
 const { signal } = new AbortController();
 
 /** An image whose own group file puts its user into one more group. */

@@ -16,7 +16,7 @@ requireMachine();
 requireExec();
 
 const seed = Number(process.env["KUBELET_CHAOS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-const ROUNDS = Number(process.env["KUBELET_CHAOS_ROUNDS"] ?? 12);
+const ROUNDS = Number(process.env["KUBELET_CHAOS_ROUNDS"] ?? 5);
 const random = randomFrom(seed);
 const { signal } = new AbortController();
 

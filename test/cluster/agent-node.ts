@@ -83,7 +83,11 @@ describe("the node of an agent", () => {
       assert.ok(status?.runtimeHandlers?.some(({ name }) => name === "runc"));
       assert.deepEqual(status?.features, { supplementalGroupsPolicy: true });
     }
-    const declared = ["InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"];
+    const declared = [
+      "InPlacePodLevelResourcesVerticalScaling",
+      "InPlacePodVerticalScalingInitContainers",
+      "RestartAllContainersOnContainerExits",
+    ];
     assert.deepEqual(status?.declaredFeatures, minor >= DECLARES_SINCE ? declared : undefined);
   });
 

@@ -5,8 +5,9 @@ import { basename, join } from "node:path";
 import { progress, say, seconds, tail } from "../../scripts/progress.mjs";
 import { cleanUp, MARK, type Machine, newcomers, readMachine } from "./support/machine.ts";
 
-// Runs each suite that needs the real world as a process of its own, one after the other, and looks at the machine
-// before and after: a suite that leaves something behind has failed. Usage: tsx test/integration/run.ts [PART-OF-A-PATH …]
+// Runs each suite that needs the real world as a process of its own, one after the other (some in pairs), and looks at
+// the machine before and after: a suite that leaves something behind has failed.
+// Usage: tsx test/integration/run.ts [PART-OF-A-PATH …]
 
 const root = join(import.meta.dirname, "../..");
 
@@ -21,6 +22,8 @@ interface Suite {
   readonly file: string;
   readonly node: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Measures no times and shares nothing of the machine, so that its like may run beside it. */
+  readonly beside?: boolean;
 }
 
 interface Outcome {
@@ -47,7 +50,7 @@ function findSuites(filters: readonly string[]): Suite[] {
   const suites = [
     ...dataLoss
       .sort()
-      .flatMap((file) => [here, ...otherNodes].map((node) => ({ name: nameOf(file, node), file, node }))),
+      .flatMap((file) => [here, ...otherNodes].map((node) => ({ name: nameOf(file, node), file, node, beside: true }))),
     ...contractSuites(here),
     ...[...integration.sort(), ...chaos.sort()].map((file) => ({ name: file, file, node: here })),
   ];
@@ -59,8 +62,10 @@ function contractSuites(node: string): Suite[] {
   const file = "test/contract/runtime-containerd.ts";
   const built = process.env["CONTAINERD2_BIN_DIR"] ?? "";
   return [
-    { name: `${file} on the system's containerd`, file, node, env: { CONTAINERD_BIN_DIR: "" } },
-    ...(built === "" ? [] : [{ name: `${file} on containerd 2`, file, node, env: { CONTAINERD_BIN_DIR: built } }]),
+    { name: `${file} on the system's containerd`, file, node, beside: true, env: { CONTAINERD_BIN_DIR: "" } },
+    ...(built === ""
+      ? []
+      : [{ name: `${file} on containerd 2`, file, node, beside: true, env: { CONTAINERD_BIN_DIR: built } }]),
   ];
 }
 
@@ -125,19 +130,42 @@ async function leftBehind(before: Machine, temp: string): Promise<string[]> {
   }
 }
 
-async function runOne(suite: Suite): Promise<Outcome> {
-  const began = performance.now();
-  const line = progress(suite.name);
-  // Short: a unix socket's path has 107 bytes.
-  const temp = mkdtempSync(join(tmpdir(), "kt-"));
-  const before = readMachine(temp);
+/** Suites that run at the same time: what any of them left behind is looked for when all have ended. */
+async function runBatch(suites: readonly Suite[]): Promise<Outcome[]> {
+  // Short names: a unix socket's path has 107 bytes.
+  const places = suites.map((suite) => ({ suite, temp: mkdtempSync(join(tmpdir(), "kt-")) }));
+  const before = new Map(places.map(({ temp }) => [temp, readMachine(temp)]));
+  const ended = await Promise.all(
+    places.map(async ({ suite, temp }) => {
+      const began = performance.now();
+      const line = progress(suite.name);
+      const { code, output } = await runSuite(suite, temp, (text) => line.update(text));
+      return { suite, temp, line, code, output, tookMs: performance.now() - began };
+    }),
+  );
+  const outcomes: Outcome[] = [];
+  for (const run of ended) {
+    const left = await leftBehind(before.get(run.temp) ?? new Set(), run.temp);
+    outcomes.push(await judge(run, left));
+  }
+  return outcomes;
+}
+
+interface Ended {
+  readonly suite: Suite;
+  readonly temp: string;
+  readonly line: ReturnType<typeof progress>;
+  readonly code: number | string;
+  readonly output: string;
+  readonly tookMs: number;
+}
+
+async function judge({ suite, temp, line, code, output, tookMs }: Ended, left: readonly string[]): Promise<Outcome> {
   const finish = (result: Outcome["result"], reason: string): Outcome => {
     if (result === "passed") line.done();
     else line[result](reason);
-    return { suite, result, reason, tookMs: performance.now() - began };
+    return { suite, result, reason, tookMs };
   };
-  const { code, output } = await runSuite(suite, temp, (text) => line.update(text));
-  const left = await leftBehind(before, temp);
   if (left.length > 0) await cleanUp(temp);
   rmSync(temp, { recursive: true, force: true, maxRetries: 3 });
   const lastLine = output.trimEnd().split("\n").at(-1) ?? "";
@@ -151,6 +179,17 @@ async function runOne(suite: Suite): Promise<Outcome> {
   return outcome;
 }
 
+/** Two at a time where both allow it, in the order of the list. */
+function batches(suites: readonly Suite[]): Suite[][] {
+  const result: Suite[][] = [];
+  for (const suite of suites) {
+    const last = result.at(-1);
+    if (suite.beside === true && last?.length === 1 && last[0]?.beside === true) last.push(suite);
+    else result.push([suite]);
+  }
+  return result;
+}
+
 async function main(): Promise<number> {
   const suites = findSuites(process.argv.slice(2));
   if (suites.length === 0) {
@@ -158,7 +197,7 @@ async function main(): Promise<number> {
     return 1;
   }
   const outcomes: Outcome[] = [];
-  if (process.getuid?.() === 0) for (const suite of suites) outcomes.push(await runOne(suite));
+  if (process.getuid?.() === 0) for (const batch of batches(suites)) outcomes.push(...(await runBatch(batch)));
   else for (const suite of suites) outcomes.push({ suite, result: "skipped", reason: "needs root", tookMs: 0 });
   const count = (result: Outcome["result"]): number => outcomes.filter((outcome) => outcome.result === result).length;
   for (const { suite, result, reason } of outcomes) if (result === "skipped") say(`skipped ${suite.name}: ${reason}`);

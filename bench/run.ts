@@ -18,6 +18,8 @@ import { measureVolumes } from "./volumes.ts";
 
 const ROUNDS = 20;
 const BURST = 30;
+const BURST_ROUNDS = 3;
+const SETTLE_MS = 2000;
 const IDLE_SECONDS = 30;
 const clock = new SystemClock();
 const { signal } = new AbortController();
@@ -68,20 +70,20 @@ async function emptied(runtime: CriRuntime): Promise<void> {
   while ((await runtime.listSandboxes({}, { signal })).length > 0) await clock.sleep(50);
 }
 
-async function measureRaw(runtime: CriRuntime): Promise<{ running: number; restart: number; burst: number }> {
+async function measureRaw(runtime: CriRuntime): Promise<{ running: number; restart: number; concurrency: number }> {
   const places = { logs: join(work, "raw-logs"), cgroup: "/kubelet-bench" };
   const times: Awaited<ReturnType<typeof rawPod>>[] = [];
   for (let i = 0; i < ROUNDS; i++) times.push(await rawPod(runtime, `raw-${i}`, places));
   await removeRaw(runtime);
-  let burst = Number.POSITIVE_INFINITY;
+  let best = { concurrency: 0, took: Number.POSITIVE_INFINITY };
   for (const concurrency of [2, 4, 8, 16]) {
     const names = Array.from({ length: BURST }, (_, i) => `raw-${concurrency}-${i}`);
     const took = await rawBurst(runtime, names, { places, concurrency });
     say(`raw burst of ${BURST} with ${concurrency} at a time: ${Math.round(took)} ms`);
-    burst = Math.min(burst, took);
+    if (took < best.took) best = { concurrency, took };
     await removeRaw(runtime);
   }
-  return { running: median(times.map((t) => t.running)), restart: median(times.map((t) => t.restart)), burst };
+  return { running: median(times.map((t) => t.running)), restart: median(times.map((t) => t.restart)), ...best };
 }
 
 async function measureFiles(runtime: CriRuntime): Promise<number> {
@@ -132,6 +134,27 @@ async function measureBurst(runtime: CriRuntime): Promise<number> {
   return last - began;
 }
 
+/** In turn, since a machine's speed changes within minutes: the bare client alone, then the agent alone. */
+async function measureBursts(runtime: CriRuntime, concurrency: number): Promise<{ agent: number; raw: number }> {
+  const times = { agent: [] as number[], raw: [] as number[] };
+  const burstPlaces = { logs: join(work, "raw-bursts"), cgroup: "/kubelet-bench" };
+  for (let round = 0; round < BURST_ROUNDS; round++) {
+    const names = Array.from({ length: BURST }, (_, i) => `raw-again-${i}`);
+    times.raw.push(await rawBurst(runtime, names, { places: burstPlaces, concurrency }));
+    await removeRaw(runtime);
+    await clock.sleep(SETTLE_MS);
+    const { agent } = await BenchAgent.start({ pods, state });
+    await clock.sleep(SETTLE_MS);
+    times.agent.push(await measureBurst(runtime));
+    for (let i = 0; i < BURST; i++) unlinkSync(join(pods, `burst${i}x.json`));
+    await emptied(runtime);
+    await clock.sleep(SETTLE_MS);
+    await agent.stop();
+  }
+  say(`bursts of ${BURST}, agent: ${times.agent.join(", ")} ms; raw: ${times.raw.map(Math.round).join(", ")} ms`);
+  return { agent: median(times.agent), raw: median(times.raw) };
+}
+
 async function measureIdle(agent: BenchAgent): Promise<{ cpuPercent: number; residentMb: number }> {
   await clock.sleep(15_000);
   const before = agent.cpuSeconds();
@@ -179,13 +202,14 @@ try {
   );
   say("measuring bare CRI calls");
   const raw = await measureRaw(runtime);
+  say(`measuring bursts of ${BURST}`);
+  const bursts = await measureBursts(runtime, raw.concurrency);
   const { agent, tookMs } = await BenchAgent.start({ pods, state });
   say("measuring the agent: one file after the other");
   const files = await measureFiles(runtime);
   say("measuring the agent: first crashes");
   const crashes = await measureCrashes(runtime);
-  say(`measuring the agent: a burst of ${BURST}`);
-  const burst = await measureBurst(runtime);
+  await measureBurst(runtime);
   say(`measuring the agent: idle with ${BURST} pods`);
   const idle = await measureIdle(agent);
   for (let i = 0; i < BURST; i++) unlinkSync(join(pods, `burst${i}x.json`));
@@ -212,7 +236,10 @@ try {
       unit: "ms",
     },
     { what: "exit → running again, median", measured: crashes, raw: raw.restart, limit: raw.restart + 60, unit: "ms" },
-    { what: `burst of ${BURST}, all running`, measured: burst, raw: raw.burst, limit: raw.burst * 1.2, unit: "ms" },
+    {
+      ...{ what: `burst of ${BURST}, all running, median of ${BURST_ROUNDS}`, measured: bursts.agent },
+      ...{ raw: bursts.raw, limit: bursts.raw * 1.2, unit: "ms" },
+    },
     ...lifecycle,
     { what: "500 HTTP probes at 1 s, of a core", measured: probes, limit: 10, unit: "%" },
     { what: `idle with ${BURST} pods, of a core`, measured: idle.cpuPercent, limit: 1, unit: "%" },

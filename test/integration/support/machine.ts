@@ -8,6 +8,9 @@ export const MARK = "KUBELET_TEST_MARK";
 /** Everything on the machine that a suite could leave behind, as readable words. */
 export type Machine = ReadonlySet<string>;
 
+/** Made by mount(8) and blkid(8) themselves when they are first used on a machine, for good. */
+const OF_THE_SYSTEM = new Set(["/run/mount", "/run/blkid"]);
+
 /** Looks at the machine; `mark` is the suite's temporary directory, which marks its processes. */
 export function readMachine(mark: string): Machine {
   return new Set([
@@ -21,9 +24,10 @@ export function readMachine(mark: string): Machine {
       .filter((path) => !isForeign(path, mark))
       .map((path) => `cgroup ${path}`),
     ...firewallRules().map((rule) => `iptables ${rule}`),
-    ...["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"].flatMap((folder) =>
-      list(folder).map((name) => `directory entry ${join(folder, name)}`),
-    ),
+    ...["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"]
+      .flatMap((folder) => list(folder).map((name) => join(folder, name)))
+      .filter((path) => !OF_THE_SYSTEM.has(path))
+      .map((path) => `directory entry ${path}`),
   ]);
 }
 

@@ -196,7 +196,7 @@ describe("the machine", () => {
     await agent.end("SIGTERM");
   });
 
-  it("gives no root: one clear line, and nothing is made", async () => {
+  it("gives no root: one clear line, and nothing is made", async (t) => {
     // A copy, since the checkout may lie where others cannot read.
     const place = mkdtempSync(join(tmpdir(), "k-"));
     for (const directory of [dirname(place), place]) chmodSync(directory, 0o755);
@@ -205,6 +205,7 @@ describe("the machine", () => {
     }
     const state = join(site.dir, "none");
     const who = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    if ((await new Program([...who, "true"]).ended).code !== 0) return t.skip("only root may run anything here");
     for (const command of [["up", "--pods", site.pods], ["down"]]) {
       const args = [...who, join(place, "bin/kubelet"), ...command, "--state-dir", state];
       const { code, stdout, stderr } = await new Program(args, { env: { ...process.env, HOME: place } }).ended;

@@ -8,8 +8,8 @@ export const MARK = "KUBELET_TEST_MARK";
 /** Everything on the machine that a suite could leave behind, as readable words. */
 export type Machine = ReadonlySet<string>;
 
-/** Made by mount(8) and blkid(8) themselves when they are first used on a machine, for good. */
-const OF_THE_SYSTEM = new Set(["/run/mount", "/run/blkid"]);
+/** Made by mount(8), blkid(8), containerd's shims and CNI's plug-ins when they are first used on a machine, for good. */
+const OF_THE_SYSTEM = new Set(["/run/mount", "/run/blkid", "/run/containerd", "/var/lib/cni"]);
 
 /** Looks at the machine; `mark` is the suite's temporary directory, which marks its processes. */
 export function readMachine(mark: string): Machine {

@@ -51,6 +51,7 @@ function agentOn(disk: Disk, clock = new FakeClock()) {
     trouble: undefined as string | undefined,
     isWhole: true,
     restart: [] as "rootDir"[],
+    trialMs: TRIAL_MS,
     events: [] as ConfigEvent[],
   };
   const store = new DynamicStore({ files: disk.files, parse: parseJson }, "/d");
@@ -65,7 +66,7 @@ function agentOn(disk: Disk, clock = new FakeClock()) {
     },
     isWhole: () => site.isWhole,
     health: async () => site.trouble,
-    trialMs: () => TRIAL_MS,
+    trialMs: () => site.trialMs,
   });
   return Object.assign(site, { dynamic, store });
 }
@@ -245,6 +246,22 @@ test("an unhealthy agent goes back to the last known good one while it runs; a s
   stop.abort(new AbortedError());
   await run;
   assert.deepEqual(await started(agentOn(disk)), { v: 1 }, "also after a restart");
+});
+
+test("a short trial has a short patience", async () => {
+  const agent = agentOn(await diskWithGood());
+  agent.trialMs = 2000;
+  await started(agent);
+  const stop = new AbortController();
+  const run = agent.dynamic.run(stop.signal);
+  await apply(agent, { v: 2 });
+  agent.trouble = "the runtime does not answer";
+  await agent.clock.advance(9000);
+  assert.equal(agent.dynamic.report().state, "trial");
+  await agent.clock.advance(10_000);
+  assert.equal(agent.dynamic.report().state, "rolled back");
+  stop.abort(new AbortedError());
+  await run;
 });
 
 test("where going back needs a restart, the agent ends", async () => {

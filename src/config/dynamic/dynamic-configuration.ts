@@ -26,6 +26,8 @@ export interface DynamicDeps extends ChooserDeps {
 
 /** Unhealthy for this long during the trial is too long: a runtime's own restart takes less. */
 export const UNHEALTHY_MS = 60_000;
+/** Who wants a short trial wants a short patience, but not less than this. */
+const LEAST_PATIENCE_MS = 10_000;
 const CHECK_EVERY_MS = 5000;
 
 /**
@@ -182,7 +184,8 @@ export class DynamicConfiguration {
     abortable.signal.throwIfAborted();
     const now = this.deps.clock.now().mono;
     this.unhealthySince = trouble === undefined ? undefined : (this.unhealthySince ?? now);
-    if (trouble !== undefined && now - (this.unhealthySince ?? now) >= UNHEALTHY_MS) {
+    const patienceMs = Math.min(UNHEALTHY_MS, Math.max(LEAST_PATIENCE_MS, this.deps.trialMs()));
+    if (trouble !== undefined && now - (this.unhealthySince ?? now) >= patienceMs) {
       return this.giveUp(`the agent was not healthy under it: ${trouble}`, abortable);
     }
     if (trouble === undefined && now - this.trialSince >= this.deps.trialMs() && this.deps.isWhole()) {

@@ -6,13 +6,14 @@ import { after, before, describe, it } from "node:test";
 import type { Container, Pod, PodSpec } from "../../src/model/generated/types.ts";
 import { http } from "./support/http.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
-import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
+import { type Agent, ids, requireMachine, Site, whyNoExec } from "./support/site.ts";
 import { statusOf } from "./support/told.ts";
 import { pause, until } from "./support/until.ts";
 
 requireMachine();
 
 describe("sidecars, hooks and ends", () => {
+  const skip = whyNoExec() ?? false;
   const site = new Site();
   const marks = join(site.dir, "marks");
   let agent: Agent;
@@ -50,7 +51,7 @@ describe("sidecars, hooks and ends", () => {
     return performance.now() - began;
   };
 
-  it("sidecars start in order before the others, and stop after them in the reverse order", async () => {
+  it("sidecars start in order before the others, and stop after them in the reverse order", { skip }, async () => {
     const sidecar = { restartPolicy: "Always" };
     const startupProbe = { exec: { command: ["test", "-e", "/tmp/up"] }, periodSeconds: 1 };
     const slow = shell("one", `sleep 1; touch /tmp/up; ${noisy("order", "one").command?.at(-1)}`, {
@@ -82,7 +83,7 @@ describe("sidecars, hooks and ends", () => {
     await gone("done");
   });
 
-  it("postStart runs before the next container, preStop before the signal", async () => {
+  it("postStart runs before the next container, preStop before the signal", { skip }, async () => {
     const exec = (word: string) => ({ exec: { command: ["sh", "-c", `echo "${word}" >> /marks/hooks`] } });
     const postStart = { exec: { command: ["sh", "-c", 'sleep 1; echo "started" >> /marks/hooks'] } };
     const first = noisy("hooks", "first", { lifecycle: { postStart, preStop: exec("stopping") } });

@@ -240,12 +240,19 @@ export function requireMachine(): void {
  * namespace at its real root, which is the machine's and not the container's.
  */
 export function requireExec(): void {
+  const reason = whyNoExec();
+  if (reason === undefined) return;
+  process.stdout.write(`${reason}\n`);
+  process.exit(77);
+}
+
+/** Why commands cannot be run in containers here, for single tests. */
+export function whyNoExec(): string | undefined {
   const { dev, ino } = statSync("/");
   // Joining a mount namespace, even one's own, leads to its real root.
   const joined = execFileSync("nsenter", ["--mount=/proc/self/ns/mnt", "stat", "-c", "%d:%i", "/"], {
     encoding: "utf8",
   });
-  if (joined.trim() === `${dev}:${ino}`) return;
-  process.stdout.write("needs a machine that is no chroot: runc's exec leaves the container there\n");
-  process.exit(77);
+  if (joined.trim() === `${dev}:${ino}`) return undefined;
+  return "needs a machine that is no chroot: runc's exec leaves the container there";
 }

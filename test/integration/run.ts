@@ -14,6 +14,8 @@ const root = join(import.meta.dirname, "../..");
 /** A suite says with this exit code that it cannot run here; the last line that it wrote is the reason. */
 const SKIPPED = 77;
 const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 300_000);
+/** Suites that look at what is inside of containers, and at no times. */
+const BESIDE = /lifecycle-(inside|pods)/;
 /** What is on its way out (a shim, an unmount) may take this long to be gone. */
 const SETTLE_MS = 5_000;
 
@@ -42,6 +44,8 @@ function findSuites(filters: readonly string[]): Suite[] {
       ? readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
       : [];
   const here = process.execPath;
+  // What a race finds does not depend on the release of Node: the others run fewer.
+  const fewer = { KUBELET_TEST_RACES: "2000" };
   const integration = list("test/integration").filter(
     (file) => /^test\/integration\/[^/]+\.ts$/.test(file) && basename(file) !== "run.ts",
   );
@@ -50,9 +54,16 @@ function findSuites(filters: readonly string[]): Suite[] {
   const suites = [
     ...dataLoss
       .sort()
-      .flatMap((file) => [here, ...otherNodes].map((node) => ({ name: nameOf(file, node), file, node, beside: true }))),
+      .flatMap((file) =>
+        [here, ...otherNodes].map((node) => ({ ...suiteOf(file, node), ...(node !== here && { env: fewer }) })),
+      ),
     ...contractSuites(here),
-    ...[...integration.sort(), ...chaos.sort()].map((file) => ({ name: file, file, node: here })),
+    ...[...integration.sort(), ...chaos.sort()].map((file) => ({
+      name: file,
+      file,
+      node: here,
+      beside: BESIDE.test(file),
+    })),
   ];
   return suites.filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
 }
@@ -67,6 +78,10 @@ function contractSuites(node: string): Suite[] {
       ? []
       : [{ name: `${file} on containerd 2`, file, node, beside: true, env: { CONTAINERD_BIN_DIR: built } }]),
   ];
+}
+
+function suiteOf(file: string, node: string): Suite {
+  return { name: nameOf(file, node), file, node, beside: true };
 }
 
 function nameOf(file: string, node: string): string {

@@ -212,7 +212,7 @@ export class ClusterSite {
         const pod = await this.lookAtPod(name);
         return pod !== undefined && isWanted(pod) === true ? pod : undefined;
       },
-      { limitMs: 60_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
+      { limitMs: 90_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
     );
   }
 

@@ -39,6 +39,7 @@ function header(model: ViewModel, now: number): Span[][] {
 }
 
 function portUrl(name: string, address: string): string {
+  if (name === "main") return `https://${address}/pods`;
   return name === "health" ? `http://${address}/healthz` : `http://${address}/pods`;
 }
 

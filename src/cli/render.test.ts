@@ -40,6 +40,7 @@ const model: ViewModel = {
   ports: [
     { name: "health", address: "127.0.0.1:10248", trouble: undefined },
     { name: "read-only", address: undefined, trouble: "port 10255 (--read-only-port) is taken by nginx (pid 3)" },
+    { name: "main", address: "127.0.0.1:10250", trouble: undefined },
   ],
   starting: undefined,
   pods: [web, shared, crash],
@@ -54,6 +55,7 @@ test("the live view shows ports, each pod with what it does, and what to try", (
     "kubelet v1  containerd 1.6.20 (pid 12)",
     "  health    http://127.0.0.1:10248/healthz",
     "  read-only port 10255 (--read-only-port) is taken by nginx (pid 3)",
+    "  main      https://127.0.0.1:10250/pods",
     "  state     /state  log /state/kubelet.log",
     "",
     "  ✗ crash-n1   CrashLoopBackOff  10.88.0.4  next try in 20s, waiting to restart…",

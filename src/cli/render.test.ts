@@ -40,7 +40,6 @@ const model: ViewModel = {
   ports: [
     { name: "health", address: "127.0.0.1:10248", trouble: undefined },
     { name: "read-only", address: undefined, trouble: "port 10255 (--read-only-port) is taken by nginx (pid 3)" },
-    { name: "main", address: "127.0.0.1:10250", trouble: undefined },
   ],
   starting: undefined,
   pods: [web, shared, crash],
@@ -55,7 +54,6 @@ test("the live view shows ports, each pod with what it does, and what to try", (
     "kubelet v1  containerd 1.6.20 (pid 12)",
     "  health    http://127.0.0.1:10248/healthz",
     "  read-only port 10255 (--read-only-port) is taken by nginx (pid 3)",
-    "  main      https://127.0.0.1:10250/pods",
     "  state     /state  log /state/kubelet.log",
     "",
     "  ✗ crash-n1   CrashLoopBackOff  10.88.0.4  next try in 20s, waiting to restart…",
@@ -69,6 +67,12 @@ test("the live view shows ports, each pod with what it does, and what to try", (
     "  Ctrl-C                        stops the agent, not the pods",
     "  bin/kubelet down              removes everything",
   ]);
+});
+
+test("the main port speaks TLS", () => {
+  const ports = [{ name: "main", address: "127.0.0.1:10250", trouble: undefined }];
+  const lines = renderView({ ...model, ports }, now, size);
+  assert.equal(lines[1], "  main      https://127.0.0.1:10250/pods");
 });
 
 test("while the agent starts, the view says what it is at", () => {

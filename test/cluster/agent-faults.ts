@@ -273,7 +273,11 @@ describe("an agent whose cluster misbehaves", () => {
       const { Running, Failed } = phases();
       return Running === ALLOWED && Failed === BOUND - ALLOWED;
     };
-    await until("all are decided", decided, { limitMs: 120_000, seen: phases });
+    const reasons = (): unknown => [
+      phases(),
+      ...new Set(site.pods().map(({ status }) => `${status?.phase} ${status?.reason ?? ""} ${status?.message ?? ""}`)),
+    ];
+    await until("all are decided", decided, { limitMs: 120_000, seen: reasons });
     const failed = site.pods().find(({ status }) => status?.phase === "Failed");
     assert.equal(failed?.status?.reason, "OutOfpods");
     site.kubectl("delete", "pods", "--all", "--wait=false");

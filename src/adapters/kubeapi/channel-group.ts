@@ -35,6 +35,11 @@ export class ChannelGroup {
     this.tidy();
   }
 
+  /** Requests under way go on unless their connection turns out to be dead. */
+  check(): void {
+    for (const channel of [...this.channels]) channel.check();
+  }
+
   destroy(): void {
     for (const channel of this.channels) channel.destroy();
     this.channels = [];

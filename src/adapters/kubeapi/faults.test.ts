@@ -221,6 +221,29 @@ test("a connection that went silent is found by ping after 30 s and given up 15 
   assert.equal(outcome.code, "Unavailable");
 });
 
+test("a call that gets no answer has watches checked, too: they need not be silent for long", async (t) => {
+  const server = await FakeApiServer.start();
+  const proxy = await TcpProxy.start(server.port);
+  const clock = new FakeClock();
+  const clients = testClients(clock, clientConfig([proxy.url], server.authorityPem));
+  t.after(async () => {
+    clients.close();
+    await proxy.stop();
+    await server.stop();
+  });
+  const watch = collect(await watchAll(clients));
+  await failure(clients.calls.get(CONFIG_MAPS, at, never));
+  proxy.freeze();
+  const call = failure(clients.calls.get(CONFIG_MAPS, at, { ...never, timeoutMs: 5000 }));
+  await until("the call's time limit runs", () => clock.nextIn === 5000);
+  await clock.advance(5000);
+  assert.equal((await call).code, "Timeout");
+  await clock.advance(15_000);
+  const outcome = await watch.end;
+  assert.ok(outcome instanceof ApiError, String(outcome));
+  assert.equal(outcome.code, "Unavailable");
+});
+
 test("a live but quiet connection answers pings and stays", async (t) => {
   const { server, clients, clock } = await scene(t);
   const watch = collect(await watchAll(clients));

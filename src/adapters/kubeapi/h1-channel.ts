@@ -97,6 +97,9 @@ export class H1Channel implements Channel {
   /** A call has a connection of its own here and ends it by its own time limit. */
   suspect(): void {}
 
+  /** The same goes for this: a watch ends by the limit that the server was given for it. */
+  check(): void {}
+
   destroy(): void {
     this.isDraining = true;
     for (const sent of this.requests) sent.destroy();

@@ -132,6 +132,10 @@ export class H2Channel implements Channel {
     this.options.onChange();
   }
 
+  check(): void {
+    this.ping();
+  }
+
   /** With a reason: without one Node ends the streams as if everything had come. */
   destroy(reason = new Error("the connection was closed by us")): void {
     this.session.destroy(reason);

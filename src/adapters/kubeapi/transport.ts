@@ -61,7 +61,7 @@ export class Transport {
       this.present(tls);
       const wire = { ...request, headers: { ...request.headers, ...headers } };
       try {
-        const answer = await this.groups[lane].use(options, (channel) => sendOn(channel, wire, options));
+        const answer = await this.groups[lane].use(options, (channel) => this.sendOn(channel, wire, options));
         this.tell(request, String(answer.status));
         this.judge(answer.status);
         return answer;
@@ -140,15 +140,19 @@ export class Transport {
     const { H1Channel } = await import("./h1-channel.ts");
     return new H1Channel(socket, { server, onChange, dialAgain: async () => (await connect()).socket });
   }
-}
 
-async function sendOn(channel: Channel, wire: WireRequest, options: Abortable): Promise<WireAnswer> {
-  const { heard } = channel;
-  try {
-    return await channel.send(wire, options);
-  } catch (error) {
-    // Only our own time limit says something about the connection; an abort from outside does not.
-    if (options.signal.reason instanceof TimeLimitError) channel.suspect(heard);
-    throw error;
+  private async sendOn(channel: Channel, wire: WireRequest, options: Abortable): Promise<WireAnswer> {
+    const { heard } = channel;
+    try {
+      return await channel.send(wire, options);
+    } catch (error) {
+      // Only our own time limit says something about the connection; an abort from outside does not. What happened to
+      // one connection may have happened to all: a watch would not notice for another minute.
+      if (options.signal.reason instanceof TimeLimitError) {
+        channel.suspect(heard);
+        for (const group of Object.values(this.groups)) group.check();
+      }
+      throw error;
+    }
   }
 }

@@ -31,6 +31,8 @@ export interface Channel {
   readonly heard: number;
   /** A call got no answer in time: should nothing at all have come since `heard`, it is checked and avoided. */
   suspect(heard: number): void;
+  /** Asks the other side whether it lives, and ends the connection should it not say so. */
+  check(): void;
   destroy(): void;
 }
 

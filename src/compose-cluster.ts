@@ -112,7 +112,9 @@ export class Cluster {
     const node = composeClusterNode(this.deps, ring);
     const pods = this.podSource(ring);
     const measured = statusMetrics(this.deps.metrics, () => pods.all());
-    const status = new StatusWriter({ api: clients.calls, clock, log, pods: statusSource(ring, pods), measured });
+    const isBusy = (): boolean => ring.pool.isBusy;
+    const source = statusSource(ring, pods);
+    const status = new StatusWriter({ api: clients.calls, clock, log, pods: source, measured, isBusy });
     const mirrors = new MirrorPods({
       ...{ api: clients.calls, clock, log },
       pods: mirrorSource(ring, { pods, node: () => node.reporter.current }),
@@ -214,7 +216,10 @@ export class Cluster {
     const { clock, log, connection, metrics, nodeName, signal } = this.deps;
     const dropped = metrics.counter("kubelet_ts_events_dropped_total", "Events that were not sent: too many waited.");
     const recorder = new EventRecorder(
-      { api: connection.clients.events, clock, log, random: Math.random, dropped: () => dropped.inc() },
+      {
+        ...{ api: connection.clients.events, clock, log, random: Math.random },
+        ...{ dropped: () => dropped.inc(), isBusy: () => pool.isBusy },
+      },
       { nodeName },
     );
     journal.onEvent(

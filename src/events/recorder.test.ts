@@ -32,9 +32,13 @@ function site() {
     },
   };
   const dropped = { count: 0 };
+  const load = { isBusy: false };
   const recorder = new EventRecorder(
     // The fake speaks of one kind only.
-    { api: api as never, clock, log: silent, random: () => 0.5, dropped: () => void dropped.count++ },
+    {
+      ...{ api: api as never, clock, log: silent, random: () => 0.5 },
+      ...{ dropped: () => void dropped.count++, isBusy: () => load.isBusy },
+    },
     { nodeName: "n1" },
   );
   const stop = manyListeners();
@@ -43,7 +47,7 @@ function site() {
     stop.abort();
     await running;
   };
-  return { clock, made, patched, failures, recorder, dropped, end };
+  return { clock, made, patched, failures, recorder, dropped, load, end };
 }
 
 test("an event is sent with whom it is about and who saw it", async () => {
@@ -123,5 +127,25 @@ test("more than can wait are dropped and counted; nobody is kept waiting", async
     if (n === 0) await clock.advance(0);
   }
   assert.equal(dropped.count, 99);
+  await end();
+});
+
+test("what is usual gives way to pods that wait for their start, for ten seconds at most; warnings never do", async () => {
+  const { clock, made, recorder, load, end } = site();
+  const words = (): string[] => made.map(({ message }) => message ?? "");
+  load.isBusy = true;
+  recorder.record(facts("first"));
+  await clock.advance(5000);
+  recorder.record({ ...facts("wrong"), type: "Warning", reason: "Failed" });
+  recorder.record({ ...facts("second"), reason: "Pulled" });
+  await clock.advance(250);
+  assert.deepEqual(words(), ["wrong"]);
+  await clock.advance(4750);
+  assert.deepEqual(words(), ["wrong", "first"]);
+  load.isBusy = false;
+  await clock.advance(250);
+  assert.deepEqual(words(), ["wrong", "first", "second"]);
+  // When it happened, not when it was told.
+  assert.equal(Date.parse(made[2]?.lastTimestamp ?? "") - Date.parse(made[1]?.lastTimestamp ?? ""), 5000);
   await end();
 });

@@ -8,6 +8,8 @@ import { type Correlated, EventCorrelator, type EventFacts } from "./correlate.t
 const MOST_WAITING = 1000;
 /** How often one is tried, and how long between. */
 const TRIES = { most: 12, waitMs: 10_000 };
+/** How long what is usual gives way to pods that wait for their start, and how often that is looked at. */
+const GIVE_WAY = { mostMs: 10_000, lookMs: 250 };
 
 export interface RecorderDeps {
   /** With its own rate limit, so that events never use up what status updates need. */
@@ -16,6 +18,8 @@ export interface RecorderDeps {
   readonly log: Logger;
   readonly random: () => number;
   dropped?(): void;
+  /** True while pods wait for their turn to be started: then the machine has better things to do. */
+  isBusy?(): boolean;
 }
 
 /** Tells the API server what happened. `record` never blocks and never fails. */
@@ -45,10 +49,21 @@ export class EventRecorder {
   /** Sends, one after the other, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const next = this.waiting.shift();
-      if (next === undefined) await this.sleep(signal);
-      else await this.deliver(next, signal);
+      const next = this.takeNext();
+      if (next !== undefined) await this.deliver(next, signal);
+      else if (this.waiting.length === 0) await this.sleep(signal);
+      else await this.deps.clock.sleep(GIVE_WAY.lookMs, { signal }).catch(() => undefined);
     }
+  }
+
+  /** The first that may be told now. Warnings are never held back. */
+  private takeNext(): Correlated | undefined {
+    if (this.deps.isBusy?.() !== true) return this.waiting.shift();
+    const { wall } = this.deps.clock.now();
+    const mayGo = ({ facts, series }: Correlated): boolean =>
+      facts.type !== "Normal" || Math.abs(wall - series.last) >= GIVE_WAY.mostMs;
+    const at = this.waiting.findIndex(mayGo);
+    return at === -1 ? undefined : this.waiting.splice(at, 1)[0];
   }
 
   private async deliver(event: Correlated, signal: AbortSignal): Promise<void> {

@@ -121,6 +121,11 @@ export class WorkerPool {
     this.startWaiting();
   }
 
+  /** True while pods wait for their turn to be started. */
+  get isBusy(): boolean {
+    return this.lane.waiting > 0;
+  }
+
   /** Every pod that has a worker, wanted or not. */
   uids(): readonly string[] {
     return [...this.workers.keys()];

@@ -23,6 +23,7 @@ function site() {
     } as Pod | undefined,
     status: undefined as PodStatus | undefined,
     finished: false,
+    isBusy: false,
   };
   const patches: PatchBody[] = [];
   const deletes: { uid?: string; graceSeconds?: number }[] = [];
@@ -48,6 +49,7 @@ function site() {
   const measured: number[] = [];
   const writer = new StatusWriter({
     measured: (tookMs) => void measured.push(tookMs),
+    isBusy: () => world.isBusy,
     // The fake speaks of pods only.
     api: api as never,
     ...{ clock, log: silent },
@@ -184,6 +186,25 @@ test("what is told of a usual start waits for more of it, and no more than a mom
     patches.map(({ status }) => status.conditions?.[0]?.status),
     ["True"],
   );
+});
+
+test("while pods wait for their turn the wait goes on, for ten seconds at most", async () => {
+  for (const [busyMs, toldMs] of [
+    [0, 500],
+    [2200, 2500],
+    [60_000, 10_000],
+  ] as const) {
+    const { clock, world, patches, wake } = site();
+    world.isBusy = true;
+    world.status = starting("False");
+    const began = clock.now().mono;
+    await wake();
+    while (patches.length === 0) {
+      await clock.advance(100);
+      if (clock.now().mono - began >= busyMs) world.isBusy = false;
+    }
+    assert.equal(clock.now().mono - began, toldMs, `busy for ${busyMs} ms`);
+  }
 });
 
 test("that it runs, or cannot start, is told at once, and ends the wait", async () => {

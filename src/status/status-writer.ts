@@ -23,12 +23,18 @@ export interface StatusWriterDeps {
   readonly pods: StatusSource;
   readonly clock: Clock;
   readonly log: Logger;
+  /** True while pods wait for their turn to be started: then the machine has better things to do. */
+  isBusy?(): boolean;
   /** Told how long after it was first to be told a status had reached the server. */
   measured?(tookMs: number): void;
 }
 
-/** How long the news of a pod that is only being started may wait for more of it: most starts are over by then. */
+/**
+ * How long the news of a pod that is only being started may wait for more of it: most starts are over by then. While
+ * others wait for their turn it is longer.
+ */
 const GATHER_MS = 500;
+const GATHER_TURNS = 20;
 const USUAL_WAITS = new Set(["ContainerCreating", "PodInitializing"]);
 const RETRY = { initialMs: 200, maxMs: 10_000, jitter: 0.2 };
 
@@ -152,12 +158,17 @@ export class StatusWriter {
   private gathers(uid: string, status: PodStatus, server: Pod): boolean {
     if (!isUsualStart(status, server)) return false;
     if (this.gathering.has(uid)) return this.gathering.get(uid) !== undefined;
+    this.gather(uid, GATHER_TURNS);
+    return true;
+  }
+
+  private gather(uid: string, turns: number): void {
     const timer = this.deps.clock.after(GATHER_MS, () => {
+      if (turns > 1 && this.deps.isBusy?.() === true) return this.gather(uid, turns - 1);
       this.gathering.set(uid, undefined);
       this.queue.wake(uid);
     });
     this.gathering.set(uid, timer);
-    return true;
   }
 
   private gathered(uid: string): void {

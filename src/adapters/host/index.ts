@@ -43,6 +43,8 @@ export class LinuxHost implements Host {
   readonly chmod = files.chmod;
   readonly chown = files.chown;
 
+  private hierarchies: readonly CgroupMount[] | undefined;
+
   constructor({ clock }: { clock: Clock }) {
     this.clock = clock;
     this.mounts = new Mounts(clock);
@@ -105,8 +107,10 @@ export class LinuxHost implements Host {
     return killProcess(identity, signal);
   }
 
+  /** Read once: they stay as the machine's start made them, and every pod that goes asks for them. */
   cgroupMounts(): readonly CgroupMount[] {
-    return cgroupMountsIn(readMountTable());
+    this.hierarchies ??= cgroupMountsIn(readMountTable());
+    return this.hierarchies;
   }
 
   removeCgroup(path: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { type Abortable, TimeLimitError } from "../../lib/abort.ts";
+import { type Abortable, abortCalls, TimeLimitError } from "../../lib/abort.ts";
 import { errnoOf, messageOf } from "../../lib/errors.ts";
 import { type HttpRequest, hostAndPort } from "../../model/http-action.ts";
 import { type HttpAnswer, HttpAnswerReader } from "./http-answer.ts";
@@ -16,13 +16,14 @@ const BODY_LIMIT = 10 * 1024;
 export function httpGet(request: HttpRequest, { signal }: Abortable): Promise<HttpAnswer> {
   if (signal.aborted) return Promise.reject(signal.reason as Error);
   return new Promise((resolve, reject) => {
+    const calls = abortCalls(signal);
     const reader = new HttpAnswerReader(BODY_LIMIT);
     let isConnected = false;
     let isOver = false;
     const finish = (error?: unknown): void => {
       if (isOver) return;
       isOver = true;
-      signal.removeEventListener("abort", onAbort);
+      calls.delete(onAbort);
       link.close();
       const { answer } = reader;
       if (answer !== undefined) resolve(answer);
@@ -58,7 +59,7 @@ export function httpGet(request: HttpRequest, { signal }: Abortable): Promise<Ht
         }
       },
     });
-    signal.addEventListener("abort", onAbort, { once: true });
+    calls.add(onAbort);
   });
 }
 

@@ -1,4 +1,4 @@
-import { type Abortable, TimeLimitError } from "../../lib/abort.ts";
+import { type Abortable, abortCalls, TimeLimitError } from "../../lib/abort.ts";
 import { hostAndPort } from "../../model/http-action.ts";
 import { dialError, dialTimeout } from "./probe-error.ts";
 import { openLink, type TcpAddress } from "./probe-link.ts";
@@ -7,8 +7,9 @@ import { openLink, type TcpAddress } from "./probe-link.ts";
 export function probeTcp(address: TcpAddress, { signal }: Abortable): Promise<void> {
   if (signal.aborted) return Promise.reject(signal.reason as Error);
   return new Promise((resolve, reject) => {
+    const calls = abortCalls(signal);
     const finish = (failure?: Error): void => {
-      signal.removeEventListener("abort", onAbort);
+      calls.delete(onAbort);
       link.close();
       if (failure === undefined) resolve();
       else reject(failure);
@@ -23,6 +24,6 @@ export function probeTcp(address: TcpAddress, { signal }: Abortable): Promise<vo
       failed: (error) => finish(dialError(words(), error)),
       closed: () => finish(dialError(words(), new Error("the connection was closed"))),
     });
-    signal.addEventListener("abort", onAbort, { once: true });
+    calls.add(onAbort);
   });
 }

@@ -1,4 +1,4 @@
-import { connect, type Socket } from "node:net";
+import { connect, isIP, type Socket } from "node:net";
 
 /** Where to connect: an address or a name. */
 export interface TcpAddress {
@@ -40,14 +40,16 @@ export function openLink(address: TcpAddress, ends: LinkEnds): Link {
  * One connection after the other: making a socket object costs a third of what Node takes for a short connection, and
  * `connect` after `close` is what its documentation allows.
  *
- *     idle ──connect──► in use ──close, error, end──► closing ──"close"──► idle, or dropped after an error
+ *     idle ──connect──► in use ──close, error, end──► closing ──"close"──► idle (after an error, or to a name: dropped)
  */
 class ReusedLink implements Link {
   private ends: LinkEnds | undefined;
+  private host: string;
   private readonly socket: Socket;
 
   constructor({ host, port }: TcpAddress, ends: LinkEnds) {
     this.ends = ends;
+    this.host = host;
     const callback = (count: number): boolean => {
       this.ends?.took(shared.toString("latin1", 0, count));
       return true;
@@ -60,6 +62,7 @@ class ReusedLink implements Link {
 
   connect({ host, port }: TcpAddress, ends: LinkEnds): void {
     this.ends = ends;
+    this.host = host;
     this.socket.connect({ host, port });
   }
 
@@ -77,6 +80,7 @@ class ReusedLink implements Link {
     this.ends = undefined;
     // Told first: whoever opens the next one meanwhile must not get this one, whose "close" is still going round.
     ends?.closed();
-    if (!hadError && idle.length < MOST_IDLE) idle.push(this);
+    // A look-up cannot be called back: when it is done, Node would connect whatever the socket stands for by then.
+    if (!hadError && idle.length < MOST_IDLE && isIP(this.host) !== 0) idle.push(this);
   }
 }

@@ -111,6 +111,23 @@ describe("an HTTP probe's connection", () => {
     assert.equal(ports.size, got.length);
   });
 
+  test("a name that is still being looked up when its probe ends leads nobody astray", async (t) => {
+    let strays = 0;
+    const server = createServer(() => strays++);
+    const port = await listening(t, server);
+    const other = await raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (let round = 0; round < 20; round++) {
+      const controller = new AbortController();
+      const asked = httpGet(request(port, { host: "localhost" }), { signal: controller.signal });
+      controller.abort(new Error("enough"));
+      await assert.rejects(asked, { message: "enough" });
+      // The end of the socket comes round a moment later.
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.equal((await httpGet(request(other), { signal })).body, "ok");
+    }
+    assert.equal(strays, 0);
+  });
+
   test("nobody listens, then somebody does", async (t) => {
     const port = await freePort(t);
     await assert.rejects(httpGet(request(port), { signal }), { code: "Dial" });

@@ -24,17 +24,30 @@ const TEST_PACKAGES = [
   { name: "util-linux", file: "nsenter", in: BIN },
   { name: "mount", file: "mount", in: BIN },
 ];
+/** What a runc with seccomp is built with, where there is a Go that could build it. */
+const BUILD_PACKAGES = [
+  { name: "gcc", file: "cc", in: BIN },
+  { name: "libc6-dev", file: "stdio.h", in: ["/usr/include"] },
+  { name: "pkg-config", file: "pkg-config", in: BIN },
+  { name: "libseccomp-dev", file: "seccomp.h", in: ["/usr/include"] },
+];
 
 /** The packages that are missing, by name. */
 export function missingPackages({ forTests = false } = {}) {
-  const wanted = forTests ? [...RUNTIME_PACKAGES, ...TEST_PACKAGES] : RUNTIME_PACKAGES;
+  const wanted = [...RUNTIME_PACKAGES, ...(forTests ? TEST_PACKAGES : [])];
+  if (forTests && find("go", []) !== undefined) wanted.push(...BUILD_PACKAGES);
   return wanted.filter(({ file, in: folders, proof }) => {
-    const path = [...(process.env.PATH ?? "").split(":"), ...folders]
-      .filter((folder) => folder !== "")
-      .map((folder) => join(folder, file))
-      .find((candidate) => existsSync(candidate));
+    const path = find(file, folders);
     return path === undefined || (proof !== undefined && !proof(path));
   });
+}
+
+/** The first such file in the search path and in these folders. */
+function find(file, folders) {
+  return [...(process.env.PATH ?? "").split(":"), ...folders]
+    .filter((folder) => folder !== "")
+    .map((folder) => join(folder, file))
+    .find((candidate) => existsSync(candidate));
 }
 
 /** A static program names no dynamic loader near its start; Debian's plain busybox does, and is of no use in an image. */

@@ -36,17 +36,25 @@ async function unit(node, version) {
   await run(title, tsx(node, "test/run.ts"), { cwd: root, note: lastLine });
 }
 
-/** containerd 2 for the contract suite. No Go is a gap that even strict mode forgives; a broken build is not. */
-async function containerd2() {
-  const command = [process.execPath, join(root, "scripts/build-containerd.mjs")];
-  const { code, stdout } = await run("containerd 2 for the contract tests", command, { cwd: root, accept: [3, 77] });
-  if (code === 0) return { CONTAINERD2_BIN_DIR: stdout.trimEnd().split("\n").at(-1) };
-  gaps.push({ text: "contract tests on containerd 2: no Go on this machine to build it with", forgiven: true });
-  return {};
+/** Programs in Go that only tests need. What cannot be built is a gap that even strict mode forgives; a broken build is not. */
+const BUILT = [
+  { script: "build-containerd.mjs", variable: "CONTAINERD2_BIN_DIR", title: "containerd 2 for the contract tests" },
+  { script: "build-runc.mjs", variable: "RUNC_BIN_DIR", title: "runc for the tests of user namespaces" },
+];
+
+async function built() {
+  const env = {};
+  for (const { script, variable, title } of BUILT) {
+    const command = [process.execPath, join(root, "scripts", script)];
+    const { code, stdout } = await run(title, command, { cwd: root, accept: [3, 77] });
+    if (code === 0) env[variable] = stdout.trimEnd().split("\n").at(-1);
+    else gaps.push({ text: `${title}: nothing on this machine to build it with`, forgiven: true });
+  }
+  return env;
 }
 
 async function integration(nodes) {
-  const env = { ...process.env, ...(await containerd2()), TSX_DISABLE_CACHE: "1" };
+  const env = { ...process.env, ...(await built()), TSX_DISABLE_CACHE: "1" };
   env.KUBELET_TEST_NODES = nodes.map(({ path }) => path).join(":");
   const command = tsx(process.execPath, "test/integration/run.ts");
   const { output } = await run("contract and integration tests", command, { cwd: root, env, through: true });
@@ -67,7 +75,7 @@ await Promise.all([
   stage("lint", () => run("lint", [process.execPath, "scripts/lint.mjs"], { cwd: root })),
   stage("types", () => run("types", [bin("tsc"), "--noEmit"], { cwd: root })),
 ]);
-const built = await stage("build", build);
+const isBuilt = await stage("build", build);
 await stage("unit", () => unit(process.execPath, process.versions.node));
 let nodes = [];
 if (wanted.length === 0 || wanted.includes("nodes") || wanted.includes("integration")) {
@@ -77,7 +85,7 @@ if (wanted.length === 0 || wanted.includes("nodes") || wanted.includes("integrat
 }
 // Two at once: a unit run keeps one core busy, and these wait for nobody.
 await Promise.all(nodes.map(({ version, path }) => stage("nodes", () => unit(path, version))));
-if (built || wanted.length > 0) await stage("integration", () => integration(nodes));
+if (isBuilt || wanted.length > 0) await stage("integration", () => integration(nodes));
 
 for (const { text, forgiven } of gaps) say(yellow(`left out: ${text}${strict && forgiven ? " (allowed)" : ""}`));
 if (strict && gaps.some(({ forgiven }) => !forgiven)) failures.push("gaps, with KUBELET_STRICT=1");

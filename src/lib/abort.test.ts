@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { AbortedError, AbortScope, isAborted, TimeLimitError, withScope } from "./abort.ts";
+import { AbortedError, AbortScope, abortCalls, isAborted, TimeLimitError, withScope } from "./abort.ts";
 import { FakeClock } from "./clock.ts";
 
 test("a scope aborts with the reason of whichever parent aborts, and not the other way", () => {
@@ -65,3 +65,15 @@ for (const c of cases) {
     assert.equal(isAborted(c.error, c.signal), c.want);
   });
 }
+
+test("calls of a signal share one listener, and only those that still wait are made", () => {
+  const controller = new AbortController();
+  const made: string[] = [];
+  const calls = [1, 2, 3].map((number) => () => void made.push(`call ${number}`));
+  for (const call of calls) abortCalls(controller.signal).add(call);
+  assert.equal(getEventListeners(controller.signal, "abort").length, 1);
+  for (const call of calls.slice(1, 2)) abortCalls(controller.signal).delete(call);
+  controller.abort();
+  assert.deepEqual(made, ["call 1", "call 3"]);
+  assert.equal(abortCalls(controller.signal).size, 0);
+});

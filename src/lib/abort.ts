@@ -92,3 +92,23 @@ export function manyListeners(): AbortController {
   setMaxListeners(0, controller.signal);
   return controller;
 }
+
+const sets = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls for when the signal aborts: add one, and delete it when it is not wanted any more. For signals that hundreds of
+ * short calls a second use in turn: a listener of an AbortSignal costs as much as the rest of such a call, and here a
+ * signal gets one for its whole life. A signal that is aborted already calls nobody.
+ */
+export function abortCalls(signal: AbortSignal): Set<() => void> {
+  const known = sets.get(signal);
+  if (known !== undefined) return known;
+  const calls = new Set<() => void>();
+  sets.set(signal, calls);
+  const onAbort = (): void => {
+    for (const call of calls) call();
+    calls.clear();
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  return calls;
+}

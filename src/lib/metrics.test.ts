@@ -78,3 +78,15 @@ test("the event loop's delay is a metric that starts anew with each scrape", asy
     assert.ok(body.includes(`kubelet_event_loop_delay_seconds{quantile="${quantile}"} 0`), body.join("\n"));
   }
 });
+
+test("a series that is found once counts as one that is named each time", async () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter("runs_total", "Runs.", ["kind", "result"]);
+  const series = counter.of(["http", "ok"]);
+  series.inc();
+  series.inc();
+  counter.inc(["http", "ok"]);
+  assert.ok((await lines(metrics)).includes('runs_total{kind="http",result="ok"} 3'));
+  counter.remove(["http", "ok"]);
+  assert.ok(!(await lines(metrics)).some((line) => line.startsWith("runs_total{")));
+});

@@ -3,11 +3,17 @@ import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 /** Values of a metric's labels, in the order in which the labels were declared. */
 export type LabelValues = readonly string[];
 
+/** One series of a counter, found once: for what is counted hundreds of times a second. Of no use after `remove`. */
+export interface CounterSeries {
+  inc(): void;
+}
+
 export interface Counter {
   /** Adds 1 unless said; never less than 0. */
   inc(labels?: LabelValues, by?: number): void;
   /** Ends a series, when what it counted is gone. */
   remove(labels: LabelValues): void;
+  of(labels: LabelValues): CounterSeries;
 }
 
 export interface Gauge {
@@ -61,7 +67,11 @@ export class Metrics {
 
   counter(name: string, help: string, labels: readonly string[] = []): Counter {
     const values = this.declare(name, { help, type: "counter", labels });
-    return { inc: (of = [], by = 1) => values.add(of, Math.max(0, by)), remove: (of) => values.delete(of) };
+    return {
+      inc: (of = [], by = 1) => values.add(of, Math.max(0, by)),
+      remove: (of) => values.delete(of),
+      of: (labelValues) => values.series(labelValues),
+    };
   }
 
   gauge(name: string, help: string, labels: readonly string[] = []): Gauge {
@@ -128,7 +138,8 @@ class LabelMap<V> {
 
   entry(labels: LabelValues): { readonly labels: LabelValues; value: V } {
     if (labels.length !== this.count) throw new Error(`${labels.length} label values for ${this.count} labels`);
-    const key = labels.join("\0");
+    const [only = ""] = labels;
+    const key = labels.length === 1 ? only : labels.join("\0");
     const found = this.values.get(key);
     if (found !== undefined) return found;
     if (this.values.size >= MOST_SERIES) {
@@ -176,6 +187,15 @@ class ScalarValues {
     this.values.delete(labels);
   }
 
+  series(labels: LabelValues): CounterSeries {
+    const entry = this.values.entry(labels);
+    return {
+      inc: () => {
+        entry.value++;
+      },
+    };
+  }
+
   collect(): Sample[] {
     return [...this.values.all()].map(({ labels, value }) => ({ labels: zip(this.names, labels), value }));
   }
@@ -199,11 +219,11 @@ class HistogramValues {
   }
 
   observe(value: number, labels: LabelValues): void {
-    const { counts, sum } = this.values.entry(labels).value;
+    const { value: own } = this.values.entry(labels);
     const found = this.buckets.findIndex((bound) => value <= bound);
     const place = found === -1 ? this.buckets.length : found;
-    counts[place] = (counts[place] ?? 0) + 1;
-    this.values.entry(labels).value.sum = sum + value;
+    own.counts[place] = (own.counts[place] ?? 0) + 1;
+    own.sum += value;
   }
 
   collect(): Sample[] {

@@ -40,7 +40,7 @@ export class ContainerProbing {
       if (probe === undefined || handler === undefined) return [];
       const rules = rulesOf(kind, probe, options.upstreamTiming);
       const own: WorkerHooks = {
-        ran: (of, ran, tookMs) => hooks.ran(name, of, { ...ran, tookMs }),
+        ran: (of, { result, output }, tookMs) => hooks.ran(name, of, { result, output, tookMs }),
         changed: (of, result) => this.changed(of, result),
         onBegin: (used) => hooks.onBegin(used),
         onEnd: (used) => hooks.onEnd(used),

@@ -5,8 +5,20 @@ import type { Clock, Instant, Timer } from "../lib/clock.ts";
 const SLOT_MS = 100;
 
 interface Slot {
-  readonly calls: Set<() => void>;
-  readonly timer: Timer;
+  readonly calls: Set<Call>;
+  drop(call: Call): void;
+}
+
+/** One call of a slot, and its own handle: of these there are two for each probe. */
+class Call implements Timer {
+  constructor(
+    readonly fn: () => void,
+    private readonly drop: (call: Call) => void,
+  ) {}
+
+  cancel(): void {
+    this.drop(this);
+  }
 }
 
 /**
@@ -25,14 +37,10 @@ export class SlotClock implements Clock {
   after(ms: number, fn: () => void): Timer {
     const { mono } = this.clock.now();
     const slot = Math.ceil((mono + Math.max(0, ms)) / SLOT_MS) * SLOT_MS;
-    const { calls } = this.slots.get(slot) ?? this.open(slot, slot - mono);
-    const call = (): void => fn();
+    const { calls, drop } = this.slots.get(slot) ?? this.open(slot, slot - mono);
+    const call = new Call(fn, drop);
     calls.add(call);
-    return {
-      cancel: () => {
-        if (calls.delete(call) && calls.size === 0) this.close(slot);
-      },
-    };
+    return call;
   }
 
   sleep(ms: number, { signal }: Partial<Abortable> = {}): Promise<void> {
@@ -40,20 +48,22 @@ export class SlotClock implements Clock {
   }
 
   private open(slot: number, ms: number): Slot {
-    const opened: Slot = { calls: new Set(), timer: this.clock.after(ms, () => this.fire(slot)) };
+    const calls = new Set<Call>();
+    const timer = this.clock.after(ms, () => this.fire(slot));
+    const drop = (call: Call): void => {
+      // Nobody waits any more: an idle agent is not woken. One that fires has left the map already.
+      if (!calls.delete(call) || calls.size > 0 || this.slots.get(slot)?.calls !== calls) return;
+      timer.cancel();
+      this.slots.delete(slot);
+    };
+    const opened: Slot = { calls, drop };
     this.slots.set(slot, opened);
     return opened;
-  }
-
-  /** Nobody waits any more: an idle agent is not woken. */
-  private close(slot: number): void {
-    this.slots.get(slot)?.timer.cancel();
-    this.slots.delete(slot);
   }
 
   private fire(slot: number): void {
     const due = this.slots.get(slot);
     this.slots.delete(slot);
-    for (const call of due?.calls ?? []) call();
+    for (const { fn } of due?.calls ?? []) fn();
   }
 }

@@ -1,5 +1,5 @@
 import { unreachable } from "../lib/errors.ts";
-import type { Metrics } from "../lib/metrics.ts";
+import type { CounterSeries, Metrics } from "../lib/metrics.ts";
 import type { ProbeKind } from "../model/probe.ts";
 import type { PodIdentity } from "../model/step.ts";
 import type { ProbeChange, ProbeHooks, ProbeRun } from "./scheduler.ts";
@@ -25,14 +25,22 @@ export function probeHooks({ journal, metrics, changed }: TellDeps): ProbeHooks 
   const total = metrics.counter("prober_probe_total", "Runs of probes by container and result.", labels);
   const duration = metrics.histogram("prober_probe_duration_seconds", "How long runs of probes took.", ["probe_type"]);
   /** The series of each pod by its UID, which end with it: pods come and go, and each has a name of its own. */
-  const series = new Map<string, Map<string, readonly string[]>>();
+  const series = new Map<string, Map<string, { labels: readonly string[]; count: CounterSeries }>>();
+  const seriesOf = ({ pod, container, kind, result }: ProbeRun): CounterSeries => {
+    let own = series.get(pod.uid);
+    if (own === undefined) series.set(pod.uid, (own = new Map()));
+    const key = `${kind} ${result} ${container}`;
+    let one = own.get(key);
+    if (one === undefined) {
+      const values = [NAMES[kind], resultWord(result), container, pod.name, pod.namespace, pod.uid];
+      own.set(key, (one = { labels: values, count: total.of(values) }));
+    }
+    return one.count;
+  };
   return {
     ran: (run) => {
       const { pod, container } = run;
-      const of = [NAMES[run.kind], resultWord(run.result), container, pod.name, pod.namespace, pod.uid];
-      total.inc(of);
-      const known = series.get(pod.uid) ?? new Map<string, readonly string[]>();
-      series.set(pod.uid, known.set(of.join(), of));
+      seriesOf(run).inc();
       duration.observe(run.tookMs / 1000, [NAMES[run.kind]]);
       const event = probeEvent(run);
       if (event !== undefined) journal.of(pod).event("Warning", event.reason, { message: event.message, container });
@@ -42,7 +50,7 @@ export function probeHooks({ journal, metrics, changed }: TellDeps): ProbeHooks 
       changed(change);
     },
     forgotten: ({ uid }) => {
-      for (const of of series.get(uid)?.values() ?? []) total.remove(of);
+      for (const one of series.get(uid)?.values() ?? []) total.remove(one.labels);
       series.delete(uid);
     },
   };

@@ -4,9 +4,9 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { buildOciArchive, imageArchitecture } from "../../src/adapters/embedded/oci-archive.ts";
 import type { Container, Pod, PodStatus } from "../../src/model/generated/types.ts";
-import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
+import { importImage, testerFiles } from "./support/images.ts";
+import { forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
 import { said, statusOf } from "./support/told.ts";
 import { until } from "./support/until.ts";
@@ -37,18 +37,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     // Whoever is another user inside still has to find the way to its files.
     for (const path of [site.dir, dirname(site.dir)]) if (statSync(path).mode % 8 === 0) chmodSync(path, 0o711);
     agent = await site.up([], { env: { ...process.env, PATH } });
-    await importImage(site, {
-      name: GROUPED_IMAGE,
-      files: [
-        { kind: "directory", path: "bin", mode: 0o755 },
-        { kind: "file", path: "bin/busybox", mode: 0o755, data: readFileSync(tool("busybox")) },
-        ...["sh", "id", "sleep"].map((name) => ({ kind: "symlink", path: `bin/${name}`, target: "busybox" }) as const),
-        { kind: "directory", path: "etc", mode: 0o755 },
-        file("etc/passwd", "root:x:0:0:root:/:/bin/sh\ntester:x:1000:1000:tester:/:/bin/sh\n"),
-        file("etc/group", "root:x:0:\ntester:x:1000:\nextra:x:4000:tester\n"),
-      ],
-      env: ["PATH=/bin"],
-    });
+    await importImage(site, { name: GROUPED_IMAGE, files: testerFiles(), env: ["PATH=/bin"] }, join(bin, "ctr"));
   });
   after(() => site.close());
 
@@ -195,18 +184,6 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     await Promise.all([gone("shifted"), gone("shifted-too")]);
     assert.ok(!existsSync(kept));
   });
-
-  it("a pod with its own users is refused in words where the runtime cannot", async (t) => {
-    const { handlers } = await site.cri.status({ signal });
-    if (handlers.some(({ name, userNamespaces }) => name === "" && userNamespaces)) {
-      t.skip("this runtime can");
-      return;
-    }
-    site.write(manifest("unshifted", { containers: [shell("main", FOREVER)], hostUsers: false }));
-    await site.event("FailedCreatePodSandBox", "unshifted", /runtime does not support user namespaces/);
-    assert.equal((await site.find("unshifted"))?.phase, "Pending");
-    await gone("unshifted");
-  });
 });
 
 /** The first process of the pod's only container, as the host sees it. */
@@ -216,25 +193,4 @@ async function mainPid(site: Site, uid: string): Promise<number> {
   const lines = execFileSync(join(bin, "ctr"), words, { encoding: "utf8" }).split("\n");
   const line = lines.find((one) => one.startsWith(container?.id ?? "none"));
   return Number(line?.trim().split(/\s+/)[1]);
-}
-
-async function importImage(site: Site, image: Parameters<typeof buildOciArchive>[0][number]): Promise<void> {
-  const archive = join(site.dir, "image.tar");
-  writeFileSync(archive, buildOciArchive([image], imageArchitecture(process.arch)));
-  // The agent answers before its runtime does.
-  await until("the runtime is there", () =>
-    site.cri.version({ signal }).then(
-      () => true,
-      () => false,
-    ),
-  );
-  execFileSync(join(bin, "ctr"), ["-a", site.layout.socket, "-n", "k8s.io", "images", "import", archive]);
-}
-
-function file(path: string, content: string): { kind: "file"; path: string; mode: number; data: Buffer } {
-  return { kind: "file", path, mode: 0o644, data: Buffer.from(content) };
-}
-
-function tool(name: string): string {
-  return execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim();
 }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { PodSpec } from "../../src/model/generated/types.ts";
 import { http } from "./support/http.ts";
+import { importImage, testerFiles } from "./support/images.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, freePort, requireMachine, Site } from "./support/site.ts";
 import { said, statusOf } from "./support/told.ts";
@@ -139,6 +140,35 @@ describe("inside a pod", () => {
     site.remove("no-root");
     const lines = await inside("no-root-2", "id -u", { securityContext: { runAsNonRoot: true, runAsUser: 7 } });
     assert.deepEqual(lines, ["7"]);
+  });
+
+  it("an image's user that has only a name may be root, so who must not be root says a number", async () => {
+    const image = "kubelet.local/named:1";
+    await importImage(site, { name: image, files: testerFiles(), env: ["PATH=/bin"], user: "tester" });
+    const fields = { image };
+    assert.deepEqual(await inside("named-user", "id -u", withFields("id -u; id -un", fields)), ["1000", "tester"]);
+    const securityContext = { runAsNonRoot: true };
+    const containers = [{ ...shell("main", FOREVER), ...fields }];
+    site.write(manifest("named-no-root", { containers, securityContext }));
+    await site.pod("named-no-root", "waits", ({ state }) => state === "CreateContainerConfigError");
+    const waiting = (await statusOf(agent, "named-no-root"))?.containerStatuses?.[0]?.state?.waiting;
+    const words =
+      /^container has runAsNonRoot and image has non-numeric user \(tester\), cannot verify user is non-root/;
+    assert.match(waiting?.message ?? "", words);
+    const { uid = "" } = (await site.find("named-no-root")) ?? {};
+    assert.deepEqual(await site.containers(uid), []);
+    site.remove("named-no-root");
+    await site.gone("named-no-root");
+    const numbered = { ...withFields("id -u", fields), securityContext: { ...securityContext, runAsUser: 1000 } };
+    assert.deepEqual(await inside("named-number", "id -u", numbered), ["1000"]);
+  });
+
+  it("a pod with its own users is refused in words where the runtime cannot", async () => {
+    site.write(manifest("unshifted", { containers: [shell("main", FOREVER)], hostUsers: false }));
+    await site.event("FailedCreatePodSandBox", "unshifted", /runtime does not support user namespaces/);
+    assert.equal((await site.find("unshifted"))?.phase, "Pending");
+    site.remove("unshifted");
+    await site.gone("unshifted");
   });
 
   it("privileged has every right, and nothing of /proc is hidden from who asks for that", async () => {

@@ -9,6 +9,8 @@ export interface LocalImage {
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly env?: readonly string[];
+  /** Who its processes are, by name or number; root unless said. */
+  readonly user?: string;
 }
 
 /** Go's name of the machine's architecture, as image indexes use it. */
@@ -69,7 +71,7 @@ function putImage(
       created: "1970-01-01T00:00:00Z",
       architecture,
       os: "linux",
-      config: { Entrypoint: image.entrypoint, Cmd: image.command, Env: image.env, WorkingDir: "/" },
+      config: { Entrypoint: image.entrypoint, Cmd: image.command, Env: image.env, User: image.user, WorkingDir: "/" },
       rootfs: { type: "layers", diff_ids: [layer.digest] },
       history: [{ created: "1970-01-01T00:00:00Z", created_by: "kubelet-ts" }],
     }),

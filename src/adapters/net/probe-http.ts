@@ -1,16 +1,14 @@
-import { connect, isIP, type Socket } from "node:net";
+import { isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { type Abortable, TimeLimitError } from "../../lib/abort.ts";
+import { type Abortable, abortCalls, TimeLimitError } from "../../lib/abort.ts";
 import { errnoOf, messageOf } from "../../lib/errors.ts";
 import { type HttpRequest, hostAndPort } from "../../model/http-action.ts";
 import { type HttpAnswer, HttpAnswerReader } from "./http-answer.ts";
 import { dialError, dialTimeout, ProbeNetError } from "./probe-error.ts";
+import { type Link, type LinkEnds, openLink, type TcpAddress } from "./probe-link.ts";
 
 /** How much of a body is read: a probe's answer is only shown, never used. */
 const BODY_LIMIT = 10 * 1024;
-/** One buffer for all plain sockets: what it holds is copied before the callback returns. */
-const shared = Buffer.allocUnsafe(16 * 1024);
-
 /**
  * One GET over a connection of its own, without verifying certificates, for probes and hooks. The status line decides:
  * a body that is cut off, late or wrong is no failure. Rejects with `ProbeNetError` or the signal's reason.
@@ -18,22 +16,15 @@ const shared = Buffer.allocUnsafe(16 * 1024);
 export function httpGet(request: HttpRequest, { signal }: Abortable): Promise<HttpAnswer> {
   if (signal.aborted) return Promise.reject(signal.reason as Error);
   return new Promise((resolve, reject) => {
+    const calls = abortCalls(signal);
     const reader = new HttpAnswerReader(BODY_LIMIT);
-    const take = (text: string): void => {
-      try {
-        if (reader.take(text)) finish();
-      } catch (error) {
-        finish(error);
-      }
-    };
     let isConnected = false;
     let isOver = false;
-    const socket = open(request, take);
     const finish = (error?: unknown): void => {
       if (isOver) return;
       isOver = true;
-      signal.removeEventListener("abort", onAbort);
-      socket.destroy();
+      calls.delete(onAbort);
+      link.close();
       const { answer } = reader;
       if (answer !== undefined) resolve(answer);
       else reject(error === signal.reason && signal.aborted ? error : worded(request, isConnected, error));
@@ -45,35 +36,45 @@ export function httpGet(request: HttpRequest, { signal }: Abortable): Promise<Ht
           : signal.reason,
       );
     };
-    signal.addEventListener("abort", onAbort, { once: true });
-    socket.on("error", finish);
-    // A side that has said all closes; whatever came by then is the answer.
-    socket.on("close", () => {
-      try {
-        if (!isOver) reader.end();
-        finish();
-      } catch (error) {
-        finish(error);
-      }
+    const link = open(request, {
+      connected: () => {
+        isConnected = true;
+        link.write(requestText(request));
+      },
+      took: (text) => {
+        try {
+          if (reader.take(text)) finish();
+        } catch (error) {
+          finish(error);
+        }
+      },
+      failed: finish,
+      // A side that has said all closes; whatever came by then is the answer.
+      closed: () => {
+        try {
+          if (!isOver) reader.end();
+          finish();
+        } catch (error) {
+          finish(error);
+        }
+      },
     });
-    socket.on(request.scheme === "https" ? "secureConnect" : "connect", () => {
-      isConnected = true;
-      socket.write(requestText(request));
-    });
+    calls.add(onAbort);
   });
 }
 
-function open({ scheme, host, port }: HttpRequest, take: (text: string) => void): Socket {
-  if (scheme === "https") {
-    const servername = isIP(host) === 0 ? host : "";
-    const socket = connectTls({ host, port, servername, rejectUnauthorized: false });
-    return socket.on("data", (chunk: Buffer) => take(chunk.toString("latin1")));
-  }
-  const callback = (count: number): boolean => {
-    take(shared.toString("latin1", 0, count));
-    return true;
-  };
-  return connect({ host, port, onread: { buffer: shared, callback } });
+function open(request: HttpRequest, ends: LinkEnds): Link {
+  return request.scheme === "https" ? openTls(request, ends) : openLink(request, ends);
+}
+
+function openTls({ host, port }: TcpAddress, ends: LinkEnds): Link {
+  const servername = isIP(host) === 0 ? host : "";
+  const socket = connectTls({ host, port, servername, rejectUnauthorized: false });
+  socket.on("error", ends.failed);
+  socket.on("secureConnect", ends.connected);
+  socket.on("data", (chunk: Buffer) => ends.took(chunk.toString("latin1")));
+  socket.on("close", ends.closed);
+  return { write: (text) => void socket.write(text, "latin1"), close: () => void socket.destroy() };
 }
 
 /** A probe sends the same request again and again. */

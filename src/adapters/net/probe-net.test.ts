@@ -83,6 +83,63 @@ describe("an HTTP probe's connection", () => {
     );
   });
 
+  test("each is a new one, however the one before it ended", async (t) => {
+    const ports = new Set<number | undefined>();
+    const server = createServer((socket) => {
+      ports.add(socket.remotePort);
+      socket.on("data", (chunk: Buffer) => {
+        const [, way = ""] = /GET \/(\w*)/.exec(chunk.toString()) ?? [];
+        if (way === "reset") return void socket.resetAndDestroy();
+        if (way === "nothing") return void socket.end();
+        if (way === "late") return;
+        const answer = `HTTP/1.1 200 OK\r\n\r\n${way}`;
+        if (way === "first") socket.end(answer);
+        else socket.write(answer.replace("\r\n\r\n", `\r\nContent-Length: ${way.length}\r\n\r\n`));
+      });
+    });
+    const port = await listening(t, server);
+    const ask = (target: string): Promise<string> =>
+      within(target === "/late" ? 50 : 10_000, (own) => httpGet(request(port, { target }), { signal: own })).then(
+        ({ body }) => body,
+        (error: Error) => error.name,
+      );
+    const targets = ["/first", "/reset", "/ours", "/nothing", "/late", "/ours", "/first"];
+    const got: string[] = [];
+    for (const target of [...targets, ...targets]) got.push(await ask(target));
+    const want = ["first", "ProbeNetError", "ours", "ProbeNetError", "TimeLimitError", "ours", "first"];
+    assert.deepEqual(got, [...want, ...want]);
+    assert.equal(ports.size, got.length);
+  });
+
+  test("a name that is still being looked up when its probe ends leads nobody astray", async (t) => {
+    let strays = 0;
+    const server = createServer(() => strays++);
+    const port = await listening(t, server);
+    const other = await raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (let round = 0; round < 20; round++) {
+      const controller = new AbortController();
+      const asked = httpGet(request(port, { host: "localhost" }), { signal: controller.signal });
+      controller.abort(new Error("enough"));
+      await assert.rejects(asked, { message: "enough" });
+      // The end of the socket comes round a moment later.
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.equal((await httpGet(request(other), { signal })).body, "ok");
+    }
+    assert.equal(strays, 0);
+  });
+
+  test("nobody listens, then somebody does", async (t) => {
+    const port = await freePort(t);
+    await assert.rejects(httpGet(request(port), { signal }), { code: "Dial" });
+    await assert.rejects(probeTcp({ host: "127.0.0.1", port }, { signal }), { code: "Dial" });
+    const server = createServer((socket) => socket.end("HTTP/1.1 204\r\n\r\n"));
+    server.on("connection", (socket) => socket.on("error", () => undefined));
+    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+    t.after(() => void server.close());
+    await probeTcp({ host: "127.0.0.1", port }, { signal });
+    assert.equal((await httpGet(request(port), { signal })).status, 204);
+  });
+
   test("reads 10 KiB of a body without end", async (t) => {
     const port = await raw(t, `HTTP/1.1 200 OK\r\n\r\n${"x".repeat(50_000)}`);
     assert.equal((await httpGet(request(port), { signal })).body.length, 10 * 1024);

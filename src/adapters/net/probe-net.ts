@@ -3,7 +3,8 @@ import type { HttpRequest } from "../../model/http-action.ts";
 import type { HttpAnswer } from "./http-answer.ts";
 import { type GrpcHealthAnswer, type GrpcHealthRequest, grpcHealth } from "./probe-grpc.ts";
 import { httpGet } from "./probe-http.ts";
-import { probeTcp, type TcpAddress } from "./probe-tcp.ts";
+import type { TcpAddress } from "./probe-link.ts";
+import { probeTcp } from "./probe-tcp.ts";
 
 /** The connections that probes make. All reject with `ProbeNetError` or the signal's reason. */
 export interface ProbeNet {

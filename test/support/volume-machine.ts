@@ -57,6 +57,18 @@ export class VolumeMachine implements VolumeHost {
     this.mount(target, { type: `${fsType ?? "found"}${mayFormat ? ", or made" : ""}`, source: device });
   }
 
+  /** Directories that a filesystem with quotas of projects would count. */
+  readonly counted = new Set<string>();
+
+  async countUsage(path: string): Promise<void> {
+    this.counted.add(path);
+  }
+
+  async stopCounting(path: string): Promise<void> {
+    assert.ok(!this.modes.has(path), `${path} is not removed yet`);
+    this.counted.delete(path);
+  }
+
   isMountPoint(path: string): Promise<boolean> {
     return Promise.resolve(this.mounts.has(path));
   }

@@ -57,10 +57,12 @@ export class LinuxQuotaCalls implements QuotaCalls {
   private readonly ioctl: NativeFunction;
   private readonly quotactlFd: NativeFunction;
   private readonly quotactl: NativeFunction;
-  /** Before Linux 5.14 a filesystem is named by its device. */
-  private isByDevice = false;
 
-  private constructor(private readonly native: Native) {
+  private constructor(
+    private readonly native: Native,
+    /** Before Linux 5.14 a filesystem is named by its device. */
+    private isByDevice: boolean,
+  ) {
     const { libc } = native;
     this.ioctl = libc.func("int ioctl(int fd, ulong request, void *argument)");
     this.quotactlFd = libc.func("long syscall(long number, uint fd, uint command, uint id, void *block)");
@@ -71,14 +73,18 @@ export class LinuxQuotaCalls implements QuotaCalls {
 
   /** Undefined where koffi or the C library cannot be had. */
   static load(): Promise<LinuxQuotaCalls | undefined> {
-    LinuxQuotaCalls.loaded ??= loadNative().then((native) => {
-      try {
-        return native && new LinuxQuotaCalls(native);
-      } catch {
-        return undefined;
-      }
-    });
+    LinuxQuotaCalls.loaded ??= LinuxQuotaCalls.create({ isByDevice: false });
     return LinuxQuotaCalls.loaded;
+  }
+
+  /** For tests of how older kernels are asked. */
+  static async create({ isByDevice }: { isByDevice: boolean }): Promise<LinuxQuotaCalls | undefined> {
+    const native = await loadNative();
+    try {
+      return native && new LinuxQuotaCalls(native, isByDevice);
+    } catch {
+      return undefined;
+    }
   }
 
   async project(directory: number): Promise<number> {

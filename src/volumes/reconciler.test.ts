@@ -187,6 +187,9 @@ describe("a volume with content", () => {
     const scene = new VolumeScene([{ name: "self", downwardAPI: { items } }]);
     const one = withFields(scene.web, { annotations: { note: "one" } });
     await scene.prepare(one);
+    // The first time a pod is wanted its volumes are brought up to date in any case.
+    scene.volumes.wanted([one]);
+    await scene.clock.advance(0);
     scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" } })]);
     await scene.clock.advance(0);
     assert.deepEqual(scene.machine.texts(scene.directory("downward-api", "self")), { note: "two" });
@@ -209,6 +212,18 @@ describe("a volume with content", () => {
     scene.objects.put(...configMap("settings", { a: "later" }));
     await scene.clock.advance(0);
     assert.deepEqual(scene.machine.texts(directory), { a: "later" });
+  });
+
+  test("that an earlier agent made is not followed if it is taken down while it is looked for", async () => {
+    const scene = new VolumeScene([config]);
+    scene.objects.put(...configMap("settings", { a: "1" }));
+    await scene.prepare();
+    scene.volumes = scene.newAgent();
+    scene.volumes.wanted([scene.web]);
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    await scene.clock.advance(0);
+    assert.equal(scene.objects.listening(settings), 1, "only the agent before");
+    assert.equal(scene.machine.modes.has(scene.directory("configmap", "config")), false);
   });
 
   test("of a pod that never started is not made for it only because it is wanted", async () => {
@@ -284,7 +299,20 @@ describe("a subPath", () => {
     assert.equal(scene.machine.mounts.get(target)?.source, `${scene.directory("empty-dir", "disk")}/a/b`);
     await scene.volumes.teardown("uid-of-web", scene.never);
     assert.equal(scene.machine.mounts.size, 0);
-    assert.ok(scene.machine.done.indexOf(`unmount ${target}`) < scene.machine.done.length - 1);
+    const [unmounted, removed] = [`unmount ${target}`, `remove ${scene.directory("empty-dir", "disk")}`].map((line) =>
+      scene.machine.done.indexOf(line),
+    );
+    assert.ok(unmounted !== undefined && removed !== undefined && unmounted >= 0 && unmounted < removed);
+  });
+
+  test("in which a container mounted something is unmounted from the inside out", async () => {
+    const scene = new VolumeScene([disk]);
+    await scene.prepare();
+    const target = await scene.volumes.subPath(scene.web, mount, scene.never);
+    scene.machine.mounts.set(`${target}/inner`, { type: "tmpfs" });
+    scene.machine.mounts.set(`${target}/inner/most`, { type: "tmpfs" });
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    assert.equal(scene.machine.mounts.size, 0);
   });
 
   test("of an image is not the agent's to mount", async () => {

@@ -80,6 +80,8 @@ export class VolumeMachine implements VolumeHost {
   }
 
   unmount(path: string): Promise<void> {
+    const isBusy = [...this.mounts.keys()].some((target) => target.startsWith(`${path}/`));
+    if (isBusy) return Promise.reject(new Error(`${path} is busy: something is mounted in it`));
     this.done.push(`unmount ${path}`);
     this.mounts.delete(path);
     this.contents.delete(path);

@@ -170,6 +170,28 @@ describe("a volume with content", () => {
     assert.deepEqual(scene.machine.texts(scene.directory("configmap", "config")), { a: "1" });
   });
 
+  test("a change while the one before is written is not lost", async () => {
+    const scene = new VolumeScene([config]);
+    scene.objects.put(...configMap("settings", { a: "0" }));
+    await scene.prepare();
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const write = scene.machine.writeFiles.bind(scene.machine);
+    scene.machine.writeFiles = async (...request) => {
+      await held;
+      return write(...request);
+    };
+    scene.objects.put(...configMap("settings", { a: "1" }));
+    await scene.clock.advance(0);
+    scene.objects.put(...configMap("settings", { a: "2" }));
+    await scene.clock.advance(0);
+    release();
+    await scene.clock.advance(0);
+    assert.deepEqual(scene.machine.texts(scene.directory("configmap", "config")), { a: "2" });
+  });
+
   test("many changes while one is written are one more write", async () => {
     const scene = new VolumeScene([config]);
     scene.objects.put(...configMap("settings", { a: "0" }));
@@ -182,22 +204,27 @@ describe("a volume with content", () => {
     assert.deepEqual(scene.machine.texts(scene.directory("configmap", "config")), { a: "20" });
   });
 
-  test("of the pod itself follows its annotations, and nothing else of it", async () => {
-    const items = [{ path: "note", fieldRef: { fieldPath: "metadata.annotations['note']" } }];
-    const scene = new VolumeScene([{ name: "self", downwardAPI: { items } }]);
-    const one = withFields(scene.web, { annotations: { note: "one" } });
-    await scene.prepare(one);
-    // The first time a pod is wanted its volumes are brought up to date in any case.
-    scene.volumes.wanted([one]);
-    await scene.clock.advance(0);
-    scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" } })]);
-    await scene.clock.advance(0);
-    assert.deepEqual(scene.machine.texts(scene.directory("downward-api", "self")), { note: "two" });
-    scene.machine.done.length = 0;
-    scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" }, fsGroup: 7 })]);
-    await scene.clock.advance(0);
-    assert.deepEqual(scene.machine.done, []);
-  });
+  const note = { items: [{ path: "note", fieldRef: { fieldPath: "metadata.annotations['note']" } }] };
+  const fields: readonly { plugin: string; volume: Volume }[] = [
+    { plugin: "downward-api", volume: { name: "self", downwardAPI: note } },
+    { plugin: "projected", volume: { name: "self", projected: { sources: [{ downwardAPI: note }] } } },
+  ];
+  for (const { plugin, volume } of fields)
+    test(`of the pod itself follows its annotations, and nothing else of it (${plugin})`, async () => {
+      const scene = new VolumeScene([volume]);
+      const one = withFields(scene.web, { annotations: { note: "one" } });
+      await scene.prepare(one);
+      // The first time a pod is wanted its volumes are brought up to date in any case.
+      scene.volumes.wanted([one]);
+      await scene.clock.advance(0);
+      scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" } })]);
+      await scene.clock.advance(0);
+      assert.deepEqual(scene.machine.texts(scene.directory(plugin, "self")), { note: "two" });
+      scene.machine.done.length = 0;
+      scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" }, fsGroup: 7 })]);
+      await scene.clock.advance(0);
+      assert.deepEqual(scene.machine.done, []);
+    });
 
   test("that an earlier agent made is followed without a container being touched", async () => {
     const scene = new VolumeScene([config]);
@@ -386,6 +413,22 @@ describe("directories of pods that nobody knows", () => {
     assert.deepEqual(await scene.machine.mountsBelow(POD_DIR), []);
     scene.machine.mounts.delete(foreign);
     assert.deepEqual(await next.removeOrphans((uid) => uid === "uid-of-known", scene.never), []);
+  });
+
+  test("what else such a pod left is taken away before its directory, which stays if that fails", async () => {
+    const scene = new VolumeScene([disk]);
+    await scene.prepare();
+    const next = scene.newAgent();
+    const failing = { ...scene.never, rest: () => Promise.reject(new Error("a cgroup that is busy")) };
+    assert.deepEqual(await next.removeOrphans(() => false, failing), ["uid-of-web"]);
+    assert.ok(scene.machine.modes.has(POD_DIR));
+    const asked: string[] = [];
+    const rest = async (uid: string): Promise<void> => {
+      asked.push(uid);
+      assert.ok(scene.machine.modes.has(POD_DIR), "the directory is there until then");
+    };
+    assert.deepEqual(await next.removeOrphans(() => false, { ...scene.never, rest }), []);
+    assert.deepEqual([asked, scene.machine.modes.has(POD_DIR)], [["uid-of-web"], false]);
   });
 
   test("do not include a pod whose volumes are in use here, whoever does not know it", async () => {

@@ -342,6 +342,14 @@ describe("a subPath", () => {
     assert.equal(scene.machine.mounts.size, 0);
   });
 
+  test("of a path that the user chose is looked at first, where a time limit holds: it may hang", async () => {
+    const scene = new VolumeScene([{ name: "disk", hostPath: { path: "/nfs" } }]);
+    await scene.prepare();
+    scene.machine.kindOf = (path) => Promise.reject(new Error(`${path} does not answer`));
+    await assert.rejects(scene.volumes.subPath(scene.web, mount, scene.never), /\/nfs does not answer/);
+    assert.equal(scene.machine.mounts.size, 0);
+  });
+
   test("of an image is not the agent's to mount", async () => {
     const scene = new VolumeScene([{ name: "disk", image: { reference: "x" } }]);
     await scene.prepare();

@@ -45,13 +45,13 @@ describe("an emptyDir on a filesystem with quotas of projects", () => {
   let agent: Agent;
   const up = async (): Promise<Agent> => site.up([GATE], { env: { ...process.env, PATH } });
   const projects = (): string => (existsSync("/etc/projects") ? readFileSync("/etc/projects", "utf8") : "");
-  const usage = async (pod: string): Promise<StorageUsage> => {
-    const { stdout } = await site.run("explain", pod, "-o", "json");
-    const { storage } = JSON.parse(stdout) as PodExplanation;
-    const found = storage?.parts.find(({ kind }) => kind === "emptyDir")?.usage;
-    assert.ok(found, stdout);
-    return found;
-  };
+  /** A walk may take longer than `explain` waits. */
+  const usage = (pod: string): Promise<StorageUsage> =>
+    until(`the volume of ${pod} is measured`, async () => {
+      const { stdout } = await site.run("explain", pod, "-o", "json");
+      const { storage } = JSON.parse(stdout) as PodExplanation;
+      return storage?.isFresh === true ? storage.parts.find(({ kind }) => kind === "emptyDir")?.usage : undefined;
+    });
 
   before(async () => {
     // Whoever is another user inside still has to find the way to its files.

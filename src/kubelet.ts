@@ -21,7 +21,7 @@ import {
 import { composeProbes } from "./compose-probes.ts";
 import { composeResources, keepCgroups, type ResourceHost } from "./compose-resources.ts";
 import { composeServers, type Servers } from "./compose-servers.ts";
-import { composeStorage, storageOf } from "./compose-storage.ts";
+import { composeQuotas, composeStorage, storageOf } from "./compose-storage.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "./config/index.ts";
 import { type CredentialSource, ImagePuller, imageMetrics } from "./images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "./lib/abort.ts";
@@ -133,6 +133,7 @@ export class Kubelet {
   private readonly cluster: Cluster | undefined;
   private readonly rules: NodeRules;
   private readonly sourceNames: readonly string[];
+  private readonly volumeHost: LinuxVolumeHost;
   private readonly volumes: VolumeReconciler;
   /** UIDs that the runtime listed last. */
   private inRuntime: ReadonlySet<string> | undefined;
@@ -163,6 +164,8 @@ export class Kubelet {
     });
     this.sourceNames = this.cluster === undefined ? LOCAL_SOURCES : [...LOCAL_SOURCES, "api"];
     this.desired = new DesiredPods({ clock }, { sources: this.sourceNames });
+    const quotas = composeQuotas(deps, this.store);
+    this.volumeHost = new LinuxVolumeHost(deps.host, clock, { quotas });
     this.volumes = this.makeVolumes();
     const { runtime, images } = this.connect();
     this.runtime = runtime;
@@ -171,7 +174,7 @@ export class Kubelet {
     this.pool = this.staff(observer, this.execute);
     this.view = new AgentView({ desired: this.desired, pool: this.pool, journal: this.journal, observer });
     this.storage = composeStorage(
-      { host: new LinuxVolumeHost(deps.host, clock), clock, log: deps.log, runtime },
+      { host: this.volumeHost, clock, log: deps.log, runtime },
       { rootDir: settings.options.rootDir, podLogsDir: settings.options.podLogsDir },
       this.stop.signal,
     );
@@ -438,12 +441,12 @@ export class Kubelet {
   }
 
   private makeVolumes(): VolumeReconciler {
-    const { clock, log, host } = this.deps;
+    const { clock, log } = this.deps;
     const { options } = this.settings;
     const { rules } = this;
     return new VolumeReconciler(
       {
-        ...{ host: new LinuxVolumeHost(host, clock), objects: this.cluster?.objects ?? this.objects, clock, log },
+        ...{ host: this.volumeHost, objects: this.cluster?.objects ?? this.objects, clock, log },
         ...(this.cluster && { tokens: this.cluster.tokens, trustBundles: this.cluster.trustBundles }),
         // Read at each use: reservations and labels change while the agent runs.
         node: {

@@ -75,6 +75,8 @@ function containers(pod: PodExplanation, { now, color }: RenderOptions): string 
 
 const STORAGE_WORDS = { emptyDir: "emptyDir", log: "log of", layer: "layer of" } as const;
 
+const HOW_WORDS = { quota: "counted by quota", walk: "walked", filesystem: "", runtime: "" } as const;
+
 /** What the pod keeps on the node, where it is worth a line. */
 function storage({ storage }: PodExplanation, { color }: RenderOptions): string {
   const parts = (storage?.parts ?? []).filter(({ kind, usage }) => kind === "emptyDir" || (usage?.bytes ?? 0) > 0);
@@ -85,7 +87,7 @@ function storage({ storage }: PodExplanation, { color }: RenderOptions): string 
       `  ${STORAGE_WORDS[kind]} ${name}`,
       { text: usage === undefined ? "not measured yet" : bytesWords(usage.bytes), style: isFull ? "red" : "bold" },
       { text: sizeLimit === undefined ? "" : `of ${bytesWords(sizeLimit)}`, style: "dim" },
-      { text: isMemory ? "in memory" : "", style: "dim" },
+      { text: isMemory ? "in memory" : kind === "emptyDir" ? HOW_WORDS[usage?.by ?? "runtime"] : "", style: "dim" },
     ];
   });
   const all: Cell[] = [

@@ -248,14 +248,16 @@ Events
 });
 
 test("explain tells what the pod keeps on the node, and what of it is too much", () => {
-  const part = { isMemory: false, usage: { bytes: 3 * 2 ** 20, inodes: 1, at: now } };
+  const usage = { bytes: 3 * 2 ** 20, inodes: 1, at: now, by: "walk" } as const;
+  const part = { isMemory: false, usage };
   const storage = {
     parts: [
       { ...part, kind: "emptyDir", name: "cache", sizeLimit: 2 ** 20 },
-      { ...part, kind: "emptyDir", name: "fast", isMemory: true },
+      { ...part, kind: "emptyDir", name: "fast", isMemory: true, usage: { ...usage, by: "filesystem" } },
+      { ...part, kind: "emptyDir", name: "own", usage: { ...usage, by: "quota" } },
       { kind: "emptyDir", name: "new", isMemory: false },
-      { ...part, kind: "log", name: "app", usage: { bytes: 0, inodes: 0, at: now } },
-      { ...part, kind: "layer", name: "app", usage: { bytes: 8192, inodes: 2, at: now } },
+      { ...part, kind: "log", name: "app", usage: { ...usage, bytes: 0 } },
+      { ...part, kind: "layer", name: "app", usage: { ...usage, bytes: 8192, by: "runtime" } },
     ],
     ...{ bytes: 3 * 2 ** 20 + 8192, inodes: 3, isFresh: false },
   } as const;
@@ -263,7 +265,7 @@ test("explain tells what the pod keeps on the node, and what of it is too much",
   const shown = renderExplanation(bare, { ...plain, columns: 80 });
   assert.match(
     shown,
-    /\nStorage\n {2}emptyDir cache +3\.0Mi +of 1\.0Mi\n {2}emptyDir fast +3\.0Mi +in memory\n {2}emptyDir new +not measured yet\n {2}layer of app +8\.0Ki\n {2}all on disk +3\.0Mi, still being measured\n$/,
+    /\nStorage\n {2}emptyDir cache +3\.0Mi +of 1\.0Mi +walked\n {2}emptyDir fast +3\.0Mi +in memory\n {2}emptyDir own +3\.0Mi +counted by quota\n {2}emptyDir new +not measured yet\n {2}layer of app +8\.0Ki\n {2}all on disk +3\.0Mi, still being measured\n$/,
   );
   assert.match(renderExplanation(bare, { ...plain, color: true, columns: 80 }), /\u001b\[31m3\.0Mi/);
 });

@@ -44,3 +44,26 @@ export function systemError({ koffi }: Native, call: { syscall: string; path?: s
   const error = new Error(`${code}: ${call.syscall}${where}`);
   return Object.assign(error, { code, errno: -call.errno, syscall: call.syscall, path: call.path });
 }
+
+/** A C function of koffi: called in the thread pool, so that the event loop goes on. */
+export interface NativeFunction {
+  async(...args: unknown[]): unknown;
+}
+
+/** Calls a C function that answers -1 and sets errno when it fails; rejects with a system error then. */
+export function callNative(
+  native: Native,
+  fn: NativeFunction,
+  call: { readonly args: readonly unknown[]; readonly syscall: string; readonly path?: string },
+): Promise<number> {
+  const { args, syscall, path } = call;
+  return new Promise((resolve, reject) => {
+    fn.async(...args, (failure: unknown, result: number | bigint) => {
+      // Only here, before any other call of this thread, is the number the one of this call.
+      const errno = native.koffi.errno();
+      if (failure) return reject(failure as Error);
+      if (Number(result) !== -1) return resolve(Number(result));
+      reject(systemError(native, { syscall, errno, ...(path === undefined ? {} : { path }) }));
+    });
+  });
+}

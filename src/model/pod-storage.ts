@@ -8,7 +8,16 @@ export interface StoragePart {
   /** Bytes that it may hold; missing without a limit. */
   readonly sizeLimit?: number;
   /** Missing until it was measured once. */
-  readonly usage?: { readonly bytes: number; readonly inodes: number; readonly at: number };
+  readonly usage?: StorageUsage;
+}
+
+/** What a place holds, when that was found out (wall-clock milliseconds), and how. */
+export interface StorageUsage {
+  readonly bytes: number;
+  readonly inodes: number;
+  readonly at: number;
+  /** Counted by the filesystem for the directory or as a whole, by looking at every file, or by the runtime. */
+  readonly by: "quota" | "filesystem" | "walk" | "runtime";
 }
 
 /** What a pod keeps on its node, as far as it is known. */

@@ -29,6 +29,10 @@ export interface VolumeHost {
     request: { device: string; target: string; fsType?: string; mayFormat: boolean },
     options: Abortable,
   ): Promise<void>;
+  /** Has the filesystem itself count what will be in an empty directory, where it can. Safe to repeat, never rejects. */
+  countUsage(path: string): Promise<void>;
+  /** Ends that for a directory that was removed. Safe to repeat, never rejects. */
+  stopCounting(path: string): Promise<void>;
   isMountPoint(path: string): Promise<boolean>;
   /** Everything mounted at or below a path, outermost first. */
   mountsBelow(path: string): Promise<readonly string[]>;

@@ -23,6 +23,7 @@ export function emptyDirPlaces(pod: Pod, rootDir: string): readonly EmptyDirPlac
         volume: volume.name,
         path: `${base}/${volume.name}`,
         isFilesystem: medium !== "",
+        mayBeCounted: medium === "" && pod.spec.hostUsers === false,
         ...(limit > 0 ? { sizeLimit: limit } : {}),
       },
     ];

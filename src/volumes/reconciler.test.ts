@@ -170,6 +170,28 @@ describe("a volume with content", () => {
     assert.deepEqual(scene.machine.texts(scene.directory("configmap", "config")), { a: "1" });
   });
 
+  test("a change while the one before is written is not lost", async () => {
+    const scene = new VolumeScene([config]);
+    scene.objects.put(...configMap("settings", { a: "0" }));
+    await scene.prepare();
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const write = scene.machine.writeFiles.bind(scene.machine);
+    scene.machine.writeFiles = async (...request) => {
+      await held;
+      return write(...request);
+    };
+    scene.objects.put(...configMap("settings", { a: "1" }));
+    await scene.clock.advance(0);
+    scene.objects.put(...configMap("settings", { a: "2" }));
+    await scene.clock.advance(0);
+    release();
+    await scene.clock.advance(0);
+    assert.deepEqual(scene.machine.texts(scene.directory("configmap", "config")), { a: "2" });
+  });
+
   test("many changes while one is written are one more write", async () => {
     const scene = new VolumeScene([config]);
     scene.objects.put(...configMap("settings", { a: "0" }));
@@ -182,19 +204,27 @@ describe("a volume with content", () => {
     assert.deepEqual(scene.machine.texts(scene.directory("configmap", "config")), { a: "20" });
   });
 
-  test("of the pod itself follows its annotations, and nothing else of it", async () => {
-    const items = [{ path: "note", fieldRef: { fieldPath: "metadata.annotations['note']" } }];
-    const scene = new VolumeScene([{ name: "self", downwardAPI: { items } }]);
-    const one = withFields(scene.web, { annotations: { note: "one" } });
-    await scene.prepare(one);
-    scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" } })]);
-    await scene.clock.advance(0);
-    assert.deepEqual(scene.machine.texts(scene.directory("downward-api", "self")), { note: "two" });
-    scene.machine.done.length = 0;
-    scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" }, fsGroup: 7 })]);
-    await scene.clock.advance(0);
-    assert.deepEqual(scene.machine.done, []);
-  });
+  const note = { items: [{ path: "note", fieldRef: { fieldPath: "metadata.annotations['note']" } }] };
+  const fields: readonly { plugin: string; volume: Volume }[] = [
+    { plugin: "downward-api", volume: { name: "self", downwardAPI: note } },
+    { plugin: "projected", volume: { name: "self", projected: { sources: [{ downwardAPI: note }] } } },
+  ];
+  for (const { plugin, volume } of fields)
+    test(`of the pod itself follows its annotations, and nothing else of it (${plugin})`, async () => {
+      const scene = new VolumeScene([volume]);
+      const one = withFields(scene.web, { annotations: { note: "one" } });
+      await scene.prepare(one);
+      // The first time a pod is wanted its volumes are brought up to date in any case.
+      scene.volumes.wanted([one]);
+      await scene.clock.advance(0);
+      scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" } })]);
+      await scene.clock.advance(0);
+      assert.deepEqual(scene.machine.texts(scene.directory(plugin, "self")), { note: "two" });
+      scene.machine.done.length = 0;
+      scene.volumes.wanted([withFields(scene.web, { annotations: { note: "two" }, fsGroup: 7 })]);
+      await scene.clock.advance(0);
+      assert.deepEqual(scene.machine.done, []);
+    });
 
   test("that an earlier agent made is followed without a container being touched", async () => {
     const scene = new VolumeScene([config]);
@@ -209,6 +239,18 @@ describe("a volume with content", () => {
     scene.objects.put(...configMap("settings", { a: "later" }));
     await scene.clock.advance(0);
     assert.deepEqual(scene.machine.texts(directory), { a: "later" });
+  });
+
+  test("that an earlier agent made is not followed if it is taken down while it is looked for", async () => {
+    const scene = new VolumeScene([config]);
+    scene.objects.put(...configMap("settings", { a: "1" }));
+    await scene.prepare();
+    scene.volumes = scene.newAgent();
+    scene.volumes.wanted([scene.web]);
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    await scene.clock.advance(0);
+    assert.equal(scene.objects.listening(settings), 1, "only the agent before");
+    assert.equal(scene.machine.modes.has(scene.directory("configmap", "config")), false);
   });
 
   test("of a pod that never started is not made for it only because it is wanted", async () => {
@@ -284,7 +326,28 @@ describe("a subPath", () => {
     assert.equal(scene.machine.mounts.get(target)?.source, `${scene.directory("empty-dir", "disk")}/a/b`);
     await scene.volumes.teardown("uid-of-web", scene.never);
     assert.equal(scene.machine.mounts.size, 0);
-    assert.ok(scene.machine.done.indexOf(`unmount ${target}`) < scene.machine.done.length - 1);
+    const [unmounted, removed] = [`unmount ${target}`, `remove ${scene.directory("empty-dir", "disk")}`].map((line) =>
+      scene.machine.done.indexOf(line),
+    );
+    assert.ok(unmounted !== undefined && removed !== undefined && unmounted >= 0 && unmounted < removed);
+  });
+
+  test("in which a container mounted something is unmounted from the inside out", async () => {
+    const scene = new VolumeScene([disk]);
+    await scene.prepare();
+    const target = await scene.volumes.subPath(scene.web, mount, scene.never);
+    scene.machine.mounts.set(`${target}/inner`, { type: "tmpfs" });
+    scene.machine.mounts.set(`${target}/inner/most`, { type: "tmpfs" });
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    assert.equal(scene.machine.mounts.size, 0);
+  });
+
+  test("of a path that the user chose is looked at first, where a time limit holds: it may hang", async () => {
+    const scene = new VolumeScene([{ name: "disk", hostPath: { path: "/nfs" } }]);
+    await scene.prepare();
+    scene.machine.kindOf = (path) => Promise.reject(new Error(`${path} does not answer`));
+    await assert.rejects(scene.volumes.subPath(scene.web, mount, scene.never), /\/nfs does not answer/);
+    assert.equal(scene.machine.mounts.size, 0);
   });
 
   test("of an image is not the agent's to mount", async () => {
@@ -358,6 +421,22 @@ describe("directories of pods that nobody knows", () => {
     assert.deepEqual(await scene.machine.mountsBelow(POD_DIR), []);
     scene.machine.mounts.delete(foreign);
     assert.deepEqual(await next.removeOrphans((uid) => uid === "uid-of-known", scene.never), []);
+  });
+
+  test("what else such a pod left is taken away before its directory, which stays if that fails", async () => {
+    const scene = new VolumeScene([disk]);
+    await scene.prepare();
+    const next = scene.newAgent();
+    const failing = { ...scene.never, rest: () => Promise.reject(new Error("a cgroup that is busy")) };
+    assert.deepEqual(await next.removeOrphans(() => false, failing), ["uid-of-web"]);
+    assert.ok(scene.machine.modes.has(POD_DIR));
+    const asked: string[] = [];
+    const rest = async (uid: string): Promise<void> => {
+      asked.push(uid);
+      assert.ok(scene.machine.modes.has(POD_DIR), "the directory is there until then");
+    };
+    assert.deepEqual(await next.removeOrphans(() => false, { ...scene.never, rest }), []);
+    assert.deepEqual([asked, scene.machine.modes.has(POD_DIR)], [["uid-of-web"], false]);
   });
 
   test("do not include a pod whose volumes are in use here, whoever does not know it", async () => {

@@ -25,7 +25,7 @@ class Site implements UsageHost {
     () => [];
   open = 0;
   walked = 0;
-  readonly web = pod().container("app").with({ volumes: VOLUMES }).build();
+  web = pod().container("app").with({ volumes: VOLUMES }).build();
   readonly accounts = new StorageAccounts(
     { host: this, clock: this.clock, log: silent, layers: async (uid, { signal }) => this.layersOf(uid, signal) },
     { rootDir: "/root", podLogsDir: "/logs" },
@@ -46,6 +46,13 @@ class Site implements UsageHost {
       },
       close: async () => void this.open--,
     };
+  }
+
+  /** What the filesystem counts by itself. */
+  readonly counted = new Map<string, Usage>();
+
+  async countedUsage(path: string): Promise<Usage | undefined> {
+    return this.counted.get(path);
   }
 
   filesystemUsage(): Promise<Usage> {
@@ -83,6 +90,26 @@ describe("what a pod keeps on its node", () => {
       ],
     );
     assert.deepEqual(sum, { bytes: 3120, inodes: 122, isFresh: true });
+    site.stop.abort();
+  });
+
+  test("how each part was measured is told; a volume that its filesystem counts is not walked", async () => {
+    const site = new Site();
+    site.web = pod().container("app").with({ volumes: VOLUMES, hostUsers: false }).build();
+    site.files.set(DISK, 1_000_000).set(LOG, 20);
+    site.counted.set(DISK, { bytes: 5000, inodes: 4 });
+    site.layersOf = (uid) => [layer(uid ?? "", 3000)];
+    const { parts, ...sum } = await site.read();
+    assert.deepEqual(
+      parts.map(({ kind, usage }) => [kind, usage?.by]),
+      [
+        ["emptyDir", "quota"],
+        ["emptyDir", "filesystem"],
+        ["log", "walk"],
+        ["layer", "runtime"],
+      ],
+    );
+    assert.deepEqual([sum, site.walked], [{ bytes: 8020, inodes: 26, isFresh: true }, 20]);
     site.stop.abort();
   });
 

@@ -104,8 +104,8 @@ export class StorageAccounts {
     const logs = `${this.options.podLogsDir}/${podLogDirectoryName(podIdentity(pod))}`;
     return [
       ...emptyDirPlaces(pod, this.options.rootDir).map(
-        ({ volume, path, isFilesystem = false, sizeLimit }): PlacedPart => ({
-          ...{ kind: "emptyDir", name: volume, isMemory: isFilesystem, place: { path, isFilesystem } },
+        ({ volume, isFilesystem = false, sizeLimit, ...place }): PlacedPart => ({
+          ...{ kind: "emptyDir", name: volume, isMemory: isFilesystem, place: { ...place, isFilesystem } },
           ...(sizeLimit !== undefined && { sizeLimit }),
         }),
       ),
@@ -144,7 +144,7 @@ export class StorageAccounts {
       }),
       ...layers.map(
         ({ container, bytes, inodes, at }): StoragePart => ({
-          ...{ kind: "layer", name: container, isMemory: false, usage: { bytes, inodes, at } },
+          ...{ kind: "layer", name: container, isMemory: false, usage: { bytes, inodes, at, by: "runtime" } },
         }),
       ),
     ];

@@ -13,6 +13,9 @@ class SlowTrees implements UsageHost {
   readonly clock = new FakeClock();
   readonly files = new Map<string, number>();
   readonly broken = new Set<string>();
+  /** What the filesystem counts by itself. */
+  readonly counted = new Map<string, Usage>();
+  asked = 0;
   open = 0;
 
   async measure(path: string): ReturnType<UsageHost["measure"]> {
@@ -29,6 +32,11 @@ class SlowTrees implements UsageHost {
       },
       close: async () => void this.open--,
     };
+  }
+
+  async countedUsage(path: string): Promise<Usage | undefined> {
+    this.asked++;
+    return this.counted.get(path);
   }
 
   filesystemUsage(): Promise<Usage> {
@@ -62,7 +70,7 @@ describe("measuring", () => {
     assert.equal(trees.clock.now().mono, 200);
     assert.equal(meter.usage("/large"), undefined);
     assert.equal(await spend(100), true);
-    assert.deepEqual(meter.usage("/large"), { bytes: 250, inodes: 250, at: trees.clock.now().wall });
+    assert.deepEqual(meter.usage("/large"), { bytes: 250, inodes: 250, at: trees.clock.now().wall, by: "walk" });
     assert.equal(trees.open, 0);
   });
 
@@ -115,7 +123,32 @@ describe("measuring", () => {
   test("a filesystem of its own is asked and not walked", async () => {
     const { trees, meter } = setup({});
     await meter.advance([{ path: "/memory", isFilesystem: true }], { signal, budgetMs: 10, since: 0 });
-    assert.deepEqual([meter.usage("/memory")?.bytes, trees.open], [4096, 0]);
+    assert.deepEqual([meter.usage("/memory")?.bytes, meter.usage("/memory")?.by], [4096, "filesystem"]);
+    assert.deepEqual([trees.open, trees.asked], [0, 0]);
+  });
+
+  test("what the filesystem counts is asked and not walked, however large it is", async () => {
+    const { trees, meter } = setup({ "/counted": 1_000_000 });
+    trees.counted.set("/counted", { bytes: 7, inodes: 3 });
+    const places = [{ path: "/counted", mayBeCounted: true }];
+    assert.equal(await meter.advance(places, { signal, budgetMs: 1, since: 0 }), true);
+    const { wall, mono } = trees.clock.now();
+    assert.deepEqual(meter.usage("/counted"), { bytes: 7, inodes: 3, at: wall, by: "quota" });
+    assert.deepEqual([mono, trees.open], [0, 0]);
+  });
+
+  test("what the filesystem could count and does not is walked, and asked about once a walk", async () => {
+    const { trees, meter } = setup({ "/plain": 100 });
+    const places = [{ path: "/plain", mayBeCounted: true }];
+    assert.equal(await meter.advance(places, { signal, budgetMs: 1000, since: 0 }), true);
+    assert.deepEqual([meter.usage("/plain")?.bytes, meter.usage("/plain")?.by, trees.asked], [100, "walk", 1]);
+  });
+
+  test("what cannot be counted is not asked about", async () => {
+    const { trees, spend } = setup({ "/log": 10 });
+    trees.counted.set("/log", { bytes: 7, inodes: 3 });
+    await spend(100);
+    assert.equal(trees.asked, 0);
   });
 });
 
@@ -128,8 +161,17 @@ test("a pod's emptyDirs are known with their limits", () => {
   ];
   const base = "/root/pods/uid-of-web/volumes/kubernetes.io~empty-dir";
   assert.deepEqual(emptyDirPlaces(pod().container("app").with({ volumes }).build(), "/root"), [
-    { volume: "disk", path: `${base}/disk`, isFilesystem: false, sizeLimit: 2 ** 30 },
-    { volume: "free", path: `${base}/free`, isFilesystem: false },
-    { volume: "memory", path: `${base}/memory`, isFilesystem: true },
+    { volume: "disk", path: `${base}/disk`, isFilesystem: false, mayBeCounted: false, sizeLimit: 2 ** 30 },
+    { volume: "free", path: `${base}/free`, isFilesystem: false, mayBeCounted: false },
+    { volume: "memory", path: `${base}/memory`, isFilesystem: true, mayBeCounted: false },
   ]);
+  const own = pod().container("app").with({ volumes, hostUsers: false }).build();
+  assert.deepEqual(
+    emptyDirPlaces(own, "/root").map(({ volume, mayBeCounted }) => [volume, mayBeCounted]),
+    [
+      ["disk", true],
+      ["free", true],
+      ["memory", false],
+    ],
+  );
 });

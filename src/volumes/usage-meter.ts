@@ -9,9 +9,10 @@ export interface Usage {
   readonly inodes: number;
 }
 
-/** A usage, and when it was found out (wall-clock milliseconds). */
+/** A usage, when it was found out (wall-clock milliseconds) and how. */
 export interface MeasuredUsage extends Usage {
   readonly at: number;
+  readonly by: "quota" | "walk" | "filesystem";
 }
 
 /** A directory whose usage counts: an emptyDir, a log directory. */
@@ -19,6 +20,8 @@ export interface MeteredPlace {
   readonly path: string;
   /** A filesystem of its own (a tmpfs): it knows its usage, nothing has to be walked. */
   readonly isFilesystem?: boolean;
+  /** The filesystem below may count it: it is asked before anything is walked. */
+  readonly mayBeCounted?: boolean;
 }
 
 /** A walk through a tree that can be cut into steps; `LinuxVolumeHost.measure` gives one. */
@@ -30,6 +33,8 @@ export interface UsageWalk {
 
 export interface UsageHost {
   measure(path: string): Promise<UsageWalk>;
+  /** What the filesystem has counted, at once; undefined where it does not. Never rejects. */
+  countedUsage(path: string): Promise<Usage | undefined>;
   filesystemUsage(path: string): Promise<Usage>;
 }
 
@@ -107,18 +112,32 @@ export class UsageMeter {
     return found;
   }
 
+  /** The filesystem, where it knows; undefined for what has to be walked. */
+  private async ask(place: MeteredPlace, { walk }: Entry): Promise<Omit<MeasuredUsage, "at"> | undefined> {
+    const { host } = this.deps;
+    if (place.isFilesystem === true) return { ...(await host.filesystemUsage(place.path)), by: "filesystem" };
+    if (place.mayBeCounted !== true || walk !== undefined) return undefined;
+    const usage = await host.countedUsage(place.path);
+    return usage && { ...usage, by: "quota" };
+  }
+
+  private async walk(
+    path: string,
+    entry: Entry,
+    options: Abortable & { budgetMs: number },
+  ): Promise<Omit<MeasuredUsage, "at"> | undefined> {
+    entry.walk ??= await this.deps.host.measure(path);
+    const usage = await entry.walk.advance(options.budgetMs, options);
+    return usage && { ...usage, by: "walk" };
+  }
+
   private async measure(place: MeteredPlace, options: Abortable & { budgetMs: number }): Promise<void> {
-    const { host, clock, log } = this.deps;
+    const { clock, log } = this.deps;
     const { path } = place;
     const entry = this.entries.get(path) ?? { doneAt: Number.NEGATIVE_INFINITY, triedAt: 0 };
     this.entries.set(path, entry);
     try {
-      let usage: Usage | undefined;
-      if (place.isFilesystem === true) usage = await host.filesystemUsage(path);
-      else {
-        entry.walk ??= await host.measure(path);
-        usage = await entry.walk.advance(options.budgetMs, options);
-      }
+      const usage = (await this.ask(place, entry)) ?? (await this.walk(path, entry, options));
       const { wall, mono } = clock.now();
       entry.triedAt = mono;
       if (usage === undefined) return;

@@ -171,7 +171,10 @@ describe("a pod with a volume of every kind", () => {
     assert.deepEqual([memory?.isMemory, memory?.sizeLimit, memory?.usage?.bytes], [true, 8 << 20, 8 << 20]);
     assert.ok(storage.isFresh && storage.bytes > 5 << 20 && storage.bytes < 7 << 20, JSON.stringify(storage));
     const text = (await site.run("explain", "every-kind")).stdout;
-    assert.match(text, /^Storage\n {2}emptyDir disk +3\.0Mi\n {2}emptyDir memory +8\.0Mi +of 8\.0Mi +in memory$/m);
+    assert.match(
+      text,
+      /^Storage\n {2}emptyDir disk +3\.0Mi +walked\n {2}emptyDir memory +8\.0Mi +of 8\.0Mi +in memory$/m,
+    );
     await inside("every-kind", "rm /v/disk/big /layer");
   });
 

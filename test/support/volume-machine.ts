@@ -57,6 +57,18 @@ export class VolumeMachine implements VolumeHost {
     this.mount(target, { type: `${fsType ?? "found"}${mayFormat ? ", or made" : ""}`, source: device });
   }
 
+  /** Directories that a filesystem with quotas of projects would count. */
+  readonly counted = new Set<string>();
+
+  async countUsage(path: string): Promise<void> {
+    this.counted.add(path);
+  }
+
+  async stopCounting(path: string): Promise<void> {
+    assert.ok(!this.modes.has(path), `${path} is not removed yet`);
+    this.counted.delete(path);
+  }
+
   isMountPoint(path: string): Promise<boolean> {
     return Promise.resolve(this.mounts.has(path));
   }
@@ -68,6 +80,8 @@ export class VolumeMachine implements VolumeHost {
   }
 
   unmount(path: string): Promise<void> {
+    const isBusy = [...this.mounts.keys()].some((target) => target.startsWith(`${path}/`));
+    if (isBusy) return Promise.reject(new Error(`${path} is busy: something is mounted in it`));
     this.done.push(`unmount ${path}`);
     this.mounts.delete(path);
     this.contents.delete(path);

@@ -1,10 +1,5 @@
 import { constants } from "node:fs";
-import { loadNative, type Native, systemError } from "../../lib/native.ts";
-
-/** A C function of koffi: called in the thread pool, so that the event loop goes on. */
-interface NativeFunction {
-  async(...args: unknown[]): unknown;
-}
+import { callNative, loadNative, type Native, type NativeFunction } from "../../lib/native.ts";
 
 type FunctionName = "syscall" | "unlinkat" | "getdents64" | "renameat" | "mount" | "umount2" | "flock";
 
@@ -131,16 +126,8 @@ export class SystemCalls {
     await this.call(this.trim, [0], { name: "malloc_trim", path: "" });
   }
 
-  private call(fn: NativeFunction, args: readonly unknown[], attempt: Attempt): Promise<number> {
-    return new Promise((resolve, reject) => {
-      fn.async(...args, (failure: unknown, result: number | bigint) => {
-        // Only here, before any other call of this thread, is the number the one of this call.
-        const errno = this.native.koffi.errno();
-        if (failure) return reject(failure as Error);
-        if (Number(result) !== -1) return resolve(Number(result));
-        reject(systemError(this.native, { syscall: attempt.name, path: attempt.path, errno }));
-      });
-    });
+  private call(fn: NativeFunction, args: readonly unknown[], { name, path }: Attempt): Promise<number> {
+    return callNative(this.native, fn, { args, syscall: name, path });
   }
 }
 

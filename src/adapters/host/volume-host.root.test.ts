@@ -423,6 +423,34 @@ function defineTests(): void {
       assert.equal(readFileSync(join(directory, "c"), "utf8"), "c".repeat(1000));
     }));
 
+  test("a written file belongs to the user and the group that it is for", () =>
+    within(async ({ volume }) => {
+      const files = new Map([
+        ["token", { bytes: Buffer.from("t"), mode: 0o600, uid: 1234 }],
+        ["other", { bytes: Buffer.from("o"), mode: 0o600 }],
+      ]);
+      const owner = (name: string): number[] => {
+        const { uid, gid, mode } = statSync(join(volume, name));
+        return [uid, gid, mode & 0o777];
+      };
+      await host.writeFiles(volume, { files, stamp: "1" });
+      assert.deepEqual(
+        [owner("token"), owner("other")],
+        [
+          [1234, 0, 0o600],
+          [0, 0, 0o600],
+        ],
+      );
+      await host.writeFiles(volume, { files, stamp: "2", gid: 5678 });
+      assert.deepEqual(
+        [owner("token"), owner("other")],
+        [
+          [1234, 5678, 0o640],
+          [0, 5678, 0o640],
+        ],
+      );
+    }));
+
   test("what is mounted below a path is told, also through a link on the way and with blanks in its name", () =>
     within(async ({ base, volume }) => {
       mkdirSync(join(volume, "a b"));

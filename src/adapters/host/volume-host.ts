@@ -11,6 +11,7 @@ import { hostError } from "./host-error.ts";
 import { type MountEntry, mountsWithin } from "./mount-table.ts";
 import type { MountRequest } from "./mounts.ts";
 import { PodHost, type PodHostDeps } from "./pod-host.ts";
+import type { ProjectQuotas } from "./project-quotas.ts";
 import { bindSubPath, type SubPathRequest } from "./sub-path.ts";
 import { SystemCalls } from "./system-calls.ts";
 import { chooseTreeAccess, type TreeAccess } from "./tree-access.ts";
@@ -33,6 +34,7 @@ export class LinuxVolumeHost extends PodHost {
   constructor(
     private readonly machine: VolumeHostDeps,
     private readonly clock: Clock,
+    private readonly options: { readonly quotas?: ProjectQuotas } = {},
   ) {
     super(machine);
   }
@@ -111,6 +113,21 @@ export class LinuxVolumeHost extends PodHost {
     } catch (error) {
       if (errnoOf(error) !== "ENOENT") throw hostError(`remove ${path}`, error);
     }
+  }
+
+  /** Has the filesystem count what will be in an empty directory, where it can; see `ProjectQuotas`. Never rejects. */
+  async countUsage(path: string): Promise<void> {
+    await this.options.quotas?.begin(path);
+  }
+
+  /** Ends the counting of a directory that was removed. Never rejects. */
+  async stopCounting(path: string): Promise<void> {
+    await this.options.quotas?.end(path);
+  }
+
+  /** What the filesystem has counted, at once; undefined where it does not count. */
+  async countedUsage(path: string): Promise<TreeUsage | undefined> {
+    return this.options.quotas?.usage(path);
   }
 
   /** Begins to measure a tree; see `UsageWalk`. */

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { HostError } from "./host-error.ts";
 import { type VolumeFile, writeVolume } from "./written-volume.ts";
 
@@ -117,6 +118,31 @@ describe("a written volume", () => {
     };
     await writeVolume(watching, directory, { files: files({ a: "new", b: "new" }), stamp });
     assert.deepEqual(during, { a: "new", b: "new" });
+  });
+
+  test("the link that is swapped is always there, however often a reader looks", async () => {
+    const directory = volume();
+    await writeVolume(deps, directory, { files: files({ a: "0" }), stamp });
+    const state = new Int32Array(new SharedArrayBuffer(12));
+    const reader = new Worker(
+      `const { workerData: { path, state } } = require("node:worker_threads");
+       const { readlinkSync } = require("node:fs");
+       while (Atomics.load(state, 0) === 0) {
+         try { readlinkSync(path); Atomics.add(state, 1, 1); } catch { Atomics.add(state, 2, 1); }
+       }`,
+      { eval: true, workerData: { path: join(directory, "..data"), state } },
+    );
+    reader.on("error", () => undefined);
+    const ended = new Promise((resolve) => reader.once("exit", resolve));
+    await new Promise((resolve) => reader.once("online", resolve));
+    const looks = (): number => Atomics.load(state, 1);
+    const isEnough = (writes: number): boolean => writes >= 200 && looks() > 1000;
+    for (let i = 1; !isEnough(i) && i < 5000; i++)
+      await writeVolume(deps, directory, { files: files({ a: `${i}` }), stamp });
+    Atomics.store(state, 0, 1);
+    await ended;
+    assert.ok(looks() > 1000, `${looks()} looks`);
+    assert.equal(Atomics.load(state, 2), 0, "looks that found nothing");
   });
 
   test("a write that fails in the middle keeps the old content and leaves nothing new", async () => {

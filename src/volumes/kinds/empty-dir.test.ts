@@ -25,6 +25,28 @@ describe("emptyDir", () => {
     assert.equal(scene.machine.mounts.size, 0);
   });
 
+  const counting: { name: string; volume: Volume; hostUsers?: boolean; want: readonly string[] }[] = [
+    { name: "of a pod with users of its own is counted", volume: disk, hostUsers: false, want: [`${EMPTY_DIRS}/disk`] },
+    { name: "of a pod with the node's users is not: they could take files out", volume: disk, want: [] },
+    { name: "of a pod that says so is not either", volume: disk, hostUsers: true, want: [] },
+    { name: "of memory is not: it is a filesystem of its own", volume: memory, hostUsers: false, want: [] },
+  ];
+  for (const { name, volume, hostUsers, want } of counting) {
+    test(`${name}, until it is removed`, async () => {
+      const scene = new VolumeScene([volume]);
+      const own = hostUsers === undefined ? {} : { hostUsers };
+      await scene.prepare(
+        pod()
+          .container("app")
+          .with({ volumes: [volume], ...own })
+          .build(),
+      );
+      assert.deepEqual([...scene.machine.counted], want);
+      await scene.volumes.teardown("uid-of-web", scene.never);
+      assert.deepEqual([...scene.machine.counted], []);
+    });
+  }
+
   test("of memory is mounted once, however often it is prepared, also by the next agent", async () => {
     const scene = new VolumeScene([memory]);
     await scene.prepare();

@@ -15,6 +15,8 @@ export const emptyDir: VolumeKind = {
     const ready = { source: { kind: "path", path: directory, readonly: false }, isMounted: medium !== "" } as const;
     const pageSizeBytes = medium.startsWith("HugePages") ? hugePageSize(pod, medium) : 0;
     await host.makeDir(directory, 0o777);
+    // As in Kubernetes only for pods with users of their own: the node's root may take files out of what is counted.
+    if (medium === "" && pod.spec.hostUsers === false) await host.countUsage(directory);
     if (medium === "" || (await host.isMountPoint(directory))) return ready;
     if (medium === "Memory") {
       const sizeBytes = tmpfsSize(pod, volume, node);
@@ -26,6 +28,7 @@ export const emptyDir: VolumeKind = {
   async tearDown(directory, host) {
     await unmountAll(directory, host);
     await host.removeTree(directory);
+    await host.stopCounting(directory);
   },
 };
 

@@ -244,6 +244,7 @@ describe("projected", () => {
       await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, ...spec } });
       const { bytes: _bytes, ...file } = scene.machine.contents.get(at("projected"))?.get("token") ?? { bytes: "" };
       assert.deepEqual(file, want);
+      assert.equal(scene.machine.groups.get(at("projected"))?.gid, spec.securityContext?.fsGroup);
     });
   }
 
@@ -257,6 +258,26 @@ describe("projected", () => {
     const scene = new VolumeScene([bundle({})], trusting([`${pem("b")}\n${pem("a")}`, `# note\n${pem("b")}`]));
     await scene.prepare();
     assert.deepEqual(scene.machine.texts(at("projected")), { "ca.pem": `${pem("a")}\n${pem("b")}\n` });
+  });
+
+  test("a trust bundle that changes is written again, until the pod goes", async () => {
+    let found = [pem("a")];
+    const heard = new Set<() => void>();
+    const trustBundles: TrustBundleSource = {
+      bundles: () => Promise.resolve(found),
+      onChange: (_selection, fn, { signal }) => {
+        heard.add(fn);
+        signal.addEventListener("abort", () => void heard.delete(fn), { once: true });
+      },
+    };
+    const scene = new VolumeScene([bundle({})], { trustBundles });
+    await scene.prepare();
+    found = [pem("b")];
+    for (const fn of heard) fn();
+    await scene.clock.advance(0);
+    assert.deepEqual(scene.machine.texts(at("projected")), { "ca.pem": `${pem("b")}\n` });
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    assert.equal(heard.size, 0);
   });
 
   test("a missing trust bundle keeps the pod waiting, unless it is optional", async () => {

@@ -181,4 +181,20 @@ describe("the kernel", () => {
       ...{ cgroupVersion: undefined, hugepageKib: [], pidMax: undefined, canLimitSwap: false },
     });
   });
+
+  const unified: [string, readonly string[], boolean][] = [
+    ["counts swap", ["a.slice/memory.max", "a.slice/memory.swap.max"], true],
+    ["does not count swap", ["a.slice/memory.max", "b.slice/pids.max"], false],
+    ["has nothing below the top to tell by", ["a.slice/pids.max"], true],
+  ];
+  for (const [title, files, canLimitSwap] of unified) {
+    test(`a unified hierarchy that ${title}`, () => {
+      for (const file of files) {
+        mkdirSync(join(dir, file, ".."), { recursive: true });
+        writeFileSync(join(dir, file), "max\n");
+      }
+      const mounts = [{ version: 2 as const, mountpoint: dir, controllers: [] }];
+      assert.equal(readKernelLimits(mounts, dir).canLimitSwap, canLimitSwap);
+    });
+  }
 });

@@ -136,12 +136,31 @@ describe("systemd", () => {
     );
   });
 
+  test("systemd is told once of a slice, and again when it is gone", async () => {
+    const started: (string | undefined)[] = [];
+    const bus = async (args: readonly string[]): Promise<void> => {
+      if (args.includes("StartTransientUnit")) started.push(args[args.indexOf("--") + 1]);
+    };
+    const tree = new CgroupTree([{ version: 2, mountpoint: dir, controllers: [] }], { systemd: bus });
+    const pod = "/kubepods.slice/kubepods-pod1.slice";
+    await tree.ensure(pod);
+    await tree.ensure(pod);
+    assert.deepEqual(started.splice(0), ["kubepods.slice", "kubepods-pod1.slice"]);
+    await tree.forget(pod);
+    await tree.ensure(pod);
+    assert.deepEqual(started.splice(0), ["kubepods-pod1.slice"], "it was forgotten");
+    rmSync(join(dir, "kubepods.slice"), { recursive: true });
+    await tree.ensure(pod);
+    assert.deepEqual(started, ["kubepods.slice", "kubepods-pod1.slice"], "the kernel has none of them");
+  });
+
   test("a slice that exists is success, another failure is not", async () => {
     const fails = (words: string) =>
       new CgroupTree([{ version: 2, mountpoint: dir, controllers: [] }], {
         systemd: () => Promise.reject(new Error(words)),
       }).ensure("/kubepods.slice");
     await fails("Call failed: Unit kubepods.slice already exists.");
+    await fails("Call failed: Unit kubepods.slice was already loaded or has a fragment file.");
     await assert.rejects(fails("Failed to connect to bus"), /bus/);
   });
 

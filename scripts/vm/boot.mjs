@@ -73,7 +73,11 @@ export async function boot(work, { image, disks, signal, onText }) {
     ...["-drive", `file=${file},format=raw,if=none,id=d${index},snapshot=on`],
     ...["-device", `nvme-ns,drive=d${index},bus=disks,nsid=${index + 1}`],
   ]);
-  const kernel = `root=PARTUUID=${ROOT_PARTITION} rootwait rw console=ttyS0 loglevel=4 panic=-1 hugepages=16 mitigations=off`;
+  const kernel = [
+    `root=PARTUUID=${ROOT_PARTITION} rootwait rw console=ttyS0 loglevel=4 panic=-1 hugepages=16 mitigations=off`,
+    // A host that is busy just then is no broken timer, and no hung processor.
+    "no_timer_check nowatchdog",
+  ].join(" ");
   const child = spawn(
     "qemu-system-x86_64",
     [

@@ -1,7 +1,7 @@
 /** Pods in systemd's slices: agent and runtime both with the systemd driver, on a machine that runs systemd. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Pod, ResourceRequirements } from "../../src/model/generated/types.ts";
@@ -70,7 +70,8 @@ class SystemdSite {
     await this.down();
     await this.containerd.removeEverything();
     execFileSync("systemctl", ["stop", `${this.name}.slice`]);
-    await this.site.close();
+    // Not a state directory of `kubelet up`, which `kubelet down` could remove.
+    rmSync(this.site.dir, { recursive: true, force: true });
     await this.containerd.stop();
   }
 }

@@ -2,6 +2,7 @@ import { endCgroupProcesses } from "./adapters/cgroup/end-processes.ts";
 import { type KernelLimits, readKernelLimits } from "./adapters/cgroup/facts.ts";
 import { CgroupTree } from "./adapters/cgroup/tree.ts";
 import type { CgroupMount } from "./adapters/host/cgroups.ts";
+import { hugePages } from "./adapters/host/node-facts.ts";
 import { measuredCgroups } from "./compose-metrics.ts";
 import type { AgentOptions } from "./config/index.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -60,7 +61,8 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
     { host, log, tree, endProcesses: (path) => endCgroupProcesses(hierarchies, path) },
     {
       ...{ driver: cgroupDriver, root: cgroupRoot, perQos: cgroupsPerQOS },
-      rules: () => limitRules(parts.options(), parts.settings.machine, kernel),
+      // Pages may be set aside while the agent runs.
+      rules: () => limitRules(parts.options(), { ...parts.settings.machine, hugePages: hugePages() }, kernel),
     },
   );
   return { cgroups, limits: () => limitFacts(parts.options(), parts.settings.machine, kernel) };
@@ -83,13 +85,24 @@ async function busctl(host: ResourceHost, args: readonly string[]): Promise<void
   if (code !== 0) throw new Error(stderr.trim() || `busctl ended with ${code}`);
 }
 
+/** The settings that limits follow from. */
+export type LimitOptions = Pick<
+  AgentOptions,
+  "enforceNodeAllocatable" | "systemReserved" | "kubeReserved" | "cpuCFSQuota" | "cpuCFSQuotaPeriod" | "podPidsLimit"
+>;
+
 /** What pods together may use, and how a pod's limits are enforced. Hard eviction is not taken off here (3.2). */
 export function limitRules(
-  options: AgentOptions,
-  machine: { cores: number; memoryBytes: number },
-  kernel: KernelLimits,
+  options: LimitOptions,
+  machine: { cores: number; memoryBytes: number; hugePages: Readonly<Record<string, number>> },
+  kernel: Pick<KernelLimits, "hugepageKib" | "pidMax">,
 ): LimitRules {
-  const capacity: ResourceAmounts = { cpu: amountOf(machine.cores), memory: amountOf(machine.memoryBytes, "binary") };
+  const pages = Object.entries(machine.hugePages);
+  const capacity: ResourceAmounts = {
+    ...{ cpu: amountOf(machine.cores), memory: amountOf(machine.memoryBytes, "binary") },
+    // A size that is left out would be limited to nothing for all pods together.
+    ...Object.fromEntries(pages.map(([size, bytes]) => [`hugepages-${size}`, amountOf(bytes, "binary")])),
+  };
   const isEnforced = options.enforceNodeAllocatable.includes("pods");
   const { pid: systemPids, ...system } = options.systemReserved;
   const { pid: kubePids, ...kube } = options.kubeReserved;

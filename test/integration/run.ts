@@ -13,11 +13,12 @@ const root = join(import.meta.dirname, "../..");
 
 /** A suite says with this exit code that it cannot run here; the last line that it wrote is the reason. */
 const SKIPPED = 77;
-const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 300_000);
+const SLOWNESS = Number(process.env["KUBELET_TEST_SLOW"] ?? 1);
+const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 300_000 * SLOWNESS);
 /** Suites that look at what is inside of containers, and at no times. */
 const BESIDE = /lifecycle-(inside|pods)/;
 /** What is on its way out (a shim, an unmount) may take this long to be gone. */
-const SETTLE_MS = 5_000;
+const SETTLE_MS = 5_000 * SLOWNESS;
 
 interface Suite {
   readonly name: string;

@@ -9,6 +9,8 @@ export interface TestConfig {
   readonly snapshotter: "overlayfs" | "native";
   /** Runtime handlers beside `runc`; each is runc with a state directory of its own, `runc-NAME`. */
   readonly handlers?: readonly string[];
+  /** Containers are scopes of systemd's. */
+  readonly systemdCgroup?: boolean;
   /** The network configuration is made from this file once the runtime is told the addresses of pods. */
   readonly networkTemplate?: string;
 }
@@ -55,6 +57,7 @@ export function testConfig(config: TestConfig): string {
     'runtime_type = "io.containerd.runc.v2"',
     `[${runtime}.containerd.runtimes.runc.options]`,
     `Root = ${text(`${dir}/runc`)}`,
+    `SystemdCgroup = ${config.systemdCgroup === true}`,
     ...(config.handlers ?? []).flatMap((name) => [
       `[${runtime}.containerd.runtimes.${name}]`,
       'runtime_type = "io.containerd.runc.v2"',

@@ -19,7 +19,7 @@ export const TEST_IMAGES = {
   pause: "localhost/kubelet-ts-test/pause:1",
 } as const;
 
-const START_LIMIT_MS = 20_000;
+const START_LIMIT_MS = 20_000 * Number(process.env["KUBELET_TEST_SLOW"] ?? 1);
 const CNI_BIN_DIR = "/usr/lib/cni";
 const TOOLS = ["containerd", "containerd-shim-runc-v2", "ctr", "runc", "ip", "mount", "busybox", "catatonit"];
 
@@ -28,6 +28,8 @@ export interface TestContainerdOptions {
   readonly binDir?: string;
   /** Runtime handlers beside the default one; see `testConfig`. */
   readonly handlers?: readonly string[];
+  /** Containers are scopes of systemd's, below the slice of their pod. */
+  readonly systemdCgroup?: boolean;
   /** There is no network until the runtime is told the addresses of pods. */
   readonly awaitsPodCidr?: boolean;
 }
@@ -67,6 +69,7 @@ export class TestContainerd {
     const template = join(this.dir, "network.template");
     const config = testConfig({
       ...(options.handlers && { handlers: options.handlers }),
+      ...(options.systemdCgroup === true && { systemdCgroup: true }),
       ...(options.awaitsPodCidr === true && { networkTemplate: template }),
       major: Number(major),
       dir: this.dir,

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CgroupMount } from "../host/cgroups.ts";
-import { hierarchiesOf } from "./hierarchy.ts";
+import { type CgroupMount, cgroupsIn } from "../host/cgroups.ts";
+import { type Hierarchies, hierarchiesOf } from "./hierarchy.ts";
 
 /** What this kernel can limit; the same until the machine is started again. */
 export interface KernelLimits {
@@ -22,13 +22,21 @@ export function readKernelLimits(mounts: readonly CgroupMount[], root = "/"): Ke
     cgroupVersion: hierarchies?.version,
     hugepageKib: hugepageSizes(join(root, "sys/kernel/mm/hugepages")),
     pidMax: numberIn(join(root, "proc/sys/kernel/pid_max")),
-    canLimitSwap:
-      hierarchies?.version === 1 &&
-      hierarchies.mounts.some(
-        ({ controllers, mountpoint }) =>
-          controllers.includes("memory") && existsSync(join(mountpoint, "memory.memsw.limit_in_bytes")),
-      ),
+    canLimitSwap: hierarchies !== undefined && hasSwapLimit(hierarchies),
   };
+}
+
+/** A kernel without swap, or told not to count it, does not have these files, and a runtime that writes them fails. */
+function hasSwapLimit(hierarchies: Hierarchies): boolean {
+  if (hierarchies.version === 1) {
+    return hierarchies.mounts.some(
+      ({ controllers, mountpoint }) =>
+        controllers.includes("memory") && existsSync(join(mountpoint, "memory.memsw.limit_in_bytes")),
+    );
+  }
+  // The topmost cgroup has no limits. Where none below it counts memory yet, nothing tells, and nearly all can.
+  const counting = cgroupsIn(hierarchies.root).filter((path) => existsSync(join(path, "memory.max")));
+  return counting.length === 0 || counting.some((path) => existsSync(join(path, "memory.swap.max")));
 }
 
 function hugepageSizes(directory: string): number[] {

@@ -5,6 +5,9 @@ import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
 /** Runs `busctl` with these words; rejects with what it said when it fails. */
 export type BusCall = (args: readonly string[]) => Promise<void>;
 
+/** What it says of a unit that it has already, in the words of its releases. */
+const IS_THERE = /UnitExists|already exists|already loaded/;
+
 /**
  * Slices as systemd knows them (3.8 of the node reference). It has to own them: what is only written into the files is
  * undone at its next reload. Spoken to through `busctl`; the files are written as well, by the one who calls.
@@ -20,7 +23,7 @@ export class SystemdSlices {
     try {
       await this.call(startCall(path, this.version));
     } catch (error) {
-      if (!messageOf(error).includes("UnitExists") && !messageOf(error).includes("already exists")) throw error;
+      if (!IS_THERE.test(messageOf(error))) throw error;
     }
   }
 

@@ -136,12 +136,31 @@ describe("systemd", () => {
     );
   });
 
+  test("systemd is told once of a slice, and again when it is gone", async () => {
+    const started: (string | undefined)[] = [];
+    const bus = async (args: readonly string[]): Promise<void> => {
+      if (args.includes("StartTransientUnit")) started.push(args[args.indexOf("--") + 1]);
+    };
+    const tree = new CgroupTree([{ version: 2, mountpoint: dir, controllers: [] }], { systemd: bus });
+    const pod = "/kubepods.slice/kubepods-pod1.slice";
+    await tree.ensure(pod);
+    await tree.ensure(pod);
+    assert.deepEqual(started.splice(0), ["kubepods.slice", "kubepods-pod1.slice"]);
+    await tree.forget(pod);
+    await tree.ensure(pod);
+    assert.deepEqual(started.splice(0), ["kubepods-pod1.slice"], "it was forgotten");
+    rmSync(join(dir, "kubepods.slice"), { recursive: true });
+    await tree.ensure(pod);
+    assert.deepEqual(started, ["kubepods.slice", "kubepods-pod1.slice"], "the kernel has none of them");
+  });
+
   test("a slice that exists is success, another failure is not", async () => {
     const fails = (words: string) =>
       new CgroupTree([{ version: 2, mountpoint: dir, controllers: [] }], {
         systemd: () => Promise.reject(new Error(words)),
       }).ensure("/kubepods.slice");
     await fails("Call failed: Unit kubepods.slice already exists.");
+    await fails("Call failed: Unit kubepods.slice was already loaded or has a fragment file.");
     await assert.rejects(fails("Failed to connect to bus"), /bus/);
   });
 
@@ -181,4 +200,20 @@ describe("the kernel", () => {
       ...{ cgroupVersion: undefined, hugepageKib: [], pidMax: undefined, canLimitSwap: false },
     });
   });
+
+  const unified: [string, readonly string[], boolean][] = [
+    ["counts swap", ["a.slice/memory.max", "a.slice/memory.swap.max"], true],
+    ["does not count swap", ["a.slice/memory.max", "b.slice/pids.max"], false],
+    ["has nothing below the top to tell by", ["a.slice/pids.max"], true],
+  ];
+  for (const [title, files, canLimitSwap] of unified) {
+    test(`a unified hierarchy that ${title}`, () => {
+      for (const file of files) {
+        mkdirSync(join(dir, file, ".."), { recursive: true });
+        writeFileSync(join(dir, file), "max\n");
+      }
+      const mounts = [{ version: 2 as const, mountpoint: dir, controllers: [] }];
+      assert.equal(readKernelLimits(mounts, dir).canLimitSwap, canLimitSwap);
+    });
+  }
 });

@@ -10,6 +10,8 @@ import { directoryOf, readUsage, readValues, writeValues } from "./values.ts";
 export class CgroupTree {
   private readonly hierarchies: Hierarchies | undefined;
   private readonly slices: SystemdSlices | undefined;
+  /** Slices that systemd was told of: each call costs a process. */
+  private readonly started = new Set<string>();
 
   constructor(mounts: readonly CgroupMount[], options: { systemd?: BusCall } = {}) {
     this.hierarchies = hierarchiesOf(mounts);
@@ -26,7 +28,9 @@ export class CgroupTree {
   async ensure(path: string): Promise<void> {
     if (this.hierarchies === undefined) return;
     for (const level of this.slices === undefined ? [] : levelsOf(path)) {
-      if (level.endsWith(".slice")) await this.slices?.start(level);
+      if (!level.endsWith(".slice") || (this.started.has(level) && this.exists(level))) continue;
+      await this.slices?.start(level);
+      this.started.add(level);
     }
     makeCgroup(this.hierarchies, path);
   }
@@ -61,6 +65,7 @@ export class CgroupTree {
 
   /** Before the directories go: a slice that systemd still knows comes back. */
   async forget(path: string): Promise<void> {
+    this.started.delete(path);
     if (path.endsWith(".slice")) await this.slices?.stop(path);
   }
 }

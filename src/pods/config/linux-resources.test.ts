@@ -68,11 +68,16 @@ describe("a container's limits for the runtime", () => {
     ],
     [
       "on version 2 the container ends as a whole and has no swap",
-      { cgroupVersion: 2, singleProcessOomKill: false, cpuCfsQuota: false },
+      { cgroupVersion: 2, singleProcessOomKill: false, cpuCfsQuota: false, canLimitSwap: true },
       {
         ...{ cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 },
         unified: { "memory.oom.group": "1", "memory.swap.max": "0" },
       },
+    ],
+    [
+      "a version 2 that does not count swap has no limit of it: the runtime could not set one",
+      { cgroupVersion: 2, singleProcessOomKill: true, cpuCfsQuota: false },
+      { cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 },
     ],
     [
       "every page size of the kernel is limited, to 0 unless asked for",

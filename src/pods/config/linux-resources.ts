@@ -19,7 +19,7 @@ export interface LimitFacts {
   /** Page sizes that the kernel has, as `2MB`. */
   readonly hugepageSizes: readonly string[];
   readonly cgroupVersion: 1 | 2;
-  /** Version 1 can limit memory and swap together. */
+  /** The kernel counts swap: version 1 limits it together with memory, version 2 by itself. */
   readonly canLimitSwap: boolean;
   /** When memory runs out, one process ends and not the whole container. */
   readonly singleProcessOomKill: boolean;
@@ -53,9 +53,11 @@ function swapOf(
   if (node.cgroupVersion === 1) {
     return memory !== undefined && node.canLimitSwap ? { memorySwapLimitBytes: memory } : {};
   }
-  return {
-    unified: { ...(node.singleProcessOomKill ? {} : { "memory.oom.group": "1" }), "memory.swap.max": "0" },
+  const unified = {
+    ...(node.singleProcessOomKill ? {} : { "memory.oom.group": "1" }),
+    ...(node.canLimitSwap ? { "memory.swap.max": "0" } : {}),
   };
+  return Object.keys(unified).length === 0 ? {} : { unified };
 }
 
 /** What the runtime is told of the pod as a whole: its sums without overhead, and the overhead alone (8.1). */

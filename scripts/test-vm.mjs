@@ -1,0 +1,68 @@
+// `npm run test:vm [PART-OF-A-PATH …]`: integration suites in an emulated machine with what this one may lack: unified
+// cgroups, systemd, AppArmor, huge pages, a disk with project quotas. `npm run test:vm -- --run 'COMMAND'` runs any
+// command there, in a copy of the checkout. Emulation is 10 to 20 times slower; the machine has no network but its own.
+import "./require-node.mjs";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CommandError, green, red, run, say, seconds } from "./progress.mjs";
+import { installNodeModules, root } from "./setup.mjs";
+import { boot, makeDisks } from "./vm/boot.mjs";
+import { obstacle, vmImage } from "./vm/image.mjs";
+
+const SUITES = ["lifecycle-cgroups", "lifecycle-systemd", "lifecycle-kernel", "lifecycle-containerd2", ".root.test.ts"];
+/** Limits that end a hanging test are multiplied by this. */
+const SLOWNESS = "10";
+const NO_GO = 3;
+
+function commandOf(args) {
+  if (args[0] === "--run") return args.slice(1).join(" ");
+  const suites = args.length === 0 ? SUITES : args;
+  return ["node --import tsx test/integration/run.ts", ...suites.map((part) => `'${part}'`)].join(" ");
+}
+
+/** Directories of binaries that go along, by the name of their directory inside. */
+async function binaries() {
+  const command = [process.execPath, join(root, "scripts/build-containerd.mjs")];
+  const { code, stdout } = await run("containerd 2", command, { cwd: root, accept: [NO_GO] });
+  const containerd2 = code === 0 ? { containerd2: stdout.trimEnd().split("\n").at(-1) } : {};
+  const runc = process.env.RUNC_BIN_DIR ? { runc: process.env.RUNC_BIN_DIR } : {};
+  return { ...containerd2, ...runc };
+}
+
+async function main() {
+  const reason = obstacle();
+  if (reason !== undefined) throw new Error(`no machine can be emulated here: ${reason}`);
+  await installNodeModules();
+  await run("build", [process.execPath, join(root, "scripts/build.mjs")], { cwd: root });
+  const image = await vmImage();
+  const folders = await binaries();
+  const env = {
+    ...{ KUBELET_TEST_SLOW: SLOWNESS, TERM: "dumb" },
+    ...(folders.containerd2 && { CONTAINERD2_BIN_DIR: "/vm/containerd2" }),
+    ...(folders.runc && { RUNC_BIN_DIR: "/vm/runc" }),
+  };
+  const work = mkdtempSync(join(tmpdir(), "kt-vm-"));
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)));
+  try {
+    say("… disks");
+    const disks = await makeDisks(work, { root, command: commandOf(process.argv.slice(2)), env, binaries: folders });
+    say("… booting (half a minute)");
+    return await boot(work, { image, disks, signal: stop.signal, onText: (text) => process.stdout.write(text) });
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+const began = performance.now();
+try {
+  process.exitCode = await main();
+  const took = seconds(performance.now() - began);
+  say(
+    process.exitCode === 0 ? green(`✓ in the machine, in ${took}`) : red(`✗ exit code ${process.exitCode} (${took})`),
+  );
+} catch (error) {
+  if (!(error instanceof CommandError)) say(red(error.message));
+  process.exitCode = 1;
+}

@@ -1,0 +1,161 @@
+// The kernel and the root filesystem of the test machine: Debian with systemd, made once and kept in a cache.
+
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { run } from "../progress.mjs";
+import { environment, makeRootDisk } from "./disk.mjs";
+
+const MIRROR = "http://deb.debian.org/debian";
+const SUITE = "bookworm";
+/** Newer than the suite's own: mounts of tmpfs can be mapped from 6.3 on, and NVMe disks need no module. */
+const KERNEL_SUITE = `${SUITE}-backports`;
+const KERNEL = "linux-image-cloud-amd64";
+const PACKAGES = [
+  ..."systemd systemd-sysv dbus udev kmod apparmor e2fsprogs quota procps util-linux mount uidmap openssl".split(" "),
+  ..."containerd runc containernetworking-plugins iptables iproute2 busybox-static catatonit docker-registry".split(
+    " ",
+  ),
+  ..."libstdc++6 strace xz-utils".split(" "),
+];
+/** What would only take time, or listen where the tests do. */
+const MASKED = [
+  ..."containerd.service docker-registry.service systemd-logind.service systemd-timesyncd.service".split(" "),
+  ..."getty@tty1.service serial-getty@ttyS0.service serial-getty@ttyS1.service".split(" "),
+  ..."apt-daily.timer apt-daily-upgrade.timer fstrim.timer e2scrub_all.timer dpkg-db-backup.timer".split(" "),
+];
+const FILES = {
+  "etc/hostname": "vm\n",
+  "etc/hosts": "127.0.0.1 localhost vm\n",
+  "etc/resolv.conf": "",
+  "etc/fstab": [
+    "LABEL=vm-root / ext4 defaults 0 0",
+    "LABEL=vm-tools /vm ext4 ro 0 0",
+    "LABEL=vm-checkout /checkout ext4 defaults 0 0",
+    "LABEL=vm-modules /checkout/node_modules ext4 ro 0 0",
+    "LABEL=vm-data /data ext4 prjquota 0 0",
+    "",
+  ].join("\n"),
+  "etc/systemd/system/vm-command.service": [
+    "[Unit]",
+    "Description=The command of this run",
+    "After=basic.target dbus.service apparmor.service local-fs.target",
+    "[Service]",
+    "Type=oneshot",
+    "ExecStart=/bin/bash /vm/run.sh",
+    "ExecStopPost=/bin/systemctl --no-block --force poweroff",
+    "StandardOutput=tty",
+    "StandardError=tty",
+    "TTYPath=/dev/ttyS1",
+    "TimeoutStartSec=infinity",
+    "",
+  ].join("\n"),
+};
+const SIZE_MIB = 3072;
+
+/** Programs that are needed, and the package of each. */
+const TOOLS = {
+  "qemu-system-x86_64": "qemu-system-x86",
+  debootstrap: "debootstrap",
+  mke2fs: "e2fsprogs",
+  "dpkg-deb": "dpkg",
+};
+
+/** Why there can be no machine here, or undefined. */
+export function obstacle() {
+  if (process.arch !== "x64") return `the emulated machine is x86-64, and this one is ${process.arch}`;
+  if (process.getuid?.() !== 0) return "not root";
+  const places = environment().PATH.split(":");
+  const missing = Object.keys(TOOLS).filter((tool) => !places.some((place) => existsSync(join(place, tool))));
+  if (missing.length === 0) return undefined;
+  return `not installed: ${missing.join(", ")} (apt-get install --no-install-recommends ${missing.map((tool) => TOOLS[tool]).join(" ")})`;
+}
+
+/** Answers with `{ kernel, disk }`, having made them if they are not there (minutes, about 1 GB). */
+export async function vmImage() {
+  const key = createHash("sha256")
+    .update(readFileSync(import.meta.filename))
+    .digest("hex")
+    .slice(0, 12);
+  const target = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "kubelet-ts", `vm-${key}`);
+  const found = { kernel: join(target, "vmlinuz"), disk: join(target, "root.img") };
+  if (existsSync(found.disk)) return found;
+  mkdirSync(dirname(target), { recursive: true });
+  // Beside and renamed, so that half an image is never taken for a whole one.
+  const work = mkdtempSync(`${target}.build-`);
+  try {
+    await make(work);
+    rmSync(join(work, "root"), { recursive: true });
+    rmSync(target, { recursive: true, force: true });
+    renameSync(work, target);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  return found;
+}
+
+async function make(work) {
+  const tree = join(work, "root");
+  const env = { ...environment(), DEBIAN_FRONTEND: "noninteractive" };
+  const include = `--include=${PACKAGES.join(",")}`;
+  await run("debootstrap", ["debootstrap", "--variant=minbase", include, SUITE, tree, MIRROR], { env });
+  await kernel(work, tree, env);
+  for (const [path, text] of Object.entries(FILES)) writeFileSync(join(tree, path), text);
+  for (const folder of ["vm", "checkout", "data"]) mkdirSync(join(tree, folder));
+  const units = join(tree, "etc/systemd/system");
+  for (const unit of MASKED) link("/dev/null", join(units, unit));
+  link("/lib/systemd/system/multi-user.target", join(units, "default.target"));
+  link("../vm-command.service", join(units, "multi-user.target.wants/vm-command.service"));
+  for (const path of ["var/cache/apt/archives", "var/lib/apt/lists"])
+    rmSync(join(tree, path), { recursive: true, force: true });
+  await makeRootDisk(join(work, "root.img"), { label: "vm-root", sizeMib: SIZE_MIB, from: tree });
+}
+
+/** Only its files: what the package would do on a machine that starts from its disk is not wanted here. */
+async function kernel(work, tree, env) {
+  writeFileSync(
+    join(tree, "etc/apt/sources.list"),
+    [SUITE, KERNEL_SUITE].map((suite) => `deb ${MIRROR} ${suite} main\n`).join(""),
+  );
+  copyFileSync("/etc/resolv.conf", join(tree, "etc/resolv.conf"));
+  await run("apt-get update", ["chroot", tree, "apt-get", "update", "-q"], { env });
+  const apt = [
+    "apt-get",
+    "install",
+    "-y",
+    "-q",
+    "--download-only",
+    "--no-install-recommends",
+    "-t",
+    KERNEL_SUITE,
+    KERNEL,
+  ];
+  await run(`apt-get download ${KERNEL}`, ["chroot", tree, ...apt], { env });
+  const archives = join(tree, "var/cache/apt/archives");
+  const name = readdirSync(archives).find((file) => /^linux-image-\d/.test(file));
+  if (name === undefined) throw new Error(`no kernel came with ${KERNEL}`);
+  await run(`kernel ${name}`, ["dpkg-deb", "-x", join(archives, name), join(work, "kernel")], { env });
+  const [version] = readdirSync(join(work, "kernel/lib/modules"));
+  copyFileSync(join(work, "kernel/boot", `vmlinuz-${version}`), join(work, "vmlinuz"));
+  await run("modules", ["cp", "-a", join(work, "kernel/lib/modules"), join(tree, "lib")], { env });
+  await run("depmod", ["chroot", tree, "depmod", version], { env });
+  rmSync(join(work, "kernel"), { recursive: true });
+}
+
+function link(to, path) {
+  mkdirSync(dirname(path), { recursive: true });
+  rmSync(path, { force: true });
+  symlinkSync(to, path);
+}

@@ -19,7 +19,7 @@ export async function setUpWritten(
   const { files, refreshAt } = await content;
   const payload = checkedPayload(files);
   await host.makeDir(directory, 0o777);
-  if (inMemory && !(await host.isMountPoint(directory))) await host.mountTmpfs(directory, { mode: 0o777 });
+  if (inMemory && !(await host.isMountPoint(directory))) await host.mountTmpfs(directory, { mode: 0o1777 });
   const gid = pod.spec.securityContext?.fsGroup;
   await host.writeFiles(directory, { files: payload, stamp: stampOf(clock), ...(gid === undefined ? {} : { gid }) });
   const source = { kind: "path", path: directory, readonly: true } as const;

@@ -54,7 +54,7 @@ describe("emptyDir", () => {
     scene.volumes = scene.newAgent();
     await scene.prepare();
     assert.deepEqual([...scene.machine.mounts.keys()], [`${EMPTY_DIRS}/fast`]);
-    assert.equal(scene.machine.modes.get(`${EMPTY_DIRS}/fast`), 0o777);
+    assert.equal(scene.machine.modes.get(`${EMPTY_DIRS}/fast`), 0o1777);
   });
 
   test("of memory that a reboot or somebody unmounted is mounted again", async () => {

@@ -20,7 +20,7 @@ export const emptyDir: VolumeKind = {
     if (medium === "" || (await host.isMountPoint(directory))) return ready;
     if (medium === "Memory") {
       const sizeBytes = tmpfsSize(pod, volume, node);
-      await host.mountTmpfs(directory, { mode: 0o777, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
+      await host.mountTmpfs(directory, { mode: 0o1777, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
     } else await host.mountHugePages(directory, { mode: 0o777, pageSizeBytes });
     return ready;
   },

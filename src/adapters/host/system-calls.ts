@@ -20,11 +20,19 @@ const O_CLOEXEC = 0o2000000;
 const O_PATH = 0o10000000;
 const AT_REMOVEDIR = 0x200;
 const LOCK_EX_NB = 2 | 4;
+const AT_FDCWD = -100;
+const AT_SYMLINK_NOFOLLOW = 0x100;
+/** struct statx, of which two fields count here: the attributes, and those of them that the kernel knows of. */
+const STATX_BYTES = 256;
+const STATX_ATTRIBUTES = 8;
+const STATX_KNOWN = 56;
+const STATX_ATTR_MOUNT_ROOT = 0x2000n;
 
 /** System calls that Node does not have. Each rejects with a system error that carries its errno code. */
 export class SystemCalls {
   private readonly functions: Readonly<Record<FunctionName, NativeFunction>>;
   private trim: NativeFunction | undefined;
+  private statx: NativeFunction | "none" | undefined;
 
   private constructor(private readonly native: Native) {
     const { libc } = native;
@@ -118,6 +126,31 @@ export class SystemCalls {
   /** Takes the exclusive lock of an open file or fails with EAGAIN. */
   async lock(fd: number): Promise<void> {
     await this.call(this.functions.flock, [fd, LOCK_EX_NB], { name: "flock", path: "" });
+  }
+
+  /**
+   * Whether a mount begins at a path: one question, however many mounts there are. Undefined where nothing is there, and
+   * where the kernel (before 5.8) or the C library cannot tell.
+   */
+  async isMountRoot(path: string): Promise<boolean | undefined> {
+    this.statx ??= this.findStatx();
+    if (this.statx === "none") return undefined;
+    const block = Buffer.alloc(STATX_BYTES);
+    try {
+      await this.call(this.statx, [AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, block], { name: "statx", path });
+    } catch {
+      return undefined;
+    }
+    if ((block.readBigUInt64LE(STATX_KNOWN) & STATX_ATTR_MOUNT_ROOT) === 0n) return undefined;
+    return (block.readBigUInt64LE(STATX_ATTRIBUTES) & STATX_ATTR_MOUNT_ROOT) !== 0n;
+  }
+
+  private findStatx(): NativeFunction | "none" {
+    try {
+      return this.native.libc.func("int statx(int dirfd, const char *path, int flags, uint mask, void *block)");
+    } catch {
+      return "none";
+    }
   }
 
   /** Gives freed memory back to the system; only glibc has it. */

@@ -404,6 +404,20 @@ function defineTests(): void {
       assert.deepEqual(await host.filesystemUsage(directory), { bytes: 12_288, inodes: 2 });
     }));
 
+  test("a mount is told from a directory, also one of the same filesystem, a file, and what is not there", () =>
+    within(async ({ base }) => {
+      for (const name of ["plain", "memory", "bound"]) mkdirSync(join(base, name));
+      writeFileSync(join(base, "file"), "");
+      symlinkSync("memory", join(base, "link"));
+      await host.mountTmpfs(join(base, "memory"), { mode: 0o777 });
+      await host.bindMount(join(base, "plain"), join(base, "bound"));
+      await host.bindMount(join(base, "file"), join(base, "file"));
+      const found = ["plain", "memory", "bound", "file", "link", "missing"].map((name) =>
+        host.isMountPoint(join(base, name)),
+      );
+      assert.deepEqual(await Promise.all(found), [false, true, true, true, false, false]);
+    }));
+
   test("a full disk in the middle of a write keeps the old content, and nothing of the new", () =>
     within(async ({ base }) => {
       const directory = join(base, "small");

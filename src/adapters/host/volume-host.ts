@@ -68,8 +68,10 @@ export class LinuxVolumeHost extends PodHost {
     return this.machine.mount({ kind: "bind", source, target });
   }
 
-  /** Another filesystem than above it is a mount, which two cheap questions tell; else the mount table must. */
+  /** Another filesystem than above it is a mount; else the kernel is asked, and where it cannot tell the mount table. */
   override async isMountPoint(path: string): Promise<boolean> {
+    const known = await (await SystemCalls.load())?.isMountRoot(path);
+    if (known !== undefined) return known;
     const [here, above] = await Promise.all(
       [lstat(path), lstat(dirname(path))].map((stat) => stat.catch(() => undefined)),
     );

@@ -13,6 +13,7 @@ import { obstacle, vmImage } from "./vm/image.mjs";
 const SUITES = ["lifecycle-cgroups", "lifecycle-systemd", "lifecycle-kernel", "lifecycle-containerd2", ".root.test.ts"];
 /** Limits that end a hanging test are multiplied by this. */
 const SLOWNESS = "10";
+/** The build scripts' word for: something to build with is missing here. */
 const NO_GO = 3;
 
 function commandOf(args) {
@@ -23,11 +24,16 @@ function commandOf(args) {
 
 /** Directories of binaries that go along, by the name of their directory inside. */
 async function binaries() {
-  const command = [process.execPath, join(root, "scripts/build-containerd.mjs")];
-  const { code, stdout } = await run("containerd 2", command, { cwd: root, accept: [NO_GO] });
-  const containerd2 = code === 0 ? { containerd2: stdout.trimEnd().split("\n").at(-1) } : {};
-  const runc = process.env.RUNC_BIN_DIR ? { runc: process.env.RUNC_BIN_DIR } : {};
-  return { ...containerd2, ...runc };
+  const found = {};
+  for (const [name, script] of [
+    ["containerd2", "build-containerd.mjs"],
+    ["runc", "build-runc.mjs"],
+  ]) {
+    const command = [process.execPath, join(root, "scripts", script)];
+    const { code, stdout } = await run(name, command, { cwd: root, accept: [NO_GO] });
+    if (code === 0) found[name] = stdout.trimEnd().split("\n").at(-1);
+  }
+  return found;
 }
 
 async function main() {

@@ -112,7 +112,7 @@ export class Cluster {
     const node = composeClusterNode(this.deps, ring);
     const pods = this.podSource(ring);
     const measured = statusMetrics(this.deps.metrics, () => pods.all());
-    const isBusy = (): boolean => ring.pool.isBusy;
+    const isBusy = (): boolean => ring.pool.hasWaiting;
     const source = statusSource(ring, pods);
     const status = new StatusWriter({ api: clients.calls, clock, log, pods: source, measured, isBusy });
     const mirrors = new MirrorPods({
@@ -218,7 +218,7 @@ export class Cluster {
     const recorder = new EventRecorder(
       {
         ...{ api: connection.clients.events, clock, log, random: Math.random },
-        ...{ dropped: () => dropped.inc(), isBusy: () => pool.isBusy },
+        ...{ dropped: () => dropped.inc(), isBusy: () => pool.isStarting },
       },
       { nodeName },
     );

@@ -18,7 +18,7 @@ export interface RecorderDeps {
   readonly log: Logger;
   readonly random: () => number;
   dropped?(): void;
-  /** True while pods wait for their turn to be started: then the machine has better things to do. */
+  /** True while pods are being started: then the machine has better things to do. */
   isBusy?(): boolean;
 }
 

@@ -122,8 +122,13 @@ export class WorkerPool {
   }
 
   /** True while pods wait for their turn to be started. */
-  get isBusy(): boolean {
+  get hasWaiting(): boolean {
     return this.lane.waiting > 0;
+  }
+
+  /** True while a pod is being started, or waits for it. */
+  get isStarting(): boolean {
+    return this.lane.running > 0 || this.hasWaiting;
   }
 
   /** Every pod that has a worker, wanted or not. */

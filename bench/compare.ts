@@ -2,14 +2,19 @@
 // control plane. Prints both columns, the ratio of the medians and the spread, as a table and as JSON. Without a Go
 // kubelet (`node scripts/build-kubernetes.mjs kubelet` builds it) only our column is measured.
 import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { CriRuntime } from "../src/adapters/cri/cri-runtime.ts";
+import { SystemClock } from "../src/lib/clock.ts";
+import { fixed } from "../src/lib/live.ts";
+import { silent } from "../src/lib/log.ts";
 import type { Pod } from "../src/model/generated/types.ts";
 import { TEST_IMAGES, TestContainerd } from "../test/support/containerd.ts";
 import { TestControlPlane } from "../test/support/control-plane.ts";
 import { ComparedAgent, type Contestant, containerdDir, goKubelet, nodeOf, removeAgentFiles } from "./compare-agent.ts";
 import { isReady, Watched } from "./compare-cluster.ts";
 import { measureServer, SERVER_GOALS } from "./compare-server.ts";
+import { rawBurst, removeRaw } from "./raw.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SINGLES = 5;
@@ -38,6 +43,8 @@ const HONOURS = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done";
 const IGNORES = "trap '' TERM; while :; do sleep 1; done";
 
 const results = new Map<string, Record<Contestant, number[]>>();
+/** Times of bare calls, by the number of pods. */
+const bare = new Map<number, number[]>();
 function note(what: string, who: Contestant, value: number): void {
   const row = results.get(what) ?? { "kubelet-ts": [], go: [] };
   row[who].push(value);
@@ -175,6 +182,27 @@ async function round(
   }
 }
 
+/** What the runtime alone takes for the same pods: no agent can be faster. As many at a time as the agent starts. */
+async function measureBare(containerd: TestContainerd, dir: string): Promise<void> {
+  const options = { endpoint: containerd.endpoint, requestTimeoutMs: fixed(120_000) };
+  const runtime = new CriRuntime({ clock: new SystemClock(), log: silent }, options);
+  const command = ["/bin/sh", "-c", HONOURS];
+  const places = { logs: join(dir, "bare-logs"), cgroup: containerd.cgroupParent, command, image: TEST_IMAGES.busybox };
+  const concurrency = Math.max(4, 2 * availableParallelism());
+  try {
+    for (const count of [FEW, MANY]) {
+      await pause(SETTLE_MS);
+      const names = Array.from({ length: count }, (_, at) => `raw-${at}`);
+      const took = await rawBurst(runtime, names, { places, concurrency });
+      bare.set(count, [...(bare.get(count) ?? []), took]);
+      process.stderr.write(`bare       ${count} pods (ms): ${took.toFixed(1)}\n`);
+      await removeRaw(runtime);
+    }
+  } finally {
+    runtime.close();
+  }
+}
+
 function show(): void {
   const line = (cells: readonly string[]): string =>
     cells.map((cell, at) => (at === 0 ? cell.padEnd(32) : cell.padStart(14))).join("");
@@ -187,7 +215,11 @@ function show(): void {
       `${line([what, number(median(ours)), number(median(go)), number(ratio), String(GOALS[what] ?? ""), spread])}\n`,
     );
   }
-  process.stdout.write(`${JSON.stringify(Object.fromEntries(results))}\n`);
+  for (const [count, times] of bare) {
+    const each = times.map((took) => took.toFixed(0)).join(", ");
+    process.stdout.write(`bare calls to the runtime, ${count} pods: ${median(times).toFixed(0)} ms (${each})\n`);
+  }
+  process.stdout.write(`${JSON.stringify({ ...Object.fromEntries(results), bare: Object.fromEntries(bare) })}\n`);
 }
 
 const contestants: readonly Contestant[] = goKubelet() === undefined ? ["kubelet-ts"] : ["kubelet-ts", "go"];
@@ -202,6 +234,7 @@ try {
   plane.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s");
   for (let at = 0; at < ROUNDS; at++) {
     for (const who of contestants) await round(who, { plane, containerd, dir }, watched);
+    await measureBare(containerd, dir);
   }
   show();
 } finally {

@@ -19,6 +19,8 @@ export interface RawPlaces {
   readonly logs: string;
   readonly cgroup: string;
   readonly command?: readonly string[];
+  /** The demo image of `kubelet up` unless said. */
+  readonly image?: string;
 }
 
 const { signal } = manyListeners();
@@ -99,14 +101,15 @@ function sandboxOf(name: string, { logs, cgroup }: RawPlaces): SandboxConfig {
   };
 }
 
-function containerOf(directory: string, { command = ["sleep", "100000"] }: RawPlaces): ContainerConfig {
+function containerOf(directory: string, places: RawPlaces): ContainerConfig {
+  const { command = ["sleep", "100000"], image = "kubelet.local/demo:1" } = places;
   mkdirSync(directory, { recursive: true });
   for (const file of ["etc-hosts", "message"]) writeFileSync(`${directory}/${file}`, "");
   const mount = (containerPath: string, file: string): ContainerConfig["mounts"][number] => ({
     ...{ containerPath, hostPath: `${directory}/${file}`, readonly: false, propagation: "private" },
   });
   return {
-    ...{ name: "app", attempt: 0, image: { ref: "kubelet.local/demo:1", userSpecified: "kubelet.local/demo:1" } },
+    ...{ name: "app", attempt: 0, image: { ref: image, userSpecified: image } },
     ...{ command, args: [], workingDir: "", envs: [], devices: [] },
     mounts: [mount("/etc/hosts", "etc-hosts"), mount("/dev/termination-log", "message")],
     ...{ labels: {}, annotations: {}, logPath: "app/0.log", stdin: false, stdinOnce: false, tty: false },

@@ -2,7 +2,7 @@ import Router from "find-my-way";
 import { type HttpAnswer, type HttpRequest, type HttpRoute, readTarget, textAnswer } from "./http-route.ts";
 
 /** A request as it came, before its path is known. */
-export type RawRequest = Pick<HttpRequest, "method" | "headers" | "peer" | "readBody" | "signal"> & {
+export type RawRequest = Pick<HttpRequest, "method" | "headers" | "peer" | "readBody" | "signal" | "expectUpgrade"> & {
   readonly target: string;
 };
 

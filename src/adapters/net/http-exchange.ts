@@ -1,8 +1,9 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { AbortedError, isAborted, manyListeners } from "../../lib/abort.ts";
+import type { EarlyDial, EarlyDials } from "./early-dial.ts";
 import type { Dispatch } from "./http-dispatch.ts";
-import { BodyTooLarge, type ClientCertificate, type HttpAnswer, textAnswer } from "./http-route.ts";
+import { BodyTooLarge, type ClientCertificate, type HttpAnswer, type HttpRequest, textAnswer } from "./http-route.ts";
 import { proxyUpgrade } from "./upgrade-proxy.ts";
 
 /** What every exchange of one listener shares. */
@@ -10,6 +11,7 @@ export interface ExchangeContext {
   readonly dispatch: Dispatch;
   /** Aborts when the listener closes. */
   readonly leaving: AbortSignal;
+  readonly dials: EarlyDials;
   /** Told of each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
   peerOf?(request: IncomingMessage): ClientCertificate | undefined;
@@ -32,7 +34,7 @@ export async function exchange(
   request.on("error", leave);
   response.on("error", leave).on("close", leave);
   await during(context, { request, left, leave }, async () => {
-    const { answer, failure } = await judge(context, request, left.signal);
+    const { answer, failure } = await judge(context, request, left);
     request.resume();
     const sent = answer.upgradeTo === undefined ? answer : textAnswer(500, "Upgrade request required\n");
     if (!left.signal.aborted) await send(response, sent, left.signal);
@@ -49,22 +51,33 @@ export async function exchangeUpgrade(
   const left = manyListeners();
   const leave = (): void => left.abort(new AbortedError("the client left"));
   socket.on("error", leave).on("close", leave);
-  await during(context, { request, left, leave }, async () => {
-    const { answer, failure } = await judge(context, request, left.signal);
-    if (left.signal.aborted) return;
-    if (answer.upgradeTo !== undefined) {
-      await proxyUpgrade({ request, socket, head }, new URL(answer.upgradeTo), left);
-      return;
-    }
-    const response = new ServerResponse(request);
-    response.on("error", leave);
-    // The parser of this connection is gone, so nothing can follow.
-    response.shouldKeepAlive = false;
-    response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
-    response.on("finish", () => socket.end());
-    await send(response, answer, left.signal);
-    if (failure !== undefined) throw failure;
-  });
+  let early: EarlyDial | undefined;
+  const expectUpgrade = (): void => {
+    early ??= context.dials.begin();
+  };
+  try {
+    await during(context, { request, left, leave }, async () => {
+      const { answer, failure } = await judge(context, request, { signal: left.signal, expectUpgrade });
+      if (left.signal.aborted) return;
+      if (answer.upgradeTo !== undefined) {
+        const target = new URL(answer.upgradeTo);
+        context.dials.note(target);
+        const { signal } = left;
+        await proxyUpgrade({ request, socket, head }, target, { signal, connection: early?.take(target) });
+        return;
+      }
+      const response = new ServerResponse(request);
+      response.on("error", leave);
+      // The parser of this connection is gone, so nothing can follow.
+      response.shouldKeepAlive = false;
+      response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
+      response.on("finish", () => socket.end());
+      await send(response, answer, left.signal);
+      if (failure !== undefined) throw failure;
+    });
+  } finally {
+    early?.drop();
+  }
 }
 
 interface Course {
@@ -93,7 +106,7 @@ async function during(context: ExchangeContext, { request, left, leave }: Course
 async function judge(
   { dispatch, peerOf }: ExchangeContext,
   request: IncomingMessage,
-  signal: AbortSignal,
+  { signal, expectUpgrade }: Pick<HttpRequest, "signal" | "expectUpgrade">,
 ): Promise<{ answer: HttpAnswer; failure?: unknown }> {
   try {
     const answer = await dispatch({
@@ -102,7 +115,7 @@ async function judge(
       headers: request.headers as Readonly<Record<string, string | undefined>>, // reason: only set-cookie is a list
       peer: peerOf?.(request),
       readBody: (limit) => readBody(request, limit),
-      signal,
+      ...{ signal, expectUpgrade },
     });
     return { answer };
   } catch (failure) {

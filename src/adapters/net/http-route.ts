@@ -15,6 +15,8 @@ export interface HttpRequest {
   readBody(limit: number): Promise<Buffer>;
   /** Aborts when the client leaves or the listener closes. */
   readonly signal: AbortSignal;
+  /** The answer will lead on, most likely to where the last one did: a connection there is begun. Of upgrades only. */
+  expectUpgrade?: (() => void) | undefined;
 }
 
 /** Who a client says it is, and whether that is true at this moment. */

@@ -3,6 +3,7 @@ import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
 import { AbortedError, manyListeners } from "../../lib/abort.ts";
 import type { Logger } from "../../lib/log.ts";
+import { EarlyDials } from "./early-dial.ts";
 import { dispatcher, type Guard } from "./http-dispatch.ts";
 import { type ExchangeContext, exchange, exchangeUpgrade } from "./http-exchange.ts";
 import type { HttpRoute } from "./http-route.ts";
@@ -67,6 +68,7 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   const context: ExchangeContext = {
     dispatch: dispatcher(options.routes, options.guard),
     leaving: leaving.signal,
+    dials: new EarlyDials(),
     ...(options.observe && { observe: options.observe }),
     ...(tls && { peerOf: (request) => tls.peerOf(request) }),
   };

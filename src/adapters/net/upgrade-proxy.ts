@@ -21,18 +21,23 @@ const TOKEN_PROTOCOL = /^\s*base64url\.bearer\.authorization\.k8s\.io\./;
 /**
  * Repeats the client's upgrade at `target` and, when that accepts, copies bytes both ways without looking at them and
  * without a time limit. A refusal is passed on with its body; a backend that cannot be reached is a 500. Resolves when
- * both connections are over; an abort cuts them.
+ * both connections are over; an abort cuts them. `connection` is one to the target that is there already.
  */
-export function proxyUpgrade(client: UpgradingClient, target: URL, { signal }: Abortable): Promise<void> {
+export function proxyUpgrade(
+  client: UpgradingClient,
+  target: URL,
+  { signal, connection }: Abortable & { connection?: Socket | undefined },
+): Promise<void> {
   return new Promise((resolve) => {
     const { socket } = client;
     const { method = "GET" } = client.request;
     const ask = target.protocol === "https:" ? httpsRequest : httpRequest;
     const call = ask({
       ...{ host: target.hostname.replace(/^\[|\]$/g, ""), port: target.port, path: target.pathname + target.search },
-      ...{ method, agent: false, headers: passedHeaders(client.request, target) },
+      ...{ method, headers: passedHeaders(client.request, target) },
       // The runtime's own server on this machine; its certificate is self-made, as in Kubernetes.
       rejectUnauthorized: false,
+      ...(connection === undefined ? { agent: false } : { createConnection: () => connection }),
     });
     const cut = (): void => {
       call.destroy();

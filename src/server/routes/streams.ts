@@ -65,7 +65,9 @@ async function exec(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
   const id = containerId(deps, request);
   if (typeof id !== "string") return id;
   const command = request.query.getAll("command");
-  return handOver(stream(deps, request, "exec"), () => deps.runtime.exec(id, { ...streams, command }, request));
+  return handOver(request, stream(deps, request, "exec"), () =>
+    deps.runtime.exec(id, { ...streams, command }, request),
+  );
 }
 
 async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
@@ -79,7 +81,7 @@ async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> 
   const all = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
   const tty = all.find(({ name }) => name === request.params["container"])?.tty ?? false;
   const wish = { ...streams, tty, stderr: streams.stderr && !tty };
-  return handOver(stream(deps, request, "attach"), () => deps.runtime.attach(id, wish, request));
+  return handOver(request, stream(deps, request, "attach"), () => deps.runtime.attach(id, wish, request));
 }
 
 async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
@@ -94,7 +96,9 @@ async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAns
   if (wanted !== undefined && wanted !== uid) return textAnswer(404, "pod does not exist\n");
   const sandbox = deps.pods.observed(uid)?.sandboxes.find(({ state }) => state === "ready");
   if (sandbox === undefined) return textAnswer(500, "the pod has no network yet: its sandbox does not run\n");
-  return handOver(stream(deps, request, "portforward"), () => deps.runtime.portForward(sandbox.id, ports, request));
+  return handOver(request, stream(deps, request, "portforward"), () =>
+    deps.runtime.portForward(sandbox.id, ports, request),
+  );
 }
 
 function noStreams(): HttpAnswer {
@@ -123,8 +127,9 @@ function stream(deps: ApiDeps, request: HttpRequest, name: "exec" | "attach" | "
   };
 }
 
-async function handOver(counted: () => void, ask: () => Promise<string>): Promise<HttpAnswer> {
+async function handOver(request: HttpRequest, counted: () => void, ask: () => Promise<string>): Promise<HttpAnswer> {
   counted();
+  request.expectUpgrade?.();
   try {
     return { status: 101, body: "", upgradeTo: await ask() };
   } catch (error) {

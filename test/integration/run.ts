@@ -15,8 +15,14 @@ const root = join(import.meta.dirname, "../..");
 const SKIPPED = 77;
 const SLOWNESS = Number(process.env["KUBELET_TEST_SLOW"] ?? 1);
 const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 300_000 * SLOWNESS);
-/** Suites that look at what is inside of containers, and at no times. */
-const BESIDE = /lifecycle-(inside|pods)/;
+/** Suites that mostly wait and measure no times: these two and two run at the same time. */
+const PAIRS: readonly (readonly [string, string])[] = [
+  ["agent-faults", "agent-files"],
+  ["config-live", "lifecycle-containerd2"],
+  ["lifecycle-ends", "volumes"],
+  ["lifecycle-inside", "lifecycle-pods"],
+  ["kill-agent", "kill-volumes"],
+];
 /** What is on its way out (a shim, an unmount) may take this long to be gone. */
 const SETTLE_MS = 5_000 * SLOWNESS;
 
@@ -25,8 +31,8 @@ interface Suite {
   readonly file: string;
   readonly node: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Measures no times and shares nothing of the machine, so that its like may run beside it. */
-  readonly beside?: boolean;
+  /** Measures no times and shares nothing of the machine, so that two with the same word here may run beside each other. */
+  readonly beside?: string | undefined;
 }
 
 interface Outcome {
@@ -59,12 +65,10 @@ function findSuites(filters: readonly string[]): Suite[] {
         [here, ...otherNodes].map((node) => ({ ...suiteOf(file, node), ...(node !== here && { env: fewer }) })),
       ),
     ...contractSuites(here),
-    ...[...integration.sort(), ...chaos.sort()].map((file) => ({
-      name: file,
-      file,
-      node: here,
-      beside: BESIDE.test(file),
-    })),
+    ...[...integration.sort(), ...chaos.sort()].map((file) => {
+      const pair = PAIRS.find((names) => names.includes(basename(file, ".ts")));
+      return { name: file, file, node: here, beside: pair?.join() };
+    }),
   ];
   return suites.filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
 }
@@ -74,15 +78,15 @@ function contractSuites(node: string): Suite[] {
   const file = "test/contract/runtime-containerd.ts";
   const built = process.env["CONTAINERD2_BIN_DIR"] ?? "";
   return [
-    { name: `${file} on the system's containerd`, file, node, beside: true, env: { CONTAINERD_BIN_DIR: "" } },
+    { name: `${file} on the system's containerd`, file, node, beside: "contract", env: { CONTAINERD_BIN_DIR: "" } },
     ...(built === ""
       ? []
-      : [{ name: `${file} on containerd 2`, file, node, beside: true, env: { CONTAINERD_BIN_DIR: built } }]),
+      : [{ name: `${file} on containerd 2`, file, node, beside: "contract", env: { CONTAINERD_BIN_DIR: built } }]),
   ];
 }
 
 function suiteOf(file: string, node: string): Suite {
-  return { name: nameOf(file, node), file, node, beside: true };
+  return { name: nameOf(file, node), file, node, beside: "root" };
 }
 
 function nameOf(file: string, node: string): string {
@@ -195,13 +199,15 @@ async function judge({ suite, temp, line, code, output, tookMs }: Ended, left: r
   return outcome;
 }
 
-/** Two at a time where both allow it, in the order of the list. */
+/** Two at a time where both allow it; else in the order of the list. */
 function batches(suites: readonly Suite[]): Suite[][] {
   const result: Suite[][] = [];
   for (const suite of suites) {
-    const last = result.at(-1);
-    if (suite.beside === true && last?.length === 1 && last[0]?.beside === true) last.push(suite);
-    else result.push([suite]);
+    const partner = result.find(
+      ([first, second]) => suite.beside !== undefined && second === undefined && first?.beside === suite.beside,
+    );
+    if (partner === undefined) result.push([suite]);
+    else partner.push(suite);
   }
   return result;
 }

@@ -35,13 +35,9 @@ async function whyNot(path: string): Promise<string | undefined> {
 }
 
 const reason = bin === "" ? "CONTAINERD2_BIN_DIR names none" : await whyNot(site.dir);
-if (reason !== undefined) {
-  rmSync(site.dir, { recursive: true });
-  process.stdout.write(`${reason}\n`);
-  process.exit(77);
-}
+if (reason !== undefined) rmSync(site.dir, { recursive: true });
 
-describe("an emptyDir on a filesystem with quotas of projects", () => {
+describe("an emptyDir on a filesystem with quotas of projects", { skip: reason ?? false }, () => {
   let agent: Agent;
   const up = async (): Promise<Agent> => site.up([GATE], { env: { ...process.env, PATH } });
   const projects = (): string => (existsSync("/etc/projects") ? readFileSync("/etc/projects", "utf8") : "");

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { messageOf } from "../../src/lib/errors.ts";
 import { everyKind } from "../integration/support/every-kind.ts";
 import { ids, requireExec, requireMachine, Site } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
@@ -118,7 +119,7 @@ describe(`a pod with every kind of volume, ${ROUNDS} lives, seed ${seed}`, () =>
       try {
         await oneLife(round);
       } catch (error) {
-        throw new Error(`round ${round} of seed ${seed}\n${logEnd()}`, { cause: error });
+        throw new Error(`round ${round} of seed ${seed}: ${messageOf(error)}\n${logEnd()}`, { cause: error });
       }
     }
     assert.deepEqual(readdirSync(podsDir), []);

@@ -21,7 +21,6 @@ const PAIRS: readonly (readonly [string, string])[] = [
   ["config-live", "lifecycle-containerd2"],
   ["lifecycle-ends", "volumes"],
   ["lifecycle-inside", "lifecycle-pods"],
-  ["kill-agent", "kill-volumes"],
 ];
 /** What is on its way out (a shim, an unmount) may take this long to be gone. */
 const SETTLE_MS = 5_000 * SLOWNESS;

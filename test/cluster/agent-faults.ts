@@ -95,7 +95,7 @@ describe("an agent whose cluster misbehaves", () => {
   });
 
   test("a server that freezes without closing its connections is noticed, and the lease is renewed after it", async () => {
-    site.plane.freezeApiServer();
+    await site.plane.freezeApiServer();
     await pause(12_000);
     site.plane.thawApiServer();
     site.apply(bound("thawed"));

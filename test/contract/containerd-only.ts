@@ -5,6 +5,7 @@ import { SystemClock } from "../../src/lib/clock.ts";
 import { LiveValue } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
 import { TestContainerd, type TestContainerdOptions } from "../support/containerd.ts";
+import { freeze, thaw } from "../support/freeze.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { never, withCode } from "./harness.ts";
 
@@ -41,7 +42,7 @@ export function containerdOnly(options: TestContainerdOptions): void {
       await recorder.next((event) => event.kind === "resync");
       const { pid } = containerd;
       assert.ok(pid !== undefined);
-      process.kill(pid, "SIGSTOP");
+      await freeze(pid);
       try {
         requestTimeoutMs.set(300);
         const began = clock.now().mono;
@@ -53,7 +54,7 @@ export function containerdOnly(options: TestContainerdOptions): void {
           await clock.sleep(50);
         }
       } finally {
-        process.kill(pid, "SIGCONT");
+        thaw(pid);
       }
       await recorder.next((event) => event.kind === "resync", { from: 1 });
       assert.equal((await runtime.status(never)).ready, true);

@@ -12,6 +12,7 @@ import { SystemClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
 import { TestAuthority, writePki } from "./control-plane-pki.ts";
+import { freeze } from "./freeze.ts";
 
 const VERSION = (process.env["KUBE_VERSION"] ?? "1.36.3").replace(/^v/, "");
 const START_LIMIT_MS = 120_000;
@@ -218,8 +219,10 @@ export class TestControlPlane {
   }
 
   /** SIGSTOP and SIGCONT: connections stay open and silent. */
-  freezeApiServer(): void {
-    this.children.get("kube-apiserver")?.kill("SIGSTOP");
+  async freezeApiServer(): Promise<void> {
+    const pid = this.children.get("kube-apiserver")?.pid;
+    if (pid === undefined) throw new Error("there is no kube-apiserver to freeze");
+    await freeze(pid);
   }
 
   thawApiServer(): void {

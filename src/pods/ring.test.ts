@@ -104,6 +104,29 @@ describe("a pod's life on the ring", () => {
     assert.deepEqual([...ring.files.entries.keys()], []);
   });
 
+  test("an end reads the pod twice: before the stop and after it", async () => {
+    const ring = new FakeRing();
+    await ring.want(web);
+    const before = ring.runtime.control.calls.length;
+    ring.publish();
+    await ring.clock.advance(0);
+    const calls = ring.runtime.control.calls.slice(before).map(({ method }) => method);
+    assert.deepEqual(calls.filter((method) => method === "listSandboxes").length, 2);
+    assert.deepEqual(calls.slice(-2), ["removeContainer", "removeSandbox"]);
+    assert.deepEqual(ring.view.summaries(), []);
+  });
+
+  test("a removal that fails is tried again until nothing is left", async () => {
+    const ring = new FakeRing();
+    await ring.want(web);
+    ring.runtime.control.fail("removeSandbox", new RuntimeError("Unavailable", "busy"));
+    ring.publish();
+    await ring.clock.advance(1000);
+    assert.equal(ring.runtime.control.count("removeSandbox"), 2);
+    assert.deepEqual(ring.view.summaries(), []);
+    assert.deepEqual([...ring.files.entries.keys()], []);
+  });
+
   test("gone and back at once: stopped, then started again under the same UID with restart count 1", async () => {
     const ring = new FakeRing();
     await ring.want(web);

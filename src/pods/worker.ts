@@ -281,14 +281,21 @@ export class PodWorker {
     }
   }
 
+  private get mustEnd(): boolean {
+    return this.state === "syncing" && this.stop !== undefined;
+  }
+
   /** One look at the runtime and what follows from it. Answers how long to sleep: 0 not at all, undefined until woken. */
   private async step(interrupt: AbortSignal): Promise<number | undefined> {
     if (this.state === "stopped" && this.isWanted) return undefined;
+    // Asked before and after: nothing is read in vain, and what was told meanwhile counts.
+    if (this.mustEnd) return this.enter("stopping");
     const observed = await this.deps.observer.read(this.identity, { signal: interrupt });
+    if (this.mustEnd) return this.enter("stopping");
     const run = this.newRun(observed, interrupt);
     switch (this.state) {
       case "syncing":
-        return this.stop === undefined ? this.sync(run, observed) : this.enter("stopping");
+        return this.sync(run, observed);
       case "stopping":
         return this.stopAll(run, observed);
       case "stopped":
@@ -574,6 +581,16 @@ export class PodWorker {
   private async stopAll(run: PodRun, observed: ObservedPod): Promise<number> {
     const blockedMs = this.blockedUntil - this.deps.clock.now().mono;
     if (blockedMs > 0) return blockedMs;
+    const after = await this.endAll(run, observed);
+    this.acting = undefined;
+    this.enter("stopped");
+    if (!this.isWanted) return this.removeAll(after, run.interrupt);
+    run.journal.note("finished", this.status?.phase ?? "");
+    return 0;
+  }
+
+  /** Stops everything and sees that it has stopped. Answers what is left. */
+  private async endAll(run: PodRun, observed: ObservedPod): Promise<ObservedPod> {
     const graceSeconds = this.stop?.graceSeconds ?? 1;
     this.acting = { action: { do: "stopPod", why: "the pod is stopped" }, pod: run.pod, graceSeconds };
     if (this.options.orphan !== true) this.publish(observed, { terminating: true });
@@ -586,9 +603,13 @@ export class PodWorker {
       if (alive.length > 0)
         throw new Error(`still running after the stop: ${alive.map(({ name }) => name).join(", ")}`);
       if (this.options.orphan !== true) this.publish(after, { terminating: true, finished: true });
-      await this.deps.execute.volumes.teardown(this.identity.uid, { signal: run.interrupt });
-      await this.deps.execute.cgroups.remove(this.identity.uid);
+      // Whoever still wants to see the pod is told of its end when these are gone; otherwise they go with the rest.
+      if (this.isWanted) {
+        await this.deps.execute.volumes.teardown(this.identity.uid, { signal: run.interrupt });
+        await this.deps.execute.cgroups.remove(this.identity.uid);
+      }
       step.done(this.status?.phase ?? "");
+      return after;
     } catch (error) {
       if (run.interrupt.aborted) step.abort("with a shorter grace");
       else {
@@ -597,8 +618,6 @@ export class PodWorker {
       }
       throw error;
     }
-    if (this.isWanted) run.journal.note("finished", this.status?.phase ?? "");
-    return this.enter("stopped");
   }
 
   /** Milliseconds until `activeDeadlineSeconds` is over. */

@@ -28,17 +28,32 @@ export async function removePod(
   of: { pod: PodIdentity; observed: ObservedPod; keepLogs: boolean },
   options: Abortable,
 ): Promise<void> {
-  const { pod, observed, keepLogs } = of;
-  await Promise.all(
-    observed.containers.map((container) => removeContainer(deps, { pod, container, keepLogs: true }, options)),
-  );
-  await Promise.all(observed.sandboxes.map(({ id }) => deps.runtime.removeSandbox(id, options)));
-  await deps.volumes.teardown(pod.uid, options);
-  await deps.cgroups.remove(pod.uid);
+  const { pod, keepLogs } = of;
+  // Side by side, and each to its end: the next try must not meet what is left of this one.
+  const done = await Promise.allSettled([removeInstances(deps, of, options), removeHolds(deps, pod, options)]);
+  for (const result of done) if (result.status === "rejected") throw result.reason;
   if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
   // Last: as long as it is there, the next agent knows that something may be left of the pod.
   await deps.files.removeTree(podDir(deps.node.paths, pod.uid));
   deps.users.release(pod.uid);
+}
+
+/** All that the runtime has of the pod. */
+async function removeInstances(
+  deps: ExecuteDeps,
+  { pod, observed }: { pod: PodIdentity; observed: ObservedPod },
+  options: Abortable,
+): Promise<void> {
+  await Promise.all(
+    observed.containers.map((container) => removeContainer(deps, { pod, container, keepLogs: true }, options)),
+  );
+  await Promise.all(observed.sandboxes.map(({ id }) => deps.runtime.removeSandbox(id, options)));
+}
+
+/** What the pod holds on the node. */
+async function removeHolds(deps: ExecuteDeps, pod: PodIdentity, options: Abortable): Promise<void> {
+  await deps.volumes.teardown(pod.uid, options);
+  await deps.cgroups.remove(pod.uid);
 }
 
 /** What a pod left outside its directory, of which only the UID is known: its cgroups and its logs. */

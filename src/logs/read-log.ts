@@ -1,6 +1,7 @@
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { CodedError } from "../lib/errors.ts";
+import { Wakes } from "../lib/wakes.ts";
 import { CriDecoder, type DecodeOptions, HEADER_LIMIT } from "./cri-decoder.ts";
 import type { LogFile, LogFiles } from "./files.ts";
 import { tailStart } from "./tail.ts";
@@ -53,19 +54,20 @@ interface LogDeps {
 async function* readWhole(deps: LogDeps, request: ReadLogRequest, { signal }: Abortable): AsyncGenerator<Buffer> {
   const scope = new AbortScope([signal]);
   const reader = new LogReader(deps, request);
-  const wake = new Wake(deps.clock, scope.signal);
+  const wakes = new Wakes(deps.clock);
+  const wake = (): void => wakes.wake();
   try {
     const { follow, path } = request;
     if (follow !== undefined) {
-      deps.files.watch(path, wake.now, scope);
-      follow.onChange(wake.now, scope);
+      deps.files.watch(path, wake, scope);
+      follow.onChange(wake, scope);
     }
     for (;;) {
       // Asked before reading, so that what was written before the end is still read.
       const isLast = follow === undefined || follow.ended();
       yield* reader.readOn(scope.signal, isLast);
       if (isLast || scope.signal.aborted) break;
-      await wake.wait(LOOK_MS);
+      await wakes.sleep(LOOK_MS, scope.signal);
       if (scope.signal.aborted) break;
     }
     yield* reader.end();
@@ -179,34 +181,4 @@ class LogReader {
 interface Coming {
   readonly block: Buffer;
   readonly read: Promise<number>;
-}
-
-/** Sleeps until something may have happened. */
-class Wake {
-  private isDue = false;
-  private resolve: (() => void) | undefined;
-
-  constructor(
-    private readonly clock: Clock,
-    private readonly signal: AbortSignal,
-  ) {
-    signal.addEventListener("abort", () => this.now(), { once: true });
-  }
-
-  readonly now = (): void => {
-    this.isDue = true;
-    this.resolve?.();
-  };
-
-  async wait(ms: number): Promise<void> {
-    if (!this.isDue && !this.signal.aborted) {
-      const timer = this.clock.after(ms, this.now);
-      await new Promise<void>((resolve) => {
-        this.resolve = resolve;
-      });
-      timer.cancel();
-    }
-    this.isDue = false;
-    this.resolve = undefined;
-  }
 }

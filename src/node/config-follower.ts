@@ -4,10 +4,10 @@ import type { Abortable } from "../lib/abort.ts";
 import { Backoff } from "../lib/backoff.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { Wakes } from "../lib/wakes.ts";
 import type { ConfigMap, Node } from "../model/generated/types.ts";
 import { type ConfigAssignment, configAssignment, type WantedConfigMap } from "./config-assignment.ts";
 import { ConfigMapWatch, type ConfigMapWatchDeps } from "./config-map-watch.ts";
-import { Wakes } from "./wakes.ts";
 
 /** Between two tries to read or to store; a right that was granted meanwhile is found within this. */
 const RETRY = { initialMs: 1000, maxMs: 15_000, jitter: 0.1 };

@@ -5,11 +5,11 @@ import { Backoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { Wakes } from "../lib/wakes.ts";
 import { canonicalJson } from "../model/canonical-json.ts";
 import type { Node } from "../model/generated/types.ts";
 import type { OwnNode } from "./config-follower.ts";
 import { CONFIG_STATUS_ANNOTATION, configAnnotation, configStatus } from "./config-status.ts";
-import { Wakes } from "./wakes.ts";
 
 const RETRY = { initialMs: 500, maxMs: 30_000, jitter: 0.1 };
 

@@ -2,48 +2,32 @@ import { AbortedError, AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock, Instant } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
-import { containerHash } from "../model/container-hash.ts";
-import type { Container, Pod, PodStatus } from "../model/generated/types.ts";
-import { CRASH_ANNOTATION } from "../model/labels.ts";
+import { Wakes } from "../lib/wakes.ts";
+import type { Pod, PodStatus } from "../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
-import { allContainers, podIdentity } from "../model/pod-facts.ts";
+import { podIdentity } from "../model/pod-facts.ts";
 import type { ProbeKind } from "../model/probe.ts";
-import { StartError } from "../model/start-error.ts";
 import type { PodIdentity } from "../model/step.ts";
-import { POD_LEVEL } from "./allocation.ts";
+import { PodActions } from "./actions.ts";
 import { podDir } from "./config/paths.ts";
-import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "./crash-backoff.ts";
+import type { CrashLimits } from "./crash-backoff.ts";
 import { derivePodStatus, isTerminalPhase, type StatusFailure } from "./derive.ts";
 import type { WaitingReason } from "./derive-container.ts";
 import { withProbeFlags } from "./derive-flags.ts";
 import type { ExecuteDeps, PodRun } from "./execute/context.ts";
-import { createSandbox } from "./execute/create-sandbox.ts";
-import { killContainer, stopPod } from "./execute/kill.ts";
-import { removeContainer, removePod } from "./execute/remove.ts";
-import { resizeContainer } from "./execute/resize-container.ts";
-import { resizePod } from "./execute/resize-pod.ts";
-import { startContainer } from "./execute/start-container.ts";
-import { mustInterrupt } from "./interrupt.ts";
+import { stopPod } from "./execute/kill.ts";
+import { removePod } from "./execute/remove.ts";
+import { type Acting, mustInterrupt } from "./interrupt.ts";
 import type { PodJournal } from "./journal.ts";
-import {
-  type ContainerStart,
-  type PodAction,
-  type PodPlan,
-  planPod,
-  RESTART_ALL,
-  resizeHold,
-  type StartHold,
-} from "./plan.ts";
+import { type PodAction, type PodPlan, planPod } from "./plan.ts";
 import { needsSync, type PodProbes } from "./probes.ts";
 import { DEFAULT_DEAD_LIMITS, type DeadLimits } from "./prune.ts";
 import { refusalOf } from "./refusal.ts";
 import { PodResize, RESIZE_RETRY_MS, type ResizeVerdict } from "./resize.ts";
 import { restartTriggers } from "./restart-rules.ts";
+import { StartMemory } from "./start-memory.ts";
 import type { StartSlot } from "./start-slot.ts";
-import { VolumePreparation } from "./volume-preparation.ts";
 
-/** A resize that the runtime or the kernel refused is tried again after this. */
-const RESIZE_ERROR_MS = 10_000;
 /** No record of a pod's resources is longer. */
 const MOST_RECORD_BYTES = 1024 * 1024;
 
@@ -111,10 +95,9 @@ export class PodWorker {
   private isWanted = true;
   private keepLogs = false;
   private status: PodStatus | undefined;
-  private woken = true;
-  private rouse: (() => void) | undefined;
+  private readonly wakes: Wakes;
   private scope: AbortScope | undefined;
-  private acting: { action: PodAction; pod: Pod; graceSeconds?: number } | undefined;
+  private acting: Acting | undefined;
   private failures = 0;
   /** Monotonic time before which a failed action is not tried again, however often the worker is woken. */
   private blockedUntil = 0;
@@ -125,19 +108,11 @@ export class PodWorker {
   private readonly resize: PodResize;
   /** Containers do not have yet what they were given. */
   private isResizing = false;
-  /** All containers were removed to be started anew, and are not all there yet. */
-  private restartingAll: boolean;
-  /** Containers run outside the pod's cgroup: an earlier agent made them by other settings (16, item 9). */
-  private isMisplaced = false;
   /** The pod whose limits its cgroup has. */
   private limited: Pod | undefined;
-  private readonly crashes = new Map<string, CrashState>();
-  private readonly holds = new Map<string, StartHold>();
-  private readonly replacing = new Set<string>();
   private readonly preStopped = new Set<string>();
-  private readonly waiting = new Map<string, WaitingReason>();
-  /** Containers whose failure no status has shown yet: `ErrImagePull` is said before `ImagePullBackOff`. */
-  private readonly unsaid = new Set<string>();
+  private readonly memory: StartMemory;
+  private readonly actions: PodActions;
 
   constructor(
     pod: Pod,
@@ -147,16 +122,22 @@ export class PodWorker {
     this.current = pod;
     this.identity = podIdentity(pod);
     this.status = options.known;
-    this.restartingAll = isRestartingAll(options.known);
-    const { files, node } = deps.execute;
+    this.wakes = new Wakes(deps.clock);
+    const { identity } = this;
+    const { journal, clock, observer, execute } = deps;
+    this.memory = new StartMemory({ identity, journal, clock, crashLimits: options.crashLimits });
+    this.memory.restartingAll = isRestartingAll(options.known);
+    const { files, node } = execute;
     const record = `${podDir(node.paths, this.identity.uid)}/resize.json`;
     this.resize = new PodResize({
       log: deps.log,
       load: () => files.readTail(record, MOST_RECORD_BYTES),
       save: (text) => files.writeFile(record, text, 0o640),
       verdict: (asked) => deps.resizeVerdict(asked),
-      event: (type, reason, message) => deps.journal.event(type, reason, message),
+      event: (type, reason, message) => journal.event(type, reason, message),
     });
+    const { memory, resize } = this;
+    this.actions = new PodActions({ execute, identity, memory, resize, doubt: () => observer.doubt(identity.uid) });
     if (options.orphan === true) {
       this.isWanted = false;
       this.stop = { graceSeconds: 1 };
@@ -216,12 +197,11 @@ export class PodWorker {
    * error, for wake-ups that make success more likely (another spec, the runtime is back).
    */
   wake(options: { retry?: boolean } = {}): void {
-    this.woken = true;
     if (options.retry === true) this.blockedUntil = 0;
     if (this.acting !== undefined && mustInterrupt({ pod: this.current, stop: this.stop }, this.acting)) {
       this.scope?.abort(new AbortedError("planned anew"));
     }
-    this.rouse?.();
+    this.wakes.wake();
   }
 
   /** The source no longer has the pod: stop it with its grace and take everything away. The grace can only shrink. */
@@ -257,7 +237,7 @@ export class PodWorker {
   /** Runs until the pod is gone or the agent stops. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (this.state !== "gone" && !signal.aborted) {
-      this.woken = false;
+      this.wakes.clear();
       const scope = new AbortScope([signal]);
       this.scope = scope;
       let sleepMs: number | undefined;
@@ -277,7 +257,7 @@ export class PodWorker {
         scope.dispose();
         if (operation !== undefined) this.deps.measured?.(operation, this.deps.clock.now().mono - began);
       }
-      if (sleepMs !== 0) await this.sleep(sleepMs, signal);
+      if (sleepMs !== 0) await this.wakes.sleep(sleepMs, signal);
     }
   }
 
@@ -342,22 +322,22 @@ export class PodWorker {
     await this.resize.adopt(observed);
     const run: PodRun = { ...given, pod: this.resize.settle(given.pod) };
     const now = this.deps.clock.now();
-    const { crashes, holds, replacing } = this;
     this.deps.probes.follow(run.pod, observed);
     const probes = this.deps.probes.results(this.identity.uid);
     const { refusal } = this;
     const actualOf = (container: ObservedContainer) => this.resize.actualOf(container);
-    const memory = { crashes, holds, replacing };
     const dead = this.options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS;
-    const { isMisplaced } = this;
+    const { memory } = this;
+    const { isMisplaced } = memory;
     const { actualPod } = this.resize;
     const facts = { observed, probes, refusal, actualOf, actualPod, memory, isMisplaced, dead };
     const plan = planPod(run.pod, facts, now);
     this.isResizing = this.resize.follow(run.pod, observed);
     await this.ensureCgroup(run, observed);
-    this.noteWaits(plan);
-    if (run.pod.spec.containers.every(({ name }) => run.ids.has(name))) this.restartingAll = isAsked(run.pod, observed);
-    if (replacing.size === 0) this.publish(observed, {});
+    memory.noteWaits(plan);
+    if (run.pod.spec.containers.every(({ name }) => run.ids.has(name)))
+      memory.restartingAll = isAsked(run.pod, observed);
+    if (memory.replacing.size === 0) this.publish(observed, {});
     const deadlineMs = this.untilDeadline(now);
     if (deadlineMs !== undefined && deadlineMs <= 0) return this.pastDeadline();
     if (isTerminalPhase(this.status?.phase) || plan.kind === "finish") {
@@ -368,14 +348,15 @@ export class PodWorker {
     if (blockedMs > 0) return Math.min(blockedMs, deadlineMs ?? blockedMs);
     this.blockedUntil = 0;
     if (plan.actions.length === 0) {
-      if (this.unsaid.size === 0) return this.settle(plan, deadlineMs);
-      this.unsaid.clear();
-      return 0;
+      return memory.said() ? 0 : this.settle(plan, deadlineMs);
     }
     // Also while it waits for a volume, an image or a hook, a pod is stopped when its time is over.
     const deadline = deadlineMs === undefined ? undefined : this.deps.clock.after(deadlineMs, () => this.expire());
     try {
-      await this.perform(run, observed, plan.actions);
+      const begin = (action: PodAction): void => {
+        this.acting = { action, pod: run.pod };
+      };
+      await this.actions.perform(run, { observed, actions: plan.actions, begin });
     } finally {
       deadline?.cancel();
     }
@@ -386,12 +367,8 @@ export class PodWorker {
   private refuse(): void {
     const before = this.refusal;
     this.refusal = refusalOf(this.current, this.deps.execute.node.security?.());
-    const names = allContainers(this.current).map(({ name }) => name);
-    if (this.refusal === undefined) {
-      for (const name of names) if (this.waiting.get(name) === before) this.waiting.delete(name);
-      return;
-    }
-    for (const name of names) this.waiting.set(name, this.refusal);
+    this.memory.refuse(this.current, this.refusal, before);
+    if (this.refusal === undefined) return;
     const { message } = this.refusal;
     if (message !== before?.message) this.deps.journal.event("Warning", "Failed", `Error: ${message}`);
   }
@@ -400,7 +377,7 @@ export class PodWorker {
   private async ensureCgroup(run: PodRun, observed: ObservedPod): Promise<void> {
     if ((this.limited === run.pod && !this.isResizing) || observed.sandboxes[0]?.state !== "ready") return;
     // Made too early it would hide from the next agent that the containers are not in it.
-    if (this.isMisplaced) return;
+    if (this.memory.isMisplaced) return;
     // Lower limits of the whole pod come after those of its containers.
     this.limited = this.isResizing ? undefined : run.pod;
     await this.deps.execute.cgroups.ensure(run.pod, { growOnly: this.isResizing }).catch((error: unknown) => {
@@ -421,161 +398,12 @@ export class PodWorker {
     return sleeps.length === 0 ? undefined : Math.max(1, Math.min(...sleeps));
   }
 
-  private noteWaits(plan: PodPlan): void {
-    if (plan.kind !== "converge") return;
-    const { journal } = this.deps;
-    for (const { container, reason, message } of plan.waits) {
-      if (this.waiting.get(container)?.reason === reason || this.unsaid.has(container)) continue;
-      this.waiting.set(container, { reason, message });
-      journal.note("backoff", message, container);
-      if (reason !== "CrashLoopBackOff") continue;
-      const text = `Back-off restarting failed container ${container} in pod ${this.identity.name}_${this.identity.namespace}(${this.identity.uid})`;
-      journal.event("Warning", "BackOff", { message: text, container });
-    }
-  }
-
-  private async perform(run: PodRun, observed: ObservedPod, actions: readonly PodAction[]): Promise<void> {
-    const volumes = new VolumePreparation(this.deps.execute.volumes, run);
-    try {
-      for (const action of actions) {
-        run.interrupt.throwIfAborted();
-        this.acting = { action, pod: run.pod };
-        if (action.do === "createSandbox") await volumes.beforeSandbox();
-        if (action.do === "startContainer") await volumes.beforeContainers();
-        if (!(await this.act(run, observed, action))) return;
-      }
-    } finally {
-      await volumes.end();
-    }
-  }
-
-  /** False when the actions after this one make no sense any more. */
-  private async act(run: PodRun, observed: ObservedPod, action: PodAction): Promise<boolean> {
-    const { execute, observer } = this.deps;
-    const graceSeconds = run.pod.spec.terminationGracePeriodSeconds ?? 30;
-    if (removes(action)) observer.doubt(this.identity.uid);
-    switch (action.do) {
-      case "stopPod":
-        run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
-        await stopPod(execute, run, { observed, graceSeconds });
-        this.isMisplaced = false;
-        return true;
-      case "createSandbox":
-        await createSandbox(execute, run, action.attempt);
-        return true;
-      case "killContainer":
-        if (action.replace === true) this.replacing.add(action.container.name);
-        await killContainer(execute, run, { ...action, graceSeconds: action.graceSeconds ?? graceSeconds });
-        return true;
-      case "startContainer":
-        return (await this.start(run, action.start)) || action.start.kind !== "init";
-      case "restartAll":
-        this.beginRestartAll(run.pod, action.triggers);
-        return true;
-      case "removeContainer":
-        await removeContainer(execute, { ...action, pod: this.identity }, { signal: run.finish });
-        return true;
-      case "resizeContainer":
-        return this.resizeOne(run, action);
-      case "resizePod":
-        return this.resizeWhole(run, observed, action.sandboxId);
-      case "removeSandbox":
-        await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
-        return true;
-    }
-  }
-
-  /** False when it failed: the others are tried again with it. */
-  private async resizeOne(run: PodRun, { running, spec }: { running: ObservedContainer; spec: Container }) {
-    try {
-      await resizeContainer(this.deps.execute, run, { running, spec });
-    } catch (error) {
-      return this.holdResize(spec.name, error);
-    }
-    this.holds.delete(resizeHold(spec.name));
-    this.resize.done(running.id, spec.resources ?? {});
-    return true;
-  }
-
-  private async resizeWhole(run: PodRun, observed: ObservedPod, sandboxId: string): Promise<boolean> {
-    try {
-      await resizePod(this.deps.execute, run, { sandboxId, observed });
-    } catch (error) {
-      return this.holdResize(POD_LEVEL, error);
-    }
-    this.holds.delete(resizeHold(POD_LEVEL));
-    this.resize.done(POD_LEVEL, run.pod.spec.resources ?? {});
-    return true;
-  }
-
-  private holdResize(name: string, error: unknown): false {
-    const message = messageOf(error);
-    this.resize.failed(message);
-    const untilMono = this.deps.clock.now().mono + RESIZE_ERROR_MS;
-    this.holds.set(resizeHold(name), { untilMono, hash: "", reason: "ResizeError", message });
-    return false;
-  }
-
-  /** Until each container runs again, none of them being there means nothing. */
-  private beginRestartAll(pod: Pod, triggers: readonly ObservedContainer[]): void {
-    const finishedAt = Math.max(...triggers.map((trigger) => trigger.finishedAt));
-    const times = { finishedAt, wallNow: this.deps.clock.now().wall };
-    this.crashes.set(RESTART_ALL, afterRestart(this.crashes.get(RESTART_ALL), times, this.options.crashLimits));
-    this.restartingAll = true;
-    const waiting = { reason: "RestartingAllContainers", message: "" };
-    for (const { name } of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])])
-      this.waiting.set(name, waiting);
-    this.deps.journal.note("backoff", `all containers are restarted: ${triggers.map(({ name }) => name).join(", ")}`);
-  }
-
-  private async start(run: PodRun, start: ContainerStart): Promise<boolean> {
-    const crash = this.crashAfter(start);
-    try {
-      await startContainer(this.deps.execute, run, { ...start, ...(crash && { crash }) });
-    } catch (error) {
-      if (!(error instanceof StartError)) throw error;
-      this.deps.observer.doubt(this.identity.uid);
-      this.holdBack(run, start, error);
-      return false;
-    } finally {
-      // Also a start that failed counts as a restart, so that a command that does not exist backs off.
-      if (crash !== undefined) this.crashes.set(start.name, crash);
-    }
-    this.holds.delete(start.name);
-    this.replacing.delete(start.name);
-    this.waiting.delete(start.name);
-    return true;
-  }
-
-  private crashAfter(start: ContainerStart): CrashState | undefined {
-    const before = this.crashes.get(start.name);
-    if (start.previousEnd === undefined) return before;
-    const times = { finishedAt: start.previousEnd, wallNow: this.deps.clock.now().wall };
-    return afterRestart(before, times, this.options.crashLimits);
-  }
-
-  /** What an earlier agent knew of crashes is written on the containers. */
   private adopt(observed: ObservedPod): void {
     if (this.isAdopted) return;
     this.isAdopted = true;
-    this.isMisplaced =
+    this.memory.isMisplaced =
       observed.containers.some(({ state }) => state === "running") && !this.deps.execute.cgroups.exists(this.current);
-    for (const { name, annotations } of observed.containers.toReversed()) {
-      const crash = parseCrash(annotations[CRASH_ANNOTATION]);
-      if (crash !== undefined) this.crashes.set(name, crash);
-    }
-  }
-
-  private holdBack(run: PodRun, start: ContainerStart, error: StartError): void {
-    const container = allContainers(run.pod).find(({ name }) => name === start.name);
-    this.waiting.set(start.name, { reason: error.reason, message: error.message });
-    this.unsaid.add(start.name);
-    this.holds.set(start.name, {
-      untilMono: this.deps.clock.now().mono + error.retry.afterMs,
-      hash: container === undefined ? "" : containerHash(container),
-      reason: error.retry.reason ?? error.reason,
-      message: error.retry.message ?? error.message,
-    });
+    this.memory.adopt(observed);
   }
 
   private async stopAll(run: PodRun, observed: ObservedPod): Promise<number> {
@@ -647,11 +475,11 @@ export class PodWorker {
     const { node } = this.deps.execute;
     const failure = this.stop?.failure;
     this.status = derivePodStatus({
-      ...{ pod: this.allocated, observed, previous: this.status, waiting: this.waiting },
+      ...{ pod: this.allocated, observed, previous: this.status, waiting: this.memory.waiting },
       probes: this.deps.probes.results(this.identity.uid),
       ...{ runtimeName: node.runtimeName, hostIps: node.hostIps, now: this.deps.clock.now().wall },
       ...{ terminating: flags.terminating === true, finished: flags.finished === true },
-      ...{ restartingAll: this.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly() },
+      ...{ restartingAll: this.memory.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly() },
       actualOf: (container) => this.resize.actualOf(container),
       actualPod: this.resize.actualPod,
       resizePending: this.resize.pending,
@@ -670,21 +498,6 @@ export class PodWorker {
     this.deps.journal.setNext({ at: now.wall + waitMs, why: messageOf(error) });
     return waitMs;
   }
-
-  private sleep(ms: number | undefined, signal: AbortSignal): Promise<void> {
-    if (this.woken || signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = ms === undefined ? undefined : this.deps.clock.after(ms, () => done());
-      const done = (): void => {
-        timer?.cancel();
-        signal.removeEventListener("abort", done);
-        this.rouse = undefined;
-        resolve();
-      };
-      this.rouse = done;
-      signal.addEventListener("abort", done, { once: true });
-    });
-  }
 }
 
 function isRestartingAll(known: PodStatus | undefined): boolean {
@@ -696,10 +509,4 @@ function isRestartingAll(known: PodStatus | undefined): boolean {
 /** Whether a container asks for the restart of all that has not been done yet. */
 function isAsked(pod: Pod, observed: ObservedPod): boolean {
   return restartTriggers(pod, observed).length > 0;
-}
-
-/** After these, only a list tells what is left. */
-function removes(action: PodAction): boolean {
-  if (action.do === "startContainer") return action.start.replaces !== undefined;
-  return action.do === "stopPod" || action.do === "removeContainer" || action.do === "removeSandbox";
 }

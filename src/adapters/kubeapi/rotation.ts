@@ -4,6 +4,7 @@ import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
+import { Wakes } from "../../lib/wakes.ts";
 import type { CertStore, StoredPair } from "./cert-store.ts";
 import { newKey } from "./certificates.ts";
 import { type CertificateWish, requestCertificate } from "./csr.ts";
@@ -11,6 +12,8 @@ import type { KubeApi } from "./port.ts";
 
 /** A signer gets this long, in milliseconds; then a new request with a new key is made. */
 const SIGNING_LIMIT_MS = 15 * 60_000;
+/** At most this long at a time, in milliseconds: the wall clock may be set while we sleep by the other one. */
+const LONGEST_SLEEP_MS = 60 * 60_000;
 
 /** When to ask for the next certificate: between 70 % and 90 % of the lifetime, so that a fleet does not ask at once. */
 export function rotationTime(
@@ -87,13 +90,14 @@ export class CertificateRotation {
 
   /** Runs until the signal aborts. Failures are logged and tried again. */
   async run({ signal }: Abortable): Promise<void> {
-    const wakeUps = new WakeUps(this.options.wish, signal);
+    const wakes = new Wakes(this.deps.clock);
+    this.options.wish.onChange(() => wakes.wake(), { signal });
     while (!signal.aborted) {
       const pair = await this.deps.store.load();
       if (pair !== undefined) this.state.expiresAt = pair.notAfter;
       const wish = this.options.wish.current;
       const waitMs = wish === undefined ? Number.POSITIVE_INFINITY : this.untilNext(pair, wish);
-      if (waitMs > 0) await wakeUps.sleep(this.deps.clock, waitMs);
+      if (waitMs > 0) await wakes.sleep(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
       else if (wish !== undefined) await this.rotate(wish, signal);
     }
   }
@@ -126,33 +130,5 @@ export class CertificateRotation {
       log.error("certificate could not be rotated", error, { signer: wish.signer });
       await clock.sleep(this.backoff.next(clock.now()), { signal }).catch(() => undefined);
     }
-  }
-}
-
-/** At most this long at a time, in milliseconds: the wall clock may be set while we sleep by the other one. */
-const LONGEST_SLEEP_MS = 60 * 60_000;
-
-/** A sleep that a changed wish ends early. */
-class WakeUps {
-  private wake: (() => void) | undefined;
-
-  constructor(
-    live: Live<unknown>,
-    private readonly signal: AbortSignal,
-  ) {
-    live.onChange(() => this.wake?.(), { signal });
-    signal.addEventListener("abort", () => this.wake?.(), { once: true });
-  }
-
-  async sleep(clock: Clock, ms: number): Promise<void> {
-    if (this.signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const timer = clock.after(Math.min(ms, LONGEST_SLEEP_MS), resolve);
-      this.wake = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
-    this.wake = undefined;
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../lib/clock.ts";
+import type { Clock, Timer } from "./clock.ts";
 
 /** Lets a loop sleep until somebody has something for it; a wake-up during its work is not lost. */
 export class Wakes {
@@ -10,6 +10,11 @@ export class Wakes {
   wake(): void {
     this.isWoken = true;
     this.resume?.();
+  }
+
+  /** A new look begins: whatever was told before is part of it. */
+  clear(): void {
+    this.isWoken = false;
   }
 
   /** Until the next wake-up, the abort or so many milliseconds; at once when it was woken since the last sleep. */

@@ -48,6 +48,7 @@ import {
   Observer,
   poolCounters,
   Rejections,
+  removeDeadLinks,
   removeRemains,
   terminationMessage,
   thermalPaths,
@@ -474,7 +475,12 @@ export class Kubelet {
       inRuntime.has(uid) || desired.get(uid) !== undefined || this.pool.worker(uid) !== undefined;
     const { signal } = this.stop;
     const rest = (uid: string): Promise<void> => removeRemains(this.execute, uid);
-    this.volumes.removeOrphans(isKnown, { signal, rest }).then(
+    const sweep = async (): Promise<readonly string[]> => {
+      const left = await this.volumes.removeOrphans(isKnown, { signal, rest });
+      await removeDeadLinks(this.execute);
+      return left;
+    };
+    sweep().then(
       (left) => {
         // What is left is tried again when something is listed next.
         this.isSwept = left.length === 0;

@@ -4,7 +4,7 @@ export { thermalPaths } from "./config/masked-paths.ts";
 export { crashLimits, DEFAULT_CRASH_LIMITS } from "./crash-backoff.ts";
 export { DesiredPods, type SourceSnapshot } from "./desired.ts";
 export type { ExecuteDeps, NodeFacts, PodFiles } from "./execute/context.ts";
-export { removeRemains } from "./execute/remove.ts";
+export { removeDeadLinks, removeRemains } from "./execute/remove.ts";
 export { Journal } from "./journal.ts";
 export { Observer } from "./observe.ts";
 export { countOutcomes, poolCounters } from "./outcome-metrics.ts";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -10,6 +11,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -266,11 +268,14 @@ describe("directories that nobody knows", () => {
     const foreign = join(podsDir, "22222222-foreign");
     const bound = join(foreign, "volumes/kubernetes.io~empty-dir/e/bound");
     for (const path of [secret, bound]) mkdirSync(path, { recursive: true });
+    const link = join(site.state, "log/containers/old_default_app-1.log");
+    symlinkSync(join(site.state, "log/pods/default_old_11111111-old/app/0.log"), link);
     assert.equal(spawnSync("mount", ["-t", "tmpfs", "tmpfs", secret]).status, 0);
     assert.equal(spawnSync("mount", ["--bind", data, bound]).status, 0);
     try {
       agent = await site.up();
       await until("the old one is gone", () => !existsSync(old));
+      await until("the link to its log is gone", () => lstatSync(link, { throwIfNoEntry: false }) === undefined);
       assert.deepEqual(readdirSync(data), ["precious"]);
       assert.ok(existsSync(join(bound, "precious")), "the other is still there");
     } finally {

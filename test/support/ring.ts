@@ -274,6 +274,11 @@ export class MemoryFiles implements PodFiles {
     return Promise.resolve();
   }
 
+  readLink(path: string): Promise<string | undefined> {
+    const text = this.entries.get(path);
+    return Promise.resolve(text?.startsWith("-> ") === true ? text.slice(3) : undefined);
+  }
+
   removeFile(path: string): Promise<void> {
     this.entries.delete(path);
     return Promise.resolve();

@@ -144,6 +144,9 @@ describe("files", () => {
     await host.symlink("/logs/0.log", path);
     await host.symlink("/logs/1.log", path);
     assert.equal(readlinkSync(path), "/logs/1.log");
+    assert.equal(await host.readLink(path), "/logs/1.log");
+    assert.equal(await host.readLink(base), undefined);
+    assert.equal(await host.readLink(join(base, "nowhere")), undefined);
   });
 
   test("are removed; removing one that is not there succeeds", async () => {

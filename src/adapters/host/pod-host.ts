@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, lstat, mkdir, open, readdir, stat, symlink, unlink, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, open, readdir, readlink, stat, symlink, unlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
@@ -94,6 +94,16 @@ export class PodHost {
       if (errnoOf(error) !== "EEXIST") throw error;
       await this.removeFile(path);
       await symlink(target, path);
+    }
+  }
+
+  /** Where a link points to; undefined when there is no link. */
+  async readLink(path: string): Promise<string | undefined> {
+    try {
+      return await readlink(path);
+    } catch (error) {
+      if (["ENOENT", "EINVAL"].includes(errnoOf(error) ?? "")) return undefined;
+      throw error;
     }
   }
 

@@ -26,6 +26,8 @@ export interface PodFiles {
   list(path: string): Promise<readonly string[]>;
   /** Replaces what is there. */
   symlink(target: string, path: string): Promise<void>;
+  /** Where a link points to; undefined when there is no link. */
+  readLink(path: string): Promise<string | undefined>;
   /** Succeeds when there is no such file. */
   removeFile(path: string): Promise<void>;
   /** Refuses to enter mounts; succeeds when there is no such directory. */

@@ -14,10 +14,16 @@ export function cpuShares(milli: number): number {
   return Math.min(MAX_SHARES, Math.max(MIN_SHARES, Math.floor((milli * 1024) / 1000)));
 }
 
-/** Shares of a container: of its request, or of its limit when it has no request. */
-export function containerCpuShares(container: Container): number {
+/** Shares of a container: of its request, or of its limit (see `containerCpuLimit`) when it has no request. */
+export function containerCpuShares(pod: Pod, container: Container): number {
   const requests = parseResources(container.resources?.requests);
-  return cpuShares(cpuMilli(requests.cpu === undefined ? parseResources(container.resources?.limits) : requests));
+  return cpuShares(requests.cpu === undefined ? containerCpuLimit(pod, container) : cpuMilli(requests));
+}
+
+/** CPU limit of a container in millicores: its own, else the pod's, else 0 for none. */
+export function containerCpuLimit(pod: Pod, container: Container): number {
+  const own = cpuMilli(parseResources(container.resources?.limits));
+  return own === 0 ? cpuMilli(parseResources(pod.spec.resources?.limits)) : own;
 }
 
 /** CFS quota in microseconds per period; 0 means no limit. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  containerCpuLimit,
   containerCpuShares,
   containerMemoryLimit,
   cpuQuota,
@@ -133,10 +134,19 @@ for (const [shares, want] of [
 }
 
 test("shares of a container follow the request, else the limit", () => {
-  assert.equal(containerCpuShares(container("a", { cpu: "500m" }, { cpu: "2" })), 512);
-  assert.equal(containerCpuShares(container("a", {}, { cpu: "2" })), 2048);
-  assert.equal(containerCpuShares(container("a", { cpu: "0" }, { cpu: "2" })), 2);
-  assert.equal(containerCpuShares({ name: "a" }), 2);
+  assert.equal(containerCpuShares(podOf({}), container("a", { cpu: "500m" }, { cpu: "2" })), 512);
+  assert.equal(containerCpuShares(podOf({}), container("a", {}, { cpu: "2" })), 2048);
+  assert.equal(containerCpuShares(podOf({}), container("a", { cpu: "0" }, { cpu: "2" })), 2);
+  assert.equal(containerCpuShares(podOf({}), { name: "a" }), 2);
+});
+
+test("a container without CPU limit has the pod's, and its shares where it asks for none", () => {
+  const pod = podOf({ containers: [], resources: { limits: { cpu: "80m" } } });
+  assert.equal(containerCpuLimit(pod, container("a", {}, { cpu: "20m" })), 20);
+  assert.equal(containerCpuLimit(pod, container("a")), 80);
+  assert.equal(containerCpuLimit(podOf({}), container("a")), 0);
+  assert.equal(containerCpuShares(pod, container("a")), 81);
+  assert.equal(containerCpuShares(pod, container("a", { cpu: "20m" })), 20);
 });
 
 test("a container without memory limit has the pod's", () => {

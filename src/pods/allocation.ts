@@ -57,7 +57,7 @@ function isSame(a: string | undefined, b: string | undefined): boolean {
 }
 
 /**
- * What of a running container has to change: its own resources, or the pod's memory limit where it has none of its own
+ * What of a running container has to change: its own resources, or a limit of the pod's where it has none of its own
  * and therefore that one. `before` is undefined where nobody knows.
  */
 export function changedOf(
@@ -66,10 +66,12 @@ export function changedOf(
   pod: Pod,
 ): readonly Resizable[] {
   const own = before.own === undefined ? [] : changedResources(before.own, container.resources);
-  const inherits = container.resources?.limits?.["memory"] === undefined;
-  const isOther = !isSame(before.pod?.limits?.["memory"], pod.spec.resources?.limits?.["memory"]);
-  if (before.pod === undefined || !inherits || !isOther || own.includes("memory")) return own;
-  return [...own, "memory"];
+  if (before.pod === undefined) return own;
+  const limits = pod.spec.resources?.limits;
+  return RESIZABLE.filter((name) => {
+    const isInherited = container.resources?.limits?.[name] === undefined;
+    return own.includes(name) || (isInherited && !isSame(before.pod?.limits?.[name], limits?.[name]));
+  });
 }
 
 /** Whether the container asks to be started anew when one of these changes. */

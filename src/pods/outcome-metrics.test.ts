@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
 import { FakeRing } from "../../test/support/ring.ts";
+import { RuntimeError } from "../adapters/cri/port.ts";
 import { manyListeners } from "../lib/abort.ts";
 import { CodedError } from "../lib/errors.ts";
 import { Metrics } from "../lib/metrics.ts";
@@ -77,6 +78,32 @@ describe("how things turned out", () => {
     await ring.want();
     await ring.clock.advance(31_000);
     assert.deepEqual(await lines(/^kubelet_sleep/), ["kubelet_sleep_action_terminated_early_total 1"]);
+  });
+
+  test("pods with users of their own, and those whose first containers did not come up, once each", async () => {
+    const ring = new FakeRing({ app: { exitAfterMs: 1000, exitCode: 3 } });
+    ring.runtime.hasUserNamespaces = true;
+    const { lines } = counted(ring);
+    const own = (name: string): Pod => {
+      const built = pod(name).container("app").build();
+      return { ...built, spec: { ...built.spec, hostUsers: false } };
+    };
+    await ring.want(own("good"));
+    await ring.clock.advance(60_000);
+    ring.runtime.control.fail("startContainer", new RuntimeError("Unknown", "no such program"));
+    // A container that did run once fails on its own account.
+    await ring.clock.advance(300_000);
+    assert.deepEqual(await lines(/user_namespaced/), [
+      "kubelet_started_user_namespaced_pods_total 1",
+      "kubelet_started_user_namespaced_pods_errors_total 0",
+    ]);
+    ring.runtime.control.fail("startContainer", new RuntimeError("Unknown", "no such program"));
+    await ring.want(own("good"), own("bad"));
+    await ring.clock.advance(60_000);
+    assert.deepEqual(await lines(/user_namespaced/), [
+      "kubelet_started_user_namespaced_pods_total 2",
+      "kubelet_started_user_namespaced_pods_errors_total 1",
+    ]);
   });
 
   test("changes of resources are counted, and how long they took", async () => {

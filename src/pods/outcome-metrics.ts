@@ -25,18 +25,40 @@ export function countOutcomes(deps: PodMetricsDeps, options: Abortable): void {
   countEnds(deps, options);
   countHooks(deps, options);
   countImageVolumes(deps, options);
-  const { metrics, journal, desired } = deps;
+  countUserNamespaces(deps, options);
+}
+
+/** Steps whose failure is one of the pod, as long as its container never ran in this sandbox. */
+const STARTING: ReadonlySet<string> = new Set(["pull", "create", "start"]);
+
+/** Pods with users of their own. Their users often fail only when a container is made, so that is an error too. */
+function countUserNamespaces(deps: PodMetricsDeps, options: Abortable): void {
+  const { metrics, journal, desired, pool } = deps;
   const pods = metrics.counter("kubelet_started_user_namespaced_pods_total", "Sandboxes with users of their own.");
   const errors = metrics.counter(
     "kubelet_started_user_namespaced_pods_errors_total",
-    "Sandboxes with users of their own that could not be made.",
+    "Sandboxes with users of their own that could not be made, or whose containers could not be started.",
   );
-  const sandboxes = ({ step, pod, outcome }: EndedStep): void => {
-    if (step !== "sandbox" || desired.get(pod.uid)?.pod.spec.hostUsers !== false) return;
-    pods.inc();
+  /** Containers that have not been started yet, by pod, while nothing failed. */
+  const awaited = new Map<string, Set<string>>();
+  const ended = ({ step, pod, container = "", outcome }: EndedStep): void => {
+    const of = desired.get(pod.uid)?.pod;
+    if (step === "sandbox" && of?.spec.hostUsers === false) {
+      pods.inc();
+      if (outcome === "failed") errors.inc();
+      else awaited.set(pod.uid, new Set(allContainers(of).map(({ name }) => name)));
+    }
+    const left = awaited.get(pod.uid);
+    if (left === undefined || !STARTING.has(step) || !left.has(container)) return;
     if (outcome === "failed") errors.inc();
+    if (step === "start") left.delete(container);
+    if (outcome === "failed" || left.size === 0) awaited.delete(pod.uid);
   };
-  journal.onStep(sandboxes, options);
+  journal.onStep(ended, options);
+  const changed = (uid: string): void => {
+    if (pool.status(uid) === undefined) awaited.delete(uid);
+  };
+  pool.onStatus(changed, options);
 }
 
 /** Each instance that ended while this agent ran, once. */

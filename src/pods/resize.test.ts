@@ -187,7 +187,7 @@ describe("a resize of the whole pod", () => {
   const whole = (resources: ResourceRequirements, more: Partial<Container> = {}): Pod =>
     pod("web")
       .container("app", { ...more })
-      .container("side", { resources: { limits: { memory: "16Mi" }, requests: { memory: "16Mi" } } })
+      .container("side", { resources: both("100m", "16Mi") })
       .with({ resources })
       .build();
   const sandboxOf = async (ring: FakeRing): Promise<string> => {
@@ -219,11 +219,13 @@ describe("a resize of the whole pod", () => {
     );
   });
 
-  test("of cpu alone touches no container", async () => {
+  test("of cpu alone reaches the container that has the pod's limit, and no other", async () => {
     const ring = new FakeRing();
     await ring.want(whole(both("500m", "64Mi")));
+    assert.equal(ring.runtime.configOf(await idOf(ring))?.linux.resources.cpuQuota, 50_000);
     await ring.want(whole(both("1", "64Mi")));
-    assert.deepEqual(updates(ring), ["updateSandboxResources"]);
+    assert.deepEqual(updates(ring), ["updateContainerResources", "updateSandboxResources"]);
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.cpuQuota, 100_000);
   });
 
   test("restarts a container that asks for that when its memory changes", async () => {

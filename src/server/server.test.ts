@@ -237,3 +237,13 @@ for (const c of gates) {
     assert.deepEqual(calls, []);
   });
 }
+
+test("a checkpoint that fails is told in the runtime's words, with the code that clients look for", async () => {
+  const { deps } = apiDeps();
+  const refused = new RuntimeError("Unimplemented", "unknown method CheckpointContainer");
+  const runtime = { ...deps.runtime, checkpointContainer: () => Promise.reject(refused) };
+  const { status, body } = await ask(main({ ...deps, runtime }, "main"), "POST /checkpoint/default/web/main");
+  assert.equal(status, 500);
+  const words = "rpc error: code = Unimplemented desc = unknown method CheckpointContainer";
+  assert.equal(String(body), `checkpointing of default/web/main failed (${words})\n`);
+});

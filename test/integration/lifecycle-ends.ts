@@ -119,13 +119,15 @@ describe("sidecars, hooks and ends", () => {
   });
 
   it("a preStop that hangs and a process that ignores the signal get the grace and no more", async () => {
-    const preStop = { exec: { command: ["sleep", "3600"] } };
+    // What it does after the grace is still done: it ends with the container.
+    const preStop = { exec: { command: ["sh", "-c", "sleep 4; echo late >> /marks/deaf; sleep 3600"] } };
     const deaf = shell("main", "trap '' TERM; while :; do sleep 0.2; done", { lifecycle: { preStop } });
     site.write(marked("deaf", { containers: [deaf], terminationGracePeriodSeconds: 3 }));
     await site.running("deaf");
     const took = await gone("deaf");
     // The grace for the hook, and the 2 s that a container always gets after it.
     assert.ok(took > 4500 && took < 15_000, `${took} ms`);
+    assert.deepEqual(lines("deaf"), ["late"]);
   });
 
   it("a pod removed while it starts or waits for an image goes at once", async () => {

@@ -5,6 +5,7 @@ import type { RuntimeEvent } from "../../src/adapters/cri/port.ts";
 import { ProbeNetError } from "../../src/adapters/net/probe-error.ts";
 import type { ProbeNet } from "../../src/adapters/net/probe-net.ts";
 import { ImagePuller } from "../../src/images/index.ts";
+import type { Abortable } from "../../src/lib/abort.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import { FakeClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
@@ -54,7 +55,7 @@ export class FakeRing {
   volumesAtHand = true;
   /** Requests of lifecycle hooks; a test may answer them otherwise. */
   readonly requests: string[] = [];
-  httpGet = (request: HttpRequest): Promise<{ status: number }> => {
+  httpGet = (request: HttpRequest, _options: Abortable): Promise<{ status: number }> => {
     this.requests.push(`${request.scheme}://${request.host}:${request.port}${request.target}`);
     return Promise.resolve({ status: 200 });
   };
@@ -177,7 +178,7 @@ export class FakeRing {
         dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
         hostsFile: () => "",
       },
-      httpGet: (request) => this.httpGet(request),
+      httpGet: (request, options) => this.httpGet(request, options),
       learn: (id, uid, sandboxId) => observer.learn(id, uid, sandboxId),
     };
     const { journal } = this;

@@ -1,5 +1,6 @@
 import type { LinuxResources } from "../../adapters/cri/port.ts";
 import {
+  containerCpuLimit,
   containerCpuShares,
   containerMemoryLimit,
   cpuQuota,
@@ -31,8 +32,8 @@ export function containerResources(pod: Pod, container: Container, node: LimitFa
   const memory = containerMemoryLimit(pod, container);
   const hugepages = Object.entries(hugepageValues(limits, node.hugepageSizes));
   return {
-    cpuShares: containerCpuShares(container),
-    ...quotaOf(cpuMilli(limits), node),
+    cpuShares: containerCpuShares(pod, container),
+    ...quotaOf(containerCpuLimit(pod, container), node),
     oomScoreAdj: oomScoreAdj(pod, container, node.memoryCapacity),
     ...(memory === undefined ? {} : { memoryLimitBytes: memory }),
     ...(hugepages.length === 0 ? {} : { hugepageLimits: hugepages.map(([pageSize, limit]) => ({ pageSize, limit })) }),

@@ -82,6 +82,24 @@ describe("preStop", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
+  test("that outlives the grace goes on until the container is gone, and no longer", async () => {
+    const ring = new FakeRing({ app: { ignoresTerm: true } });
+    let asked: AbortSignal | undefined;
+    ring.httpGet = (_request, { signal }) => {
+      asked = signal;
+      return new Promise(() => undefined);
+    };
+    await ring.want(web({ preStop: { httpGet: { port: 8080 } } }, 5));
+    ring.publish();
+    await ring.clock.advance(6999);
+    assert.ok(reasons(ring).includes("FailedPreStopHook"));
+    assert.equal(ring.runtime.control.count("stopContainer"), 1);
+    assert.equal(asked?.aborted, false);
+    await ring.clock.advance(1);
+    assert.deepEqual(await ring.containers(), []);
+    assert.equal(asked?.aborted, true);
+  });
+
   test("asks by HTTP at the pod's address; a server without TLS is asked again in plain", async () => {
     const ring = new FakeRing();
     const asked: string[] = [];

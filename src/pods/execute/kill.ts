@@ -1,4 +1,4 @@
-import { AbortScope } from "../../lib/abort.ts";
+import { AbortScope, TimeLimitError } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Container, LifecycleHandler, Pod } from "../../model/generated/types.ts";
 import { PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
@@ -19,8 +19,10 @@ export async function killContainer(
   const { container } = kill;
   const step = run.journal.begin("kill", { container: container.name, detail: kill.why });
   run.journal.event("Normal", "Killing", { message: kill.why, container: container.name });
+  // A hook that outlives the grace goes on beside the signal, as in Kubernetes, and ends with the container.
+  const hook = new AbortScope([run.interrupt]);
   try {
-    let left = kill.graceSeconds - (await preStop(deps, run, kill));
+    let left = kill.graceSeconds - (await preStop(deps, run, { ...kill, hook }));
     if (kill.after !== undefined) left -= await waitFor(deps, run, { others: kill.after, seconds: left });
     const grace = Math.max(LEAST_GRACE_SECONDS, Math.ceil(left));
     await deps.runtime.stopContainer(container.id, grace, { signal: run.interrupt });
@@ -29,14 +31,17 @@ export async function killContainer(
     if (run.interrupt.aborted) step.abort();
     else step.fail(error);
     throw error;
+  } finally {
+    hook.abort();
+    hook.dispose();
   }
 }
 
-/** Runs the preStop hook once, at most as long as the grace; answers how many whole seconds it took (9 item 3). */
+/** Begins the preStop hook once, waits for it at most the grace; answers how many whole seconds it took (9 item 3). */
 async function preStop(
   deps: ExecuteDeps,
   run: PodRun,
-  kill: { container: ObservedContainer; graceSeconds: number },
+  kill: { container: ObservedContainer; graceSeconds: number; hook: AbortScope },
 ): Promise<number> {
   const { container, graceSeconds } = kill;
   const spec = allContainers(run.pod).find(({ name }) => name === container.name) ?? { name: container.name };
@@ -46,10 +51,12 @@ async function preStop(
   run.preStopped.add(container.id);
   const began = deps.clock.now().mono;
   const step = run.journal.begin("hook", { container: container.name, detail: "preStop" });
-  const scope = new AbortScope([run.interrupt], { clock: deps.clock, ms: graceSeconds * 1000 });
+  const limit = new AbortScope([run.interrupt]);
   try {
     const target = hookTarget(run, spec, container.id);
-    await runHook(deps, { handler, target }, scope);
+    const ms = graceSeconds * 1000;
+    const tooLong = deps.clock.sleep(ms, limit).then(() => Promise.reject(new TimeLimitError(ms)));
+    await Promise.race([runHook(deps, { handler, target }, kill.hook), tooLong]);
     step.done("preStop");
   } catch (error) {
     if (run.interrupt.aborted) {
@@ -59,7 +66,8 @@ async function preStop(
     step.fail(error);
     run.journal.event("Warning", "FailedPreStopHook", { message: "PreStopHook failed", container: container.name });
   } finally {
-    scope.dispose();
+    limit.abort();
+    limit.dispose();
   }
   return Math.floor((deps.clock.now().mono - began) / 1000);
 }

@@ -1,4 +1,6 @@
+import { RuntimeError } from "../../adapters/cri/port.ts";
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { messageOf } from "../../lib/errors.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { type ApiRoute, DEBUGGING, hidden, nothingBelow, toSlash } from "../api-route.ts";
 import { containerNames, instanceOf, isAnswer, podOf, runtimeRefusal } from "./find-container.ts";
@@ -71,8 +73,14 @@ async function checkpoint(deps: ApiDeps, request: HttpRequest): Promise<HttpAnsw
     await deps.runtime.checkpointContainer(found.id, { location, timeoutSeconds: Number(timeout) }, request);
     return jsonAnswer(200, { items: [location] });
   } catch (error) {
-    const refusal = runtimeRefusal(error);
-    const words = `checkpointing of ${namespace}/${name}/${container} failed (${String(refusal.body).trim()})\n`;
-    return textAnswer(refusal.status === 404 ? 404 : 500, words);
+    const { status } = runtimeRefusal(error);
+    const words = `checkpointing of ${namespace}/${name}/${container} failed (${grpcWords(error)})\n`;
+    return textAnswer(status === 404 ? 404 : 500, words);
   }
+}
+
+/** As gRPC of Go puts it: clients tell by these words a runtime that has no checkpoints from one that failed. */
+function grpcWords(error: unknown): string {
+  if (!(error instanceof RuntimeError)) return messageOf(error);
+  return `rpc error: code = ${error.code === "Timeout" ? "DeadlineExceeded" : error.code} desc = ${error.message}`;
 }

@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { KUBELET, Program } from "../test/integration/support/program.ts";
-import { freePort } from "../test/integration/support/site.ts";
 import type { TestContainerd } from "../test/support/containerd.ts";
 import { kubeBinDir, type TestControlPlane } from "../test/support/control-plane.ts";
+import { freePort } from "../test/support/free-port.ts";
 
 /** Who is measured. */
 export type Contestant = "kubelet-ts" | "go";

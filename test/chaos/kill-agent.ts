@@ -3,10 +3,11 @@
  * restarted, none is doubled, none is left over. KUBELET_CHAOS_SEED repeats a run, KUBELET_CHAOS_KILLS makes it longer.
  */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { listProcesses, ownProcesses } from "../../src/adapters/embedded/processes.ts";
+import { messageOf } from "../../src/lib/errors.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
 import { ids, isRunning, requireMachine, Site, shortName } from "../integration/support/site.ts";
@@ -42,6 +43,8 @@ const stable: readonly Pod[] = [
 const crashing = manifest("crashing", { containers: [shell("main", "sleep 1; exit 1")] });
 
 const site = new Site();
+/** The last words of agents that are killed: a pipe would be one more thing that ends with them. */
+const words = openSync(join(site.dir, "words"), "a");
 /** What is in the directory now, by name. */
 const wanted = new Map<string, Pod>();
 let version = 0;
@@ -88,15 +91,15 @@ async function oneLife(): Promise<string> {
   const before = chance(0.3);
   const during = chance(0.5) ? random() * life : undefined;
   if (before) notes.push(churn());
-  const agent = await site.launch([], { stdio: "ignore" });
+  const agent = await site.launch([], { stdio: ["ignore", "ignore", words] });
   // Either while it starts, or while it works.
-  if (work) await site.answers(agent);
+  if (work) await site.answers(agent).catch((error: unknown) => assert.fail(`${messageOf(error)}\n${lastWords()}`));
   if (during !== undefined) {
     await pause(during);
     notes.push(churn());
   }
   await pause(life - (during ?? 0));
-  assert.equal(agent.isOver, false, "the agent ended by itself");
+  assert.equal(agent.isOver, false, `the agent ended by itself: ${lastWords()}`);
   await agent.end("SIGKILL");
   return `${work ? "working" : "starting"} ${Math.round(life)} ms ${notes.join(" ")}`;
 }
@@ -183,6 +186,10 @@ describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
     await last.end("SIGINT");
   });
 });
+
+function lastWords(): string {
+  return readFileSync(join(site.dir, "words"), "utf8").slice(-2000);
+}
 
 function logEnd(): string {
   const log = join(site.state, "kubelet.log");

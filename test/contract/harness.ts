@@ -39,6 +39,8 @@ export interface RuntimeHarness {
   readonly logDirectory: string;
   command(program: TestProgram): readonly string[];
   execCommand(command: TestCommand): readonly string[];
+  /** Waits until the program of a running container would hear a signal. */
+  listens(id: string): Promise<void>;
   /** A command that cannot be started. */
   readonly brokenCommand: readonly string[];
   /** The runtime goes away as in a crash; containers go on. */

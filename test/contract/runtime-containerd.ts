@@ -41,6 +41,7 @@ function harnessFor(containerd: TestContainerd): RuntimeHarness {
     logDirectory: `${containerd.dir}/logs`,
     command: shellProgram,
     execCommand: shellCommand,
+    listens: (id) => untilListening(runtime, id),
     brokenCommand: ["/no-such-command"],
     kill: () => containerd.kill(),
     revive: () => containerd.start(),
@@ -54,9 +55,20 @@ function harnessFor(containerd: TestContainerd): RuntimeHarness {
 
 /** As a container's first process the shell ignores every signal that it has no trap for. */
 function shellProgram({ exitAfterMs, exitCode = 0, ignoresTerm, termCode = 143 }: TestProgram): string[] {
-  const trap = ignoresTerm ? "" : `trap 'exit ${termCode}' TERM; `;
+  const trap = `${ignoresTerm ? "" : `trap 'exit ${termCode}' TERM; `}echo > /listens; `;
   if (exitAfterMs === undefined) return ["/bin/sh", "-c", `${trap}while :; do sleep 0.05; done`];
   return ["/bin/sh", "-c", `${trap}sleep ${exitAfterMs / 1000}; exit ${exitCode}`];
+}
+
+/** The start of a container is answered before its shell has read a word. */
+async function untilListening(runtime: CriRuntime, id: string): Promise<void> {
+  const { signal } = new AbortController();
+  for (let tries = 0; tries < 200; tries++) {
+    const request = { command: ["/bin/sh", "-c", "[ -e /listens ]"], timeoutSeconds: 60 };
+    if ((await runtime.execSync(id, request, { signal })).exitCode === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`container ${id} does not listen`);
 }
 
 function shellCommand({ exitCode = 0, stdout = "", stderr = "", takesMs = 0 }: TestCommand): string[] {

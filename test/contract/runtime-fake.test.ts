@@ -21,6 +21,7 @@ runtimeContract("fake", async () => {
     logDirectory: "/fake/logs",
     command: (wanted: TestProgram) => ["run", JSON.stringify(wanted)],
     execCommand: (wanted: TestCommand) => ["exec", JSON.stringify(wanted)],
+    listens: async () => undefined,
     brokenCommand: ["no-such-command"],
     kill: async () => runtime.goAway(),
     revive: async () => runtime.comeBack(),

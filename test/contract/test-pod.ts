@@ -37,7 +37,7 @@ export class TestPod {
 /** Waits until the container has exited. */
 export async function exited(harness: Harness, id: string): Promise<ContainerStatus> {
   const { runtime, clock } = harness();
-  for (const until = clock.now().mono + 10_000; ; await clock.sleep(10)) {
+  for (const until = clock.now().mono + 30_000; ; await clock.sleep(10)) {
     const status = await runtime.containerStatus(id, never);
     if (status.state === "exited") return status;
     assert.ok(clock.now().mono < until, `still ${status.state}`);

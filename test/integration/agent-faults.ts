@@ -20,10 +20,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { PodExplanation } from "../../src/model/step.ts";
+import { freePort } from "../support/free-port.ts";
 import { http } from "./support/http.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { KUBELET, kubelet, Program } from "./support/program.ts";
-import { type Agent, freePort, ids, NODE, requireMachine, Site } from "./support/site.ts";
+import { type Agent, ids, NODE, requireMachine, Site } from "./support/site.ts";
 import { pidsInCgroup } from "./support/traces.ts";
 import { pause, until } from "./support/until.ts";
 

@@ -6,9 +6,10 @@ import { stringify } from "yaml";
 import type { Pod } from "../../src/model/generated/types.ts";
 import { POD_NAME_LABEL } from "../../src/model/labels.ts";
 import type { PodEvent } from "../../src/model/step.ts";
+import { freePort } from "../support/free-port.ts";
 import { manifest, shell } from "./support/manifests.ts";
 import { type Ended, kubelet } from "./support/program.ts";
-import { type Agent, freePort, ids, isRunning, NODE, requireMachine, Site, shortName } from "./support/site.ts";
+import { type Agent, ids, isRunning, NODE, requireMachine, Site, shortName } from "./support/site.ts";
 import { until } from "./support/until.ts";
 
 requireMachine();

@@ -6,9 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { ConfigReport, ReportedSetting } from "../../src/config/index.ts";
+import { freePort } from "../support/free-port.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { type Ended, KUBELET, kubelet, Program } from "./support/program.ts";
-import { freePort, ids, requireMachine, Site } from "./support/site.ts";
+import { ids, requireMachine, Site } from "./support/site.ts";
 import { until } from "./support/until.ts";
 
 requireMachine();

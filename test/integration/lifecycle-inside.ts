@@ -5,10 +5,11 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { PodSpec } from "../../src/model/generated/types.ts";
+import { freePort } from "../support/free-port.ts";
 import { http } from "./support/http.ts";
 import { importImage, testerFiles } from "./support/images.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
-import { type Agent, freePort, requireMachine, Site } from "./support/site.ts";
+import { type Agent, requireMachine, Site } from "./support/site.ts";
 import { said, statusOf } from "./support/told.ts";
 import { until } from "./support/until.ts";
 

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Pod, ResourceRequirements } from "../../src/model/generated/types.ts";
 import { TEST_IMAGES, TestContainerd } from "../support/containerd.ts";
+import { freePort } from "../support/free-port.ts";
 import { FOREVER, manifest, shell } from "./support/manifests.ts";
 import { KUBELET, Program } from "./support/program.ts";
-import { freePort, ids, requireMachine, Site } from "./support/site.ts";
+import { ids, requireMachine, Site } from "./support/site.ts";
 import { until } from "./support/until.ts";
 
 requireMachine();

@@ -8,10 +8,10 @@ import { LEASES, NODES, PODS } from "../../src/adapters/kubeapi/resources.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import type { Lease, Node, Pod } from "../../src/model/generated/types.ts";
 import { KUBELET, Program } from "../integration/support/program.ts";
-import { freePort } from "../integration/support/site.ts";
 import { until } from "../integration/support/until.ts";
 import { TEST_IMAGES, TestContainerd, type TestContainerdOptions, whyNoContainerd } from "./containerd.ts";
 import { type ControlPlaneOptions, skipWithoutControlPlane, TestControlPlane } from "./control-plane.ts";
+import { freePort } from "./free-port.ts";
 
 /** Ends this process with the runner's word for "not here" unless a cluster with an agent can be started. */
 export function skipWithoutCluster(): void {

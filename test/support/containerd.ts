@@ -19,7 +19,7 @@ export const TEST_IMAGES = {
   pause: "localhost/kubelet-ts-test/pause:1",
 } as const;
 
-const START_LIMIT_MS = 20_000 * Number(process.env["KUBELET_TEST_SLOW"] ?? 1);
+const START_LIMIT_MS = 60_000 * Number(process.env["KUBELET_TEST_SLOW"] ?? 1);
 const CNI_BIN_DIR = "/usr/lib/cni";
 const TOOLS = ["containerd", "containerd-shim-runc-v2", "ctr", "runc", "ip", "mount", "busybox", "catatonit"];
 
@@ -198,7 +198,7 @@ export class TestContainerd {
 
   private async withRuntime(work: (runtime: CriRuntime, signal: AbortSignal) => Promise<void>): Promise<void> {
     const deps = { clock: new SystemClock(), log: silent };
-    const runtime = new CriRuntime(deps, { endpoint: this.endpoint, requestTimeoutMs: fixed(10_000) });
+    const runtime = new CriRuntime(deps, { endpoint: this.endpoint, requestTimeoutMs: fixed(60_000) });
     try {
       await work(runtime, new AbortController().signal);
     } finally {

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subject } from "../../src/adapters/kubeapi/certificates.ts";
@@ -12,6 +11,7 @@ import { SystemClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
 import { TestAuthority, writePki } from "./control-plane-pki.ts";
+import { freePort } from "./free-port.ts";
 import { freeze } from "./freeze.ts";
 
 const VERSION = (process.env["KUBE_VERSION"] ?? "1.36.3").replace(/^v/, "");
@@ -77,7 +77,7 @@ export class TestControlPlane {
   static async start(options: ControlPlaneOptions = {}): Promise<TestControlPlane> {
     const plane = new TestControlPlane(options);
     try {
-      [plane.port, plane.etcdPort, plane.etcdPeerPort] = await freePorts();
+      [plane.port, plane.etcdPort, plane.etcdPeerPort] = [await freePort(), await freePort(), await freePort()];
       plane.run("etcd", plane.etcdArgs());
       await plane.startApiServer();
       if (options.controllers) plane.startControllers();
@@ -374,20 +374,6 @@ export class TestControlPlane {
 }
 
 const ADMIN: Subject = { commonName: "admin", organizations: ["system:masters"] };
-
-/** Three ports that are free now; each is held until all are known. */
-async function freePorts(): Promise<[number, number, number]> {
-  const servers = [createServer(), createServer(), createServer()];
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    if (address !== null && typeof address !== "string") ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  const [first = 0, second = 0, third = 0] = ports;
-  return [first, second, third];
-}
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
 import { Program } from "../integration/support/program.ts";
-import { freePort } from "../integration/support/site.ts";
 import { until } from "../integration/support/until.ts";
 import type { TestContainerd } from "./containerd.ts";
+import { freePort } from "./free-port.ts";
 
 const REGISTRY = "/usr/bin/docker-registry";
 

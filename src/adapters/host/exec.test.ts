@@ -78,10 +78,12 @@ test("the time limit kills the command", async (t) => {
 
 test("a grandchild that keeps the output open does not keep us waiting", async () => {
   const fake = new FakeClock();
-  const done = exec(fake, ["sh", "-c", "sleep 600 & echo $!"]);
+  // What it said is read before its end is noticed.
+  const done = exec(fake, ["sh", "-c", "sleep 600 & echo $!; sleep 0.5"]);
   while (fake.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
   await fake.advance(500);
   const { code, stdout } = await done;
+  assert.match(stdout, /^[1-9]\d*\n$/);
   process.kill(Number(stdout), "SIGKILL");
   assert.equal(code, 0);
 });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import type { SpawnOptions } from "node:child_process";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CriRuntime } from "../../../src/adapters/cri/cri-runtime.ts";
@@ -17,6 +16,7 @@ import type { AgentInfo } from "../../../src/localapi/index.ts";
 import type { Pod } from "../../../src/model/generated/types.ts";
 import { POD_UID_LABEL } from "../../../src/model/labels.ts";
 import type { PodEvent, PodExplanation, PodSummary } from "../../../src/model/step.ts";
+import { freePort } from "../../support/free-port.ts";
 import { type Ended, KUBELET, kubelet, Program } from "./program.ts";
 import { NO_TRACES, traces } from "./traces.ts";
 import { until } from "./until.ts";
@@ -209,20 +209,6 @@ export function isRunning(pod: PodExplanation): boolean {
 /** Ids of a pod's containers by name. */
 export function ids(pod: PodExplanation): Record<string, string> {
   return Object.fromEntries(pod.containers.map(({ name, id }) => [name, id]));
-}
-
-/** A TCP port that nobody has, below those that the kernel gives to outgoing connections meanwhile. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
-    });
-    if (!isFree) continue;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
 }
 
 /** Ends the process with the code for "cannot run here" unless the machine has all that is needed. */

@@ -1,5 +1,6 @@
 // The kernel and the root filesystem of the test machine: Debian with systemd, made once and kept in a cache.
 
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -18,13 +19,12 @@ import { dirname, join } from "node:path";
 import { run } from "../progress.mjs";
 import { environment, makeRootDisk } from "./disk.mjs";
 
-const MIRROR = "http://deb.debian.org/debian";
 const SUITE = "bookworm";
 /** Newer than the suite's own: mounts of tmpfs can be mapped from 6.3 on, and NVMe disks need no module. */
 const KERNEL_SUITE = `${SUITE}-backports`;
 const KERNEL = "linux-image-cloud-amd64";
 const PACKAGES = [
-  ..."systemd systemd-sysv dbus udev kmod apparmor e2fsprogs quota procps util-linux mount uidmap openssl".split(" "),
+  ..."systemd systemd-sysv dbus udev kmod apparmor e2fsprogs quota procps util-linux mount uidmap openssl criu".split(" "),
   ..."containerd runc containernetworking-plugins iptables iproute2 busybox-static catatonit docker-registry".split(
     " ",
   ),
@@ -109,9 +109,10 @@ export async function vmImage() {
 async function make(work) {
   const tree = join(work, "root");
   const env = { ...environment(), DEBIAN_FRONTEND: "noninteractive" };
+  const mirror = debianMirror();
   const include = `--include=${PACKAGES.join(",")}`;
-  await run("debootstrap", ["debootstrap", "--variant=minbase", include, SUITE, tree, MIRROR], { env });
-  await kernel(work, tree, env);
+  await run("debootstrap", ["debootstrap", "--variant=minbase", include, SUITE, tree, mirror], { env });
+  await kernel({ work, tree, mirror }, env);
   for (const [path, text] of Object.entries(FILES)) writeFileSync(join(tree, path), text);
   for (const folder of ["vm", "checkout", "data"]) mkdirSync(join(tree, folder));
   const units = join(tree, "etc/systemd/system");
@@ -123,11 +124,19 @@ async function make(work) {
   await makeRootDisk(join(work, "root.img"), { label: "vm-root", sizeMib: SIZE_MIB, from: tree });
 }
 
+/** Where this machine gets Debian's packages from. */
+function debianMirror() {
+  const { stdout } = spawnSync("apt-get", ["indextargets", "--format", "$(LABEL) $(REPO_URI)"], { encoding: "utf8" });
+  const uri = /^Debian (\S+)$/m.exec(stdout ?? "")?.[1];
+  if (uri === undefined) throw new Error("apt knows no Debian packages here: run apt-get update, on a Debian machine");
+  return uri;
+}
+
 /** Only its files: what the package would do on a machine that starts from its disk is not wanted here. */
-async function kernel(work, tree, env) {
+async function kernel({ work, tree, mirror }, env) {
   writeFileSync(
     join(tree, "etc/apt/sources.list"),
-    [SUITE, KERNEL_SUITE].map((suite) => `deb ${MIRROR} ${suite} main\n`).join(""),
+    [SUITE, KERNEL_SUITE].map((suite) => `deb ${mirror} ${suite} main\n`).join(""),
   );
   copyFileSync("/etc/resolv.conf", join(tree, "etc/resolv.conf"));
   await run("apt-get update", ["chroot", tree, "apt-get", "update", "-q"], { env });

@@ -1,11 +1,12 @@
 /** What only a newer runtime has: signals to stop with, strict groups, recursive read-only mounts, user namespaces. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Container, Pod, PodStatus } from "../../src/model/generated/types.ts";
 import { importImage, testerFiles } from "./support/images.ts";
+import { ClientAuthority, MainPort } from "./support/main-port.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
 import { said, statusOf } from "./support/told.ts";
@@ -23,8 +24,15 @@ const { signal } = new AbortController();
 /** An image whose own group file puts its user into one more group. */
 const GROUPED_IMAGE = "kubelet.local/grouped:1";
 
+function whyNoCheckpoints(): string | false {
+  const { error, status, stdout, stderr } = spawnSync("criu", ["check"], { encoding: "utf8" });
+  if (error !== undefined) return "there is no criu";
+  return status === 0 ? false : `criu does not work on this kernel: ${`${stdout}${stderr}`.trim().split("\n")[0]}`;
+}
+
 describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names none" }, () => {
   const site = new Site();
+  const authority = new ClientAuthority(site.dir, "ca");
   let agent: Agent;
 
   const status = (name: string): Promise<PodStatus | undefined> => statusOf(agent, name);
@@ -36,7 +44,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
   before(async () => {
     // Whoever is another user inside still has to find the way to its files.
     for (const path of [site.dir, dirname(site.dir)]) if (statSync(path).mode % 8 === 0) chmodSync(path, 0o711);
-    agent = await site.up([], { env: { ...process.env, PATH } });
+    agent = await site.up([`--client-ca-file=${authority.path}`], { env: { ...process.env, PATH } });
     await importImage(site, { name: GROUPED_IMAGE, files: testerFiles(), env: ["PATH=/bin"] }, join(bin, "ctr"));
   });
   after(() => site.close());
@@ -56,6 +64,27 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     assert.equal((await status("signalled"))?.containerStatuses?.[0]?.stopSignal, "SIGUSR1");
     await gone("signalled");
     assert.equal(readFileSync(join(mark, "got"), "utf8"), "usr1\n");
+  });
+
+  it("a running container is written to an archive and goes on", { skip: whyNoCheckpoints() }, async () => {
+    const script = "n=0; while :; do n=$((n + 1)); echo $n; sleep 0.2; done";
+    site.write(manifest("frozen", { containers: [shell("main", script)] }));
+    const { uid } = await site.running("frozen");
+    await said(site, "frozen", /^3$/m);
+    const [before] = await site.containers(uid);
+    const ann = new MainPort(agent.mainPort, authority.issue("ann"));
+    const { status: code, body } = await ann.ask("/checkpoint/default/frozen-here/main", "POST");
+    assert.equal(code, 200, body);
+    const [path = ""] = (JSON.parse(body) as { items: readonly string[] }).items;
+    assert.match(path, /\/checkpoints\/checkpoint-frozen-here_default-main-[^/]+\.tar$/);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    const names = execFileSync("tar", ["-tf", path], { encoding: "utf8" }).split("\n");
+    for (const name of ["config.dump", "spec.dump", "checkpoint/"]) assert.ok(names.includes(name), names.join(" "));
+    const count = (await said(site, "frozen", /\d/)).trim().split("\n").length;
+    await said(site, "frozen", new RegExp(`^${count + 3}$`, "m"));
+    const [after] = await site.containers(uid);
+    assert.equal(after?.id, before?.id);
+    await gone("frozen");
   });
 
   it("groups of the image count with Merge, and do not with Strict", async () => {

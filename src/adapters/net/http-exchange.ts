@@ -4,6 +4,7 @@ import { AbortedError, isAborted, manyListeners } from "../../lib/abort.ts";
 import type { EarlyDial, EarlyDials } from "./early-dial.ts";
 import type { Dispatch } from "./http-dispatch.ts";
 import { BodyTooLarge, type ClientCertificate, type HttpAnswer, type HttpRequest, textAnswer } from "./http-route.ts";
+import { endSoon } from "./last-words.ts";
 import { proxyUpgrade } from "./upgrade-proxy.ts";
 
 /** What every exchange of one listener shares. */
@@ -71,7 +72,7 @@ export async function exchangeUpgrade(
       // The parser of this connection is gone, so nothing can follow.
       response.shouldKeepAlive = false;
       response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
-      response.on("finish", () => socket.end());
+      response.on("finish", () => endSoon(socket));
       await send(response, answer, left.signal);
       if (failure !== undefined) throw failure;
     });

@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { AbortedError, manyListeners } from "../../lib/abort.ts";
 import type { Logger } from "../../lib/log.ts";
 import { EarlyDials } from "./early-dial.ts";
@@ -77,9 +78,12 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   server.on("request", (request, response) => {
     exchange(context, request, response).catch(failed(request.method, request.url));
   });
+  const upgraded = new Set<Duplex>();
   server.on("upgrade", (request, socket, head) => {
-    // Past the parser nobody listens for a reset any more.
+    // Past the parser nobody listens for a reset any more, and the server's own list of connections lacks it.
     socket.on("error", () => socket.destroy());
+    upgraded.add(socket);
+    socket.on("close", () => upgraded.delete(socket));
     exchangeUpgrade(context, request, { socket, head }).catch(failed(request.method, request.url));
   });
   if (options.afterCrowd !== undefined) watchCrowd(server, options.afterCrowd);
@@ -92,7 +96,7 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   const bound = "path" in address ? await bindUnix(server, address) : await bindTcp(server, address);
   server.on("error", (error) => deps.log.error("HTTP listener failed", error, { address: bound.address }));
   tls?.follow(leaving.signal);
-  return { ...bound, close: () => closeServer(server, leaving) };
+  return { ...bound, close: () => closeServer(server, { leaving, upgraded }) };
 }
 
 /** What a client that the parser gave up on is told, where it is not simply wrong. */
@@ -117,10 +121,15 @@ function watchCrowd(server: Server | TlsServer, afterCrowd: () => void): void {
   });
 }
 
-async function closeServer(server: Server | TlsServer, leaving: AbortController): Promise<void> {
+async function closeServer(
+  server: Server | TlsServer,
+  { leaving, upgraded }: { leaving: AbortController; upgraded: ReadonlySet<Duplex> },
+): Promise<void> {
   leaving.abort(new AbortedError("the listener closes"));
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();
+    // A client that never closes its side would be waited for without end.
+    for (const socket of upgraded) socket.destroy();
   });
 }

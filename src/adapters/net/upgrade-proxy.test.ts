@@ -3,7 +3,7 @@ import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { silent } from "../../lib/log.ts";
-import type { HttpAnswer } from "./http-route.ts";
+import type { HttpAnswer, HttpRequest } from "./http-route.ts";
 import { type HttpListener, listenHttp } from "./http-server.ts";
 
 interface Site {
@@ -37,6 +37,8 @@ async function site(use: (site: Site) => Promise<void>, accept: "101" | "403" | 
   if (accept === "none") await new Promise((resolve) => backend.close(resolve));
   const handle = (): HttpAnswer => ({ status: 101, body: "", upgradeTo: target });
   const plain = (): HttpAnswer => ({ status: 200, body: "plain" });
+  const slow = ({ signal }: HttpRequest): Promise<HttpAnswer> =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
   const listener = await listenHttp(
     { log: silent },
     {
@@ -44,6 +46,7 @@ async function site(use: (site: Site) => Promise<void>, accept: "101" | "403" | 
       routes: [
         { methods: "any", path: "/up", handle },
         { methods: ["GET"], path: "/plain", handle: plain },
+        { methods: ["GET"], path: "/slow", handle: slow },
       ],
     },
   );
@@ -187,6 +190,23 @@ test("closing the listener ends upgraded connections", () =>
     await listener.close();
     await client.closed;
   }));
+
+for (const [what, path, answer] of [
+  ["was refused and whose client does not close it", "/plain", /\r\n\r\nplain$/],
+  ["nobody has answered yet", "/slow", undefined],
+] as const) {
+  test(`closing the listener ends a connection whose upgrade ${what}`, () =>
+    site(async ({ port, listener }) => {
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }).on("error", () => undefined);
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: n\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+      let seen = "";
+      socket.on("data", (chunk: Buffer) => (seen += chunk.toString("latin1")));
+      while (answer !== undefined && !answer.test(seen)) await new Promise((resolve) => socket.once("data", resolve));
+      if (answer === undefined) await new Promise((resolve) => setTimeout(resolve, 50));
+      await listener.close();
+      socket.destroy();
+    }));
+}
 
 test("megabytes go through unchanged, at the speed of the slower", () =>
   site(async ({ port }) => {

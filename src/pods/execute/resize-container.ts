@@ -1,6 +1,7 @@
 import type { Container } from "../../model/generated/types.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
 import { containerResources } from "../config/linux-resources.ts";
+import { belowUsage } from "./below-usage.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
 /** Gives a running container other limits. A memory limit below what it uses now is refused: it would be killed. */
@@ -13,9 +14,7 @@ export async function resizeContainer(
   const limit = resources.memoryLimitBytes;
   const usage = limit === undefined ? undefined : deps.cgroups.memoryUsage(run.pod, running.id);
   if (limit !== undefined && usage !== undefined && usage > limit) {
-    throw new Error(
-      `cannot decrease memory limits: container ${spec.name} uses ${usage} bytes, the new limit is ${limit} bytes`,
-    );
+    throw belowUsage(`container ${JSON.stringify(spec.name)}`, limit, usage);
   }
   const step = run.journal.begin("resize", { container: spec.name });
   try {

@@ -1,5 +1,6 @@
 import type { ObservedPod } from "../../model/observed.ts";
 import { sandboxResources } from "../config/linux-resources.ts";
+import { belowUsage } from "./below-usage.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
 /**
@@ -17,7 +18,7 @@ export async function resizePod(
     const running = observed.containers.filter(({ state }) => state === "running");
     const usage = running.reduce((sum, { id }) => sum + (deps.cgroups.memoryUsage(run.pod, id) ?? 0), 0);
     if (usage > limit) {
-      throw new Error(`cannot decrease memory limits: the pod uses ${usage} bytes, the new limit is ${limit} bytes`);
+      throw belowUsage("pod", limit, usage);
     }
   }
   const step = run.journal.begin("resize", { detail: "the whole pod" });

@@ -141,7 +141,7 @@ export class ClusterSite {
    */
   private async look<T>(resource: Resource<T>, at: ObjectRef): Promise<T | undefined> {
     try {
-      return await this.admin.get(resource, at, { ...never, timeoutMs: 5000 });
+      return await this.admin.get(resource, at, { ...never, timeoutMs: 15_000 });
     } catch (error) {
       if (error instanceof ApiError && (error.code === "NotFound" || error.isRetryable)) return undefined;
       throw error;
@@ -161,18 +161,19 @@ export class ClusterSite {
     return this.admin.get(LEASES, { namespace: "kube-node-lease", name: this.nodeName }, never);
   }
 
+  /** When the lease was renewed last; empty while there is none, or the server cannot be asked. */
   async renewal(): Promise<string> {
-    return (await this.lease()).spec.renewTime ?? "";
+    return (await this.look(LEASES, { namespace: "kube-node-lease", name: this.nodeName }))?.spec.renewTime ?? "";
   }
 
   /** Waits for the next renewal of the lease, and answers with its time. */
-  async renewed(limitMs = 30_000): Promise<string> {
+  async renewed(limitMs = 60_000): Promise<string> {
     const last = await this.renewal();
     return until(
       "the lease is renewed",
       async () => {
         const now = await this.renewal();
-        return now !== last && now;
+        return now !== last && now !== "" && now;
       },
       { limitMs, seen: () => this.agents.at(-1)?.stderr.slice(-2000) },
     );
@@ -199,7 +200,7 @@ export class ClusterSite {
         const node = await this.lookAtNode();
         return node !== undefined && isTrue(node.status?.conditions, "Ready") && !hasTaint(node) ? node : undefined;
       },
-      { limitMs: 60_000, seen: () => [this.node()?.status?.conditions, this.agents.at(-1)?.stderr.slice(-3000)] },
+      { limitMs: 120_000, seen: () => [this.node()?.status?.conditions, this.agents.at(-1)?.stderr.slice(-3000)] },
     );
   }
 
@@ -212,7 +213,7 @@ export class ClusterSite {
         const pod = await this.lookAtPod(name);
         return pod !== undefined && isWanted(pod) === true ? pod : undefined;
       },
-      { limitMs: 90_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
+      { limitMs: 120_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
     );
   }
 
@@ -231,7 +232,7 @@ export class ClusterSite {
       }
     };
     await until(`pod ${name} is gone`, isGone, {
-      limitMs: 60_000,
+      limitMs: 120_000,
       seen: () => [this.pod(name), this.agents.at(-1)?.stderr.slice(-3000)],
     });
   }
@@ -242,7 +243,7 @@ export class ClusterSite {
     const left = async (): Promise<number> => (await this.admin.list(PODS, all, never)).items.length;
     if ((await left()) === 0) return;
     this.kubectl("delete", "deployments,daemonsets,statefulsets,jobs,pods", "--all", "--wait=false");
-    await until("nothing is left", async () => (await left()) === 0);
+    await until("nothing is left", async () => (await left()) === 0, { limitMs: 120_000 });
   }
 
   /** What the newest container of this name in a pod wrote. */

@@ -175,7 +175,7 @@ async function traces(stateDir: string, seen: { links: string[]; shimSockets: st
   for (const directory of ["/var/log/containers", "/var/lib/cni/results"]) {
     if (!existsSync(directory)) continue;
     for (const name of readdirSync(directory))
-      if (name.includes(layout.name) || name.includes("kts-test")) found.push(name);
+      if (name.includes(layout.name) || name.includes(layout.hash)) found.push(name);
   }
   if (existsSync(stateDir)) found.push(stateDir);
   return found;

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ApiError, type KubeApi, type ObjectRef, type Resource } from "../../src/adapters/kubeapi/index.ts";
-import { LEASES, NODES, PODS } from "../../src/adapters/kubeapi/resources.ts";
+import { LEASES, NODES, PODS, SERVICE_ACCOUNTS } from "../../src/adapters/kubeapi/resources.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import type { Lease, Node, Pod } from "../../src/model/generated/types.ts";
 import { KUBELET, Program } from "../integration/support/program.ts";
@@ -45,6 +45,7 @@ export class ClusterSite {
   private constructor(
     readonly plane: TestControlPlane,
     readonly containerd: TestContainerd,
+    private readonly options: ControlPlaneOptions,
   ) {
     mkdirSync(this.manifests);
     this.admin = plane.clients().calls;
@@ -59,7 +60,7 @@ export class ClusterSite {
       TestContainerd.start(runtime),
     ]);
     if (plane.status === "fulfilled" && containerd.status === "fulfilled")
-      return new ClusterSite(plane.value, containerd.value);
+      return new ClusterSite(plane.value, containerd.value, options);
     if (plane.status === "fulfilled") await plane.value.stop();
     if (containerd.status === "fulfilled") await containerd.value.stop();
     throw plane.status === "rejected" ? plane.reason : containerd.status === "rejected" ? containerd.reason : undefined;
@@ -191,8 +192,12 @@ export class ClusterSite {
     return this.get<{ items: Node[] }>("nodes").items.find(({ metadata }) => metadata.name === this.nodeName);
   }
 
-  /** Waits until the node is Ready and pods may be scheduled on it. */
+  /** Waits until the node is Ready and pods may be made and scheduled on it. */
   async nodeReady(): Promise<Node> {
+    // The server takes no pod before its controllers have made the account that it runs as.
+    const account = { namespace: "default", name: "default" };
+    if (this.options.controllers === true)
+      await until("the default account", () => this.look(SERVICE_ACCOUNTS, account), { limitMs: 120_000 });
     return until(
       "the node is ready",
       async () => {

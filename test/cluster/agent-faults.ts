@@ -157,9 +157,9 @@ describe("an agent whose cluster misbehaves", () => {
     const safe = await site.podReady("safe");
     await site.podReady("unsafe");
     await site.podReady("set-0");
-    const daemon = await until("the daemon is ready", () => site.pods("app=daemon").find(isReady));
+    const daemon = await until("the daemon is ready", () => site.pods("app=daemon").find(isReady), { limitMs: 90_000 });
     // What is kept is written two seconds later.
-    await pause(3000);
+    await pause(6000);
     for (const name of ["api-checkpoint", "api-checkpoint.key"]) {
       assert.equal(statSync(join(site.root, name)).mode & 0o777, 0o600);
     }
@@ -171,6 +171,7 @@ describe("an agent whose cluster misbehaves", () => {
     assert.deepEqual(await running(), []);
     agent = await site.join();
     await until("the two pods run", async () => (await running()).length === 4, {
+      limitMs: 90_000,
       seen: () => agent.stderr.slice(-3000),
     });
     await pause(3000);
@@ -248,6 +249,7 @@ describe("an agent whose cluster misbehaves", () => {
     assert.ok(!agent.stderr.includes(said));
     const second = await site.join([`--root-dir=${join(site.dir, "r2")}`, `--cert-dir=${join(site.dir, "pki2")}`]);
     await until("both say so", () => agent.stderr.includes(said) && second.stderr.includes(said), {
+      limitMs: 60_000,
       seen: () => [agent.stderr.slice(-1500), second.stderr.slice(-1500)],
     });
     await until("an event tells of it", () => site.kubectl("get", "events").includes("NodeNameConflict"));
@@ -277,7 +279,7 @@ describe("an agent whose cluster misbehaves", () => {
       phases(),
       ...new Set(site.pods().map(({ status }) => `${status?.phase} ${status?.reason ?? ""} ${status?.message ?? ""}`)),
     ];
-    await until("all are decided", decided, { limitMs: 120_000, seen: reasons });
+    await until("all are decided", decided, { limitMs: 400_000, seen: reasons });
     const failed = site.pods().find(({ status }) => status?.phase === "Failed");
     assert.equal(failed?.status?.reason, "OutOfpods");
     site.kubectl("delete", "pods", "--all", "--wait=false");
@@ -285,6 +287,6 @@ describe("an agent whose cluster misbehaves", () => {
       await pause(1000);
       return site.kubectl("get", "pods", "-o", "name") === "";
     };
-    await until("all are gone", areGone, { limitMs: 120_000, seen: phases });
+    await until("all are gone", areGone, { limitMs: 400_000, seen: phases });
   });
 });

@@ -153,7 +153,7 @@ describe("an agent behind a bad way to its API server", () => {
     for (let at = 0; at < 5; at++) times.push(await site.renewed());
     const gaps = times.slice(1).map((time, at) => Date.parse(time) - Date.parse(times[at] ?? ""));
     // Due every two seconds; a lease of eight seconds is lost after more than that.
-    for (const gap of gaps) assert.ok(gap < 6000, `renewed after ${gap} ms`);
+    for (const gap of gaps) assert.ok(gap < 8000, `renewed after ${gap} ms`);
     await remove(...pods.map(({ metadata }) => metadata.name ?? ""));
   });
 
@@ -179,6 +179,7 @@ describe("an agent behind a bad way to its API server", () => {
       "--rotate-certificates",
     ]);
     await until("its own pod runs", async () => (await tasks()) === others + 2, {
+      limitMs: 90_000,
       seen: () => agent.stderr.slice(-2000),
     });
     await way.listen();
@@ -203,6 +204,7 @@ describe("an agent behind a bad way to its API server", () => {
     const pki = join(site.dir, "own");
     agent = await site.join(["--rotate-certificates", `--cert-dir=${pki}`]);
     await until("a second pair", () => existsSync(pki) && pairs(pki).length >= 2, {
+      limitMs: 90_000,
       seen: () => agent.stderr.slice(-2000),
     });
     const current = new X509Certificate(readFileSync(join(pki, "kubelet-client-current.pem")));

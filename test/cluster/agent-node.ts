@@ -94,7 +94,8 @@ describe("the node of an agent", () => {
   test("what has not changed is not written again, whatever the server dropped of it", async () => {
     site.apply(testPod("quiet"));
     const before = await site.podReady("quiet");
-    await pause(1500);
+    // What there is to tell has been told when nothing came for a while.
+    for (let told = -1; told !== statusPatches(0).length; await pause(4000)) told = statusPatches(0).length;
     const since = api.seen.length;
     // Each label makes the agent look at the pod again; meanwhile the node is looked at every second.
     for (let round = 0; round < 6; round++) {
@@ -131,19 +132,22 @@ describe("the node of an agent", () => {
     await until("that it is open", said("NodeSchedulable"), { seen: () => site.kubectl("get", "events") });
   });
 
-  test("a pod that needs a declared feature is scheduled here, and gets it", { timeout: 90_000 }, async (t) => {
+  test("a pod that needs a declared feature is scheduled here, and gets it", { timeout: 180_000 }, async (t) => {
     if (minor < DECLARES_SINCE) return t.skip(`1.${minor} knows no declared features`);
     const shell = (script: string): object => ({
       ...{ image: TEST_IMAGES.busybox, imagePullPolicy: "Never", command: ["/bin/sh", "-c", script] },
     });
     const rule = { action: "RestartAllContainers", exitCodes: { operator: "In", values: [42] } };
-    const once = "n=$(ls /flag | wc -l); touch /flag/$n; sleep 1; [ $n = 0 ] && exit 42; exec sleep 3600";
-    const mounted = { volumeMounts: [{ name: "flag", mountPath: "/flag" }] };
+    const once =
+      "n=$(ls /flag | wc -l); touch /flag/$n; until [ -e /both/up ]; do sleep 0.1; done; sleep 1; [ $n = 0 ] && exit 42; exec sleep 3600";
+    const both = { name: "both", mountPath: "/both" };
+    const mounted = { volumeMounts: [{ name: "flag", mountPath: "/flag" }, both] };
+    const other = { ...shell("touch /both/up; exec sleep 3600"), name: "other", volumeMounts: [both] };
     const source = { ...shell(once), ...mounted, name: "main", restartPolicy: "Never", restartPolicyRules: [rule] };
     site.apply(
       testPod("together", {
-        ...{ terminationGracePeriodSeconds: 1, volumes: [{ name: "flag", emptyDir: {} }] },
-        containers: [source, { ...shell("exec sleep 3600"), name: "other" }],
+        ...{ terminationGracePeriodSeconds: 1, volumes: ["flag", "both"].map((name) => ({ name, emptyDir: {} })) },
+        containers: [source, other],
       }),
     );
     await site.podIs("together", "has restarted as a whole", ({ status }) => {

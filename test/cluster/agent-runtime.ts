@@ -72,7 +72,7 @@ describe("what the cluster tells the runtime", () => {
       const file = join(site.root, "pods", pod.metadata.uid ?? "", "volumes/kubernetes.io~configmap/c/word");
       assert.equal(readFileSync(file, "utf8"), "before");
       site.kubectl("patch", "configmap", name, "-p", '{"data":{"word":"after"}}');
-      await until("the file has the new word", () => readFileSync(file, "utf8") === "after", { limitMs: 15_000 });
+      await until("the file has the new word", () => readFileSync(file, "utf8") === "after");
       await remove(name);
     });
   }

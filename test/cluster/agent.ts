@@ -8,6 +8,7 @@ import type { Program } from "../integration/support/program.ts";
 import { pause, until } from "../integration/support/until.ts";
 import { ClusterSite, FOREVER, isReady, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
 import { TEST_IMAGES } from "../support/containerd.ts";
+import { freePort } from "../support/free-port.ts";
 
 skipWithoutCluster();
 
@@ -21,7 +22,10 @@ describe("an agent in a real cluster", () => {
       ...[`--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`, "--anonymous-auth=false"],
       ...["--authorization-mode=Webhook", "--authentication-token-webhook"],
     ]);
-    await until("the node is ready", () => isNodeReady(site.node()), { seen: () => agent.stderr.slice(-3000) });
+    await until("the node is ready", () => isNodeReady(site.node()), {
+      limitMs: 90_000,
+      seen: () => agent.stderr.slice(-3000),
+    });
   });
   after(() => site?.close());
 
@@ -83,7 +87,7 @@ describe("an agent in a real cluster", () => {
   test("kubectl logs and exec reach the node through the API server, which it asks who may", async () => {
     site.apply(testPod("talks", { containers: [shell("echo hello; trap 'exit 0' TERM; while :; do sleep 1; done")] }));
     await site.podReady("talks");
-    assert.equal(site.kubectl("logs", "talks"), "hello\n");
+    await until("its word", () => site.kubectl("logs", "talks") === "hello\n");
     assert.equal(site.kubectl("exec", "talks", "--", "echo", "there"), "there\n");
     assert.equal(site.kubectl("get", "--raw", `/api/v1/nodes/${site.nodeName}/proxy/healthz`), "ok");
     site.kubectl("delete", "pod", "talks", "--wait=false");
@@ -154,8 +158,8 @@ describe("an agent in a real cluster", () => {
     assert.equal(read(file), "before");
     const began = performance.now();
     site.kubectl("patch", "configmap", "live", "-p", '{"data":{"word":"after"}}');
-    await until("the file has the new word", () => read(file) === "after", { limitMs: 10_000 });
-    assert.ok(performance.now() - began < 10_000);
+    await until("the file has the new word", () => read(file) === "after");
+    assert.ok(performance.now() - began < 20_000);
     site.kubectl("delete", "pod", "follower", "--wait=false");
     await site.podGone("follower");
   });
@@ -180,10 +184,10 @@ describe("an agent in a real cluster", () => {
       ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "deploy" } },
       spec: { replicas: 2, selector: { matchLabels: { app: "deploy" } }, template: template({ app: "deploy" }) },
     });
-    site.kubectl("rollout", "status", "deployment/deploy", "--timeout=60s");
+    site.kubectl("rollout", "status", "deployment/deploy", "--timeout=180s");
     const before = site.pods("app=deploy").map(({ metadata }) => metadata.name);
     site.kubectl("set", "env", "deployment/deploy", "A=1");
-    site.kubectl("rollout", "status", "deployment/deploy", "--timeout=60s");
+    site.kubectl("rollout", "status", "deployment/deploy", "--timeout=180s");
     await until("the old ones are gone", () =>
       site.pods("app=deploy").every(({ metadata }) => !before.includes(metadata.name)),
     );
@@ -205,9 +209,9 @@ describe("an agent in a real cluster", () => {
       ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "set" } },
       spec: { ...selector("set"), serviceName: "set", replicas: 2, template: template({ app: "set" }) },
     });
-    site.kubectl("rollout", "status", "daemonset/daemon", "--timeout=60s");
-    site.kubectl("wait", "--for=condition=complete", "job/job", "--timeout=60s");
-    site.kubectl("rollout", "status", "statefulset/set", "--timeout=60s");
+    site.kubectl("rollout", "status", "daemonset/daemon", "--timeout=180s");
+    site.kubectl("wait", "--for=condition=complete", "job/job", "--timeout=180s");
+    site.kubectl("rollout", "status", "statefulset/set", "--timeout=180s");
     assert.deepEqual(
       site
         .pods("app=set")
@@ -292,7 +296,7 @@ describe("an agent in a real cluster", () => {
   });
 
   test("what admission refuses fails with its reason, and can be deleted", async () => {
-    const port = [{ containerPort: 80, hostPort: 28_411 }];
+    const port = [{ containerPort: 80, hostPort: await freePort() }];
     const spec = { nodeName: site.nodeName, containers: [shell("sleep 3600", { ports: port })] };
     site.apply(testPod("holder", spec));
     await site.podReady("holder");
@@ -307,8 +311,11 @@ describe("an agent in a real cluster", () => {
   test("an idle pod is not patched again and again", async () => {
     site.apply(testPod("idle"));
     await site.podReady("idle");
-    await pause(1500);
-    const version = site.pod("idle")?.metadata.resourceVersion;
+    let version: string | undefined = "none yet";
+    while (version !== site.pod("idle")?.metadata.resourceVersion) {
+      version = site.pod("idle")?.metadata.resourceVersion;
+      await pause(4000);
+    }
     await pause(12_000);
     assert.equal(site.pod("idle")?.metadata.resourceVersion, version);
   });
@@ -331,10 +338,14 @@ describe("an agent in a real cluster", () => {
   test("a node that was deleted registers itself again, with its lease and its CSINode", async () => {
     const before = site.node()?.metadata.uid;
     site.kubectl("delete", "node", site.nodeName);
-    const node = await until("the node is there again", async () => {
-      const found = await site.lookAtNode();
-      return found !== undefined && found.metadata.uid !== before && isNodeReady(found) && found;
-    });
+    const node = await until(
+      "the node is there again",
+      async () => {
+        const found = await site.lookAtNode();
+        return found !== undefined && found.metadata.uid !== before && isNodeReady(found) && found;
+      },
+      { limitMs: 90_000 },
+    );
     const owner = (object: { metadata: { ownerReferences?: { uid: string }[] } }): string | undefined =>
       object.metadata.ownerReferences?.[0]?.uid;
     await until("the CSINode is its own", () => {

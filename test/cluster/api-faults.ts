@@ -140,12 +140,12 @@ describe("an API server with faults", () => {
     await until("the first", () => follower.reflector.objects.size === 1);
     proxy.freeze();
     await put("meanwhile", "1");
-    for (let step = 0; step < 12 && follower.errors.length === 0; step++) {
+    for (let step = 0; step < 24 && follower.errors.length === 0; step++) {
       await clock.advance(5_000);
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await new Promise((resolve) => setTimeout(resolve, 50));
     }
     assert.deepEqual(follower.errors, ["Unavailable"]);
-    for (let step = 0; step < 200 && follower.reflector.objects.size < 2; step++) {
+    for (let step = 0; step < 3000 && follower.reflector.objects.size < 2; step++) {
       await clock.advance(100);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }

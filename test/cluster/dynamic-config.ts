@@ -45,7 +45,7 @@ describe("the configuration of a node comes from the cluster", () => {
     });
   const is = async (what: string, check: () => boolean): Promise<void> =>
     void (await until(what, check, {
-      limitMs: 40_000,
+      limitMs: 90_000,
       seen: () => [maxPods(), condition(), status(), agent.stderr.slice(-2000)],
     }));
   const role = { name: "reads-node-config", namespace: "kube-system" };
@@ -128,7 +128,7 @@ describe("the configuration of a node comes from the cluster", () => {
     assert.equal(condition()?.reason, "RolledBack");
     map({ maxPods: 35 });
     await is("35 pods may run", () => maxPods() === "35");
-    assert.equal(condition()?.status, "True");
+    await is("the condition is true", () => condition()?.status === "True");
   });
 
   test("a ConfigMap that is deleted leaves its configuration in force", async () => {

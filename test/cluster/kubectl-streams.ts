@@ -59,7 +59,7 @@ describe("the streams of kubectl", () => {
     ]);
     await site.nodeReady();
     const script = `mkdir -p /tmp/w; echo page > /tmp/w/index.html; httpd -p 8080 -h /tmp/w; ${WAIT}`;
-    const talk = shell("read line; echo got $line; sleep 0.3; echo a problem >&2; read line; echo then $line", {
+    const talk = shell("read line; echo got $line; sleep 1; echo a problem >&2; read line; echo then $line", {
       ...{ name: "talk", stdin: true, tty: false },
     });
     site.apply(testPod("web", { containers: [shell(script)] }));
@@ -73,7 +73,7 @@ describe("the streams of kubectl", () => {
   });
 
   test("logs: of the running instance, of the one before it, the end, since when, and with times", async () => {
-    const script = `n=$(ls /flag | wc -l); touch /flag/$n; echo first $n; sleep 0.3; echo second $n >&2; sleep 0.3; [ $n = 0 ] && exit 1; ${WAIT}`;
+    const script = `n=$(ls /flag | wc -l); touch /flag/$n; echo first $n; sleep 1; echo second $n >&2; sleep 1; [ $n = 0 ] && exit 1; ${WAIT}`;
     site.apply(
       testPod("twice", {
         volumes: [{ name: "flag", emptyDir: {} }],
@@ -99,15 +99,21 @@ describe("the streams of kubectl", () => {
 
   test("logs -f has every line to the end of the container, and again of the one that follows it", async () => {
     const script =
-      "n=$(ls /flag | wc -l); touch /flag/$n; i=0; while [ $i -lt 400 ]; do echo $n-$i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.2; done; [ $n = 0 ] && exit 1; sleep 1000";
+      "n=0; [ -e /flag/0 ] && n=1; touch /flag/$n; i=0; while [ $i -lt 400 ]; do echo $n-$i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.2; done; [ $n = 0 ] && { until [ -e /flag/go ]; do sleep 0.1; done; exit 1; }; sleep 1000";
     site.apply(
       testPod("counts", {
         ...{ volumes: [{ name: "flag", emptyDir: {} }], terminationGracePeriodSeconds: 1 },
         containers: [shell(script, { volumeMounts: [{ name: "flag", mountPath: "/flag" }] })],
       }),
     );
-    await site.podIs("counts", "runs", ({ status }) => status?.containerStatuses?.[0]?.state?.running !== undefined);
-    const first = await run("logs", "-f", "counts");
+    const pod = await site.podIs("counts", "runs", ({ status }) => {
+      return status?.containerStatuses?.[0]?.state?.running !== undefined;
+    });
+    const following = begin(["logs", "-f", "counts"]);
+    await until("the last line is there", () => following.stdout.endsWith("0-399\n"));
+    const flags = join(site.root, "pods", pod.metadata.uid ?? "", "volumes/kubernetes.io~empty-dir/flag");
+    writeFileSync(join(flags, "go"), "");
+    const first = await following.ended;
     assert.equal(first.code, 0, first.stderr);
     assert.deepEqual(first.stdout.trimEnd().split("\n"), numbers(0));
     await site.podIs("counts", "has restarted", ({ status }) => {

@@ -44,7 +44,7 @@ async function allowed<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== "Forbidden" || tries > 50) throw error;
+      if (!(error instanceof ApiError) || error.code !== "Forbidden" || tries > 300) throw error;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

@@ -91,9 +91,12 @@ describe("a serving certificate of the cluster", () => {
     let heard = "";
     standing.on("data", (chunk: Buffer) => (heard += chunk.toString()));
     await approveNext();
-    await until("another one is served", async () => (await shown()).serialNumber !== serialNumber, {
-      limitMs: 60_000,
-    });
+    const isAnother = (): Promise<boolean> =>
+      shown().then(
+        (now) => now.serialNumber !== serialNumber,
+        () => false,
+      );
+    await until("another one is served", isAnother, { limitMs: 60_000 });
     standing.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     await once(standing, "close");
     // Nobody showed a certificate of a client on it: an answer is what counts.

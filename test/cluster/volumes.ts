@@ -218,8 +218,9 @@ describe("volumes of a real cluster", () => {
     const file = (name: string): string =>
       readFileSync(join(podDir(pod), "volumes/kubernetes.io~projected/v", name), "utf8");
     assert.deepEqual([file("named.pem"), file("signed.pem"), file("missing.pem")], [`${three}\n`, `${one}\n`, ""]);
-    const began = performance.now();
     bundle("roots", two);
+    // From then on the server has it.
+    const began = performance.now();
     await until("the new roots", () => file("named.pem") === `${two}\n`);
     assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
     await agent.end("SIGKILL");

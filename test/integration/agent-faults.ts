@@ -19,6 +19,7 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { readProcess } from "../../src/adapters/embedded/processes.ts";
 import type { PodExplanation } from "../../src/model/step.ts";
 import { freePort } from "../support/free-port.ts";
 import { http } from "./support/http.ts";
@@ -26,7 +27,7 @@ import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { KUBELET, kubelet, Program } from "./support/program.ts";
 import { type Agent, ids, NODE, requireMachine, Site } from "./support/site.ts";
 import { pidsInCgroup } from "./support/traces.ts";
-import { pause, until } from "./support/until.ts";
+import { pause, SLOWNESS, until } from "./support/until.ts";
 
 requireMachine();
 
@@ -99,6 +100,7 @@ describe("the runtime", () => {
     const { uid } = await site.running("unlucky");
     const pid = containerdPid();
     process.kill(pid, "SIGKILL");
+    await until("containerd is dead", () => readProcess(pid) === undefined);
     site.remove("unlucky");
     await site.gone("unlucky");
     assert.notEqual(containerdPid(), pid);
@@ -166,8 +168,11 @@ describe("the reader of the output", () => {
     await site.running("steady");
     terminal.child.stdin?.write("\x13");
     // The key reaches the terminal a moment later; from then on nothing may come through.
-    await pause(500);
-    const shown = terminal.stdout.length;
+    let shown = -1;
+    while (shown !== terminal.stdout.length) {
+      shown = terminal.stdout.length;
+      await pause(1000 * SLOWNESS);
+    }
     const over = performance.now() + 10_000;
     await aCrashIsRestarted();
     while (performance.now() < over) {

@@ -29,6 +29,8 @@ import { LinuxHost } from "../../src/adapters/host/index.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
+import { freePort } from "../support/free-port.ts";
+import { until } from "./support/until.ts";
 
 const clock = new SystemClock();
 const host = new LinuxHost({ clock });
@@ -47,31 +49,24 @@ async function actAsAgent(stateDir: string): Promise<void> {
   await clock.sleep(60_000);
 }
 
-async function until(what: string, check: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = clock.now().mono + 20_000;
-  while (!(await check())) {
-    assert.ok(clock.now().mono < deadline, `not within 20 s: ${what}`);
-    await clock.sleep(20);
-  }
-}
-
 function alive(pid: number): boolean {
   return readProcess(pid) !== undefined;
 }
 
 function httpGet(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    get(url, (response) => {
+    const call = get(url, { timeout: 5000 }, (response) => {
       let body = "";
       response.on("data", (chunk: Buffer) => {
         body += chunk.toString();
       });
-      response.on("end", () => resolve(body));
-    }).on("error", reject);
+      response.on("end", () => resolve(body)).on("error", reject);
+    });
+    call.on("timeout", () => call.destroy(new Error("no answer"))).on("error", reject);
   });
 }
 
-const hostPort = 20_000 + (process.pid % 20_000);
+const hostPort = await freePort();
 
 function sandboxConfig(stateDir: string): SandboxConfig {
   const { cgroupRoot } = layoutOf({ stateDir });
@@ -171,13 +166,16 @@ async function traces(stateDir: string, seen: { links: string[]; shimSockets: st
   for (const family of ["iptables-save", "ip6tables-save"]) {
     const { stdout } = await host.exec(family, [], { signal });
     for (const line of stdout.split("\n")) {
-      if (line.includes(layout.name) || line.includes(layout.bridge) || line.includes(`${hostPort}`)) found.push(line);
+      // Chains have counters, in which any number may stand.
+      if (line.startsWith(":")) continue;
+      const words = line.split(/[\s:,"]+/);
+      if (line.includes(layout.name) || line.includes(layout.bridge) || words.includes(`${hostPort}`)) found.push(line);
     }
   }
   for (const directory of ["/var/log/containers", "/var/lib/cni/results"]) {
     if (!existsSync(directory)) continue;
     for (const name of readdirSync(directory))
-      if (name.includes(layout.name) || name.includes("kts-test")) found.push(name);
+      if (name.includes(layout.name) || name.includes(layout.hash)) found.push(name);
   }
   if (existsSync(stateDir)) found.push(stateDir);
   return found;
@@ -324,7 +322,7 @@ async function suite(t: TestContext): Promise<void> {
       const old = pid;
       await until("another containerd", () => {
         pid = ownProcesses(listProcesses(), layout).containerd[0]?.pid ?? old;
-        return pid !== old;
+        return pid !== old && readRecord(layout)?.pid === pid;
       });
     }
     const { adopted, pid: now } = await runtimeOf(stateDir).start({ signal, progress });
@@ -376,8 +374,9 @@ async function suite(t: TestContext): Promise<void> {
     const old = await cri.runSandbox(sandboxConfig(stateDir), "", { signal });
     // What a restart takes away: processes, mounts, interfaces. What it leaves: the state directory.
     const { containerd, shims, workload } = ownProcesses(listProcesses(), layout);
-    for (const { pid } of [...containerd, ...shims, ...workload]) process.kill(pid, "SIGKILL");
-    await until("all is dead", () => ownProcesses(listProcesses(), layout).shims.length === 0);
+    const all = [...containerd, ...shims, ...workload].map((one) => one.pid);
+    for (const one of all) process.kill(one, "SIGKILL");
+    await until("all is dead", () => !all.some(alive));
     const mounts = host.mountTable().flatMap(({ target }) => (target.startsWith(`${stateDir}/`) ? [target] : []));
     await host.exec("umount", mounts.reverse(), { signal });
     await host.exec("ip", ["link", "delete", layout.bridge], { signal });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, requireMachine, Site } from "./support/site.ts";
+import { until } from "./support/until.ts";
 
 requireMachine();
 
@@ -38,6 +39,13 @@ describe("cgroups of pods", () => {
     );
   };
 
+  /** The sum of a class follows its pods a moment later. */
+  const sums = async (path: string, wanted: string): Promise<void> => {
+    await until(`the share of ${path}`, () => shares(path) === wanted, {
+      seen: () => `${shares(path)}, not ${wanted}`,
+    });
+  };
+
   before(async () => {
     agent = await site.up(FLAGS);
   });
@@ -62,7 +70,7 @@ describe("cgroups of pods", () => {
     const path = `kubepods/burstable/pod${uid}`;
     assert.equal(shares(path), weight(512));
     assert.match(quota(path), /^(-1|max) /);
-    assert.equal(shares("kubepods/burstable"), weight(512));
+    await sums("kubepods/burstable", weight(512));
   });
 
   it("pod-level limits hold without any of a container, overhead on top", async () => {
@@ -73,7 +81,7 @@ describe("cgroups of pods", () => {
     const path = `kubepods/burstable/pod${uid}`;
     assert.equal(memory(path), String(128 * MIB));
     assert.equal(quota(path), "100000 100000");
-    assert.equal(shares("kubepods/burstable"), weight(512 + 204));
+    await sums("kubepods/burstable", weight(512 + 204));
   });
 
   it("a best-effort pod has the least share, and all pods together what the node has for them", async () => {
@@ -91,7 +99,7 @@ describe("cgroups of pods", () => {
     site.remove("burst");
     await site.gone("burst");
     assert.deepEqual(places(uid), []);
-    assert.equal(shares("kubepods/burstable"), weight(204));
+    await sums("kubepods/burstable", weight(204));
   });
 
   it("a restart of the agent leaves limits and sums as they are", async () => {
@@ -103,6 +111,6 @@ describe("cgroups of pods", () => {
     const requests = { cpu: "100m" };
     site.write(manifest("late", { containers: [shell("main", forever(), { resources: { requests } })] }));
     await site.running("late");
-    assert.equal(shares("kubepods/burstable"), weight(307));
+    await sums("kubepods/burstable", weight(307));
   });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
@@ -16,7 +16,7 @@ import { ClientAuthority, type Identity, MainPort, type WebSocketChannels } from
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { KUBELET, kubelet, Program } from "./support/program.ts";
 import { type Agent, requireExec, requireMachine, Site } from "./support/site.ts";
-import { pause, until } from "./support/until.ts";
+import { pause, SLOWNESS, until } from "./support/until.ts";
 
 requireMachine();
 requireExec();
@@ -112,7 +112,7 @@ describe("the main port", () => {
   });
 
   it("gives logs: whole, the end, with times, cut, and of the instance before", async () => {
-    const script = `for i in 1 2 3; do echo line $i; done; sleep 0.3; echo problem >&2; if [ ! -e /flag/x ]; then touch /flag/x; exit 1; fi; ${forever()}`;
+    const script = `for i in 1 2 3; do echo line $i; done; sleep 1; echo problem >&2; if [ ! -e /flag/x ]; then touch /flag/x; exit 1; fi; ${forever()}`;
     const volumeMounts = [{ name: "flag", mountPath: "/flag" }];
     const containers = [shell("main", script, { volumeMounts })];
     site.write(manifest("talk", { containers, volumes: [{ name: "flag", emptyDir: {} }] }));
@@ -133,9 +133,13 @@ describe("the main port", () => {
   });
 
   it("follows a log through rotations without a gap and without a double, to the end of the container", async () => {
-    const script =
-      "i=0; while [ $i -lt 3000 ]; do echo number $i; i=$((i+1)); [ $((i % 100)) = 0 ] && sleep 0.05; done; sleep 1";
-    site.write(manifest("count", { restartPolicy: "Never", containers: [shell("main", script)] }));
+    // Its log can be rotated as long as it runs.
+    const flags = mkdtempSync(join(site.dir, "f-"));
+    const count = "i=0; while [ $i -lt 3000 ]; do echo number $i; i=$((i+1)); [ $((i % 100)) = 0 ] && sleep 0.05; done";
+    const script = `${count}; until [ -e /flags/stop ]; do sleep 0.1; done`;
+    const containers = [shell("main", script, { volumeMounts: [{ name: "flags", mountPath: "/flags" }] })];
+    const volumes = [{ name: "flags", hostPath: { path: flags } }];
+    site.write(manifest("count", { restartPolicy: "Never", containers, volumes }));
     const pod = await site.pod("count", "runs", ({ phase }) => phase === "Running");
     const following = log("count", "?follow=true");
     const [container] = await site.containers(pod.uid);
@@ -146,6 +150,7 @@ describe("the main port", () => {
       renameSync(logPath, `${logPath}.2026010${round}-000000`);
       await site.cri.reopenContainerLog(container.id, { signal: new AbortController().signal });
     }
+    writeFileSync(join(flags, "stop"), "");
     const lines = (await following).body.trimEnd().split("\n");
     assert.deepEqual(
       lines,
@@ -232,13 +237,13 @@ describe("the main port", () => {
   });
 
   it("gives a command a terminal that is resized", async () => {
-    const script = "echo begun; read x; stty size; exit 0";
+    const script = "echo begun; read x; until [ \"$(stty size)\" = '45 123' ]; do sleep 0.1; done; stty size; exit 0";
     const query = `command=sh&command=-c&command=${encodeURIComponent(script)}&input=1&output=1&tty=1`;
     const socket = await ann.webSocket(`/exec/default/web-here/main?${query}`);
     await until("the command runs", () => socket.text(1).includes("begun"));
     socket.send(4, '{"Width":123,"Height":45}');
-    await pause(300);
     socket.send(0, "go\n");
+    await until("it has this size", () => socket.text(1).endsWith("45 123\r\n"), { seen: () => socket.text(1) });
     await socket.closed;
     assert.match(socket.text(1), /45 123\r\n$/);
     assert.match(socket.text(3), /"status":"Success"/);
@@ -371,7 +376,8 @@ describe("the main port", () => {
       let answer = "";
       socket.on("data", (chunk: Buffer) => (answer += chunk.toString("latin1"))).on("error", () => undefined);
       socket.write(text);
-      await Promise.race([closing(socket), pause(1500)]);
+      const isAnswered = (): boolean => answer.includes("\r\n") || socket.closed;
+      await until("an answer or the end", isAnswered, { seen: () => String(text).slice(0, 80) });
       socket.destroy();
       return answer.split("\r\n", 1)[0] ?? "";
     };
@@ -426,13 +432,16 @@ describe("the main port", () => {
       reached = Number(chunk.toString().trim().split("\n").at(-1));
     });
     try {
-      await until("all are connected", () => reached >= IDLE_CONNECTIONS * 0.99, { seen: () => String(reached) });
+      await until("all are connected", () => reached >= IDLE_CONNECTIONS * 0.99, {
+        ...{ limitMs: 120_000, seen: () => String(reached) },
+      });
       assert.equal((await ann.ask("/pods")).status, 200);
     } finally {
       crowd.kill("SIGKILL");
     }
     await until("all are gone", () => descriptors() <= before.open + 5, { seen: () => String(descriptors()) });
     await until("memory is given back", () => residentMb() <= before.memory + 30, {
+      limitMs: 90_000,
       seen: () => `${before.memory} MB before, ${residentMb()} MB now`,
     });
   });
@@ -458,7 +467,10 @@ describe("the main port", () => {
     const { code, stderr } = await running.ended;
     assert.notEqual(code, 0);
     assert.match(stderr, /broke|ended/);
-    await Promise.race([Promise.all([socket.closed, forwarded]), pause(10_000).then(() => assert.fail("it hangs"))]);
+    await Promise.race([
+      Promise.all([socket.closed, forwarded]),
+      pause(30_000 * SLOWNESS).then(() => assert.fail("it hangs")),
+    ]);
     assert.doesNotMatch(socket.text(3), /"status":"Success"/);
     await until("commands run again", async () => (await kubelet([...exec, "true"])).code === 0);
   });

@@ -23,7 +23,7 @@ import type { PodStorage } from "../../src/model/pod-storage.ts";
 import { everyKind } from "./support/every-kind.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireExec, requireMachine, Site } from "./support/site.ts";
-import { pause, until } from "./support/until.ts";
+import { pause, SLOWNESS, until } from "./support/until.ts";
 
 requireMachine();
 requireExec();
@@ -56,7 +56,7 @@ async function inside(pod: string, script: string): Promise<string> {
   const id = found.containers[0]?.id.replace(/^.*:\/\//, "") ?? "";
   const { stdout, stderr } = await site.cri.execSync(
     id,
-    { command: ["/bin/sh", "-c", script], timeoutSeconds: 10 },
+    { command: ["/bin/sh", "-c", script], timeoutSeconds: 60 * SLOWNESS },
     { signal },
   );
   return `${Buffer.from(stdout)}${Buffer.from(stderr)}`.trim();
@@ -69,11 +69,17 @@ function mountsBelow(path: string): string[] {
   return targets.filter((target) => target.startsWith(path));
 }
 
-/** Asks every few milliseconds; the answer is how long it took. */
-async function timeUntil(what: string, ask: () => Promise<boolean>): Promise<number> {
-  const began = performance.now();
-  await until(what, ask);
-  return performance.now() - began;
+/** A change is seen within 2 s; three tries, since a busy machine may hold up one of them for longer. */
+async function isSeenSoon(change: (turn: number) => void, isSeen: (turn: number) => Promise<boolean>): Promise<void> {
+  const took: number[] = [];
+  for (let turn = 0; turn < 3; turn++) {
+    const began = performance.now();
+    change(turn);
+    await until("the change is seen", () => isSeen(turn));
+    took.push(Math.round(performance.now() - began));
+    if ((took.at(-1) ?? 0) < 2000 * SLOWNESS) return;
+  }
+  assert.fail(`the changes were seen after ${took.join(", ")} ms`);
 }
 
 const UID = "00000000-0000-4000-8000-00000000a11a";
@@ -125,25 +131,22 @@ describe("a pod with a volume of every kind", () => {
   it("sees updates within 2 s, all files of one at once", async () => {
     const torn = inside(
       "every-kind",
-      "for i in $(seq 300); do d=$(readlink /v/whole/..data); echo $(cat /v/whole/$d/colour /v/whole/$d/size 2>/dev/null); sleep 0.01; done | sort -u",
+      "touch /tmp/reads; until [ -e /tmp/enough ]; do d=$(readlink /v/whole/..data); echo $(cat /v/whole/$d/colour /v/whole/$d/size 2>/dev/null); sleep 0.01; done | sort -u",
     );
-    await pause(300);
-    object("ConfigMap", "settings", { colour: "blue", size: "8", extra: "new" });
-    const tookMs = await timeUntil(
-      "the new colour",
-      async () =>
-        (await inside("every-kind", "cat /v/config/deep/colour /v/whole/extra /v/mixed/from/config")) === "bluenew8",
+    await until("the reader reads", async () => (await inside("every-kind", "ls /tmp/reads")) === "/tmp/reads");
+    await isSeenSoon(
+      (turn) => object("ConfigMap", "settings", { colour: `blue${turn}`, size: `8${turn}`, extra: "new" }),
+      async (turn) =>
+        (await inside("every-kind", "cat /v/config/deep/colour /v/whole/extra /v/mixed/from/config")) ===
+        `blue${turn}new8${turn}`,
     );
-    assert.ok(tookMs < 2000, `${tookMs} ms`);
-    for (const line of (await torn).split("\n")) assert.ok(["green7", "blue8", ""].includes(line), line);
-    object("Secret", "login", { password: "secret-2", more: "m" });
-    assert.ok(
-      (await timeUntil(
-        "the new secret",
-        async () =>
-          (await inside("every-kind", "cat /v/login/password /v/login/more /v/mixed/from/secret")) ===
-          "secret-2msecret-2",
-      )) < 2000,
+    await inside("every-kind", "touch /tmp/enough");
+    for (const line of (await torn).split("\n")) assert.match(line, /^(green7|blue080|blue181|blue282|)$/);
+    await isSeenSoon(
+      (turn) => object("Secret", "login", { password: `secret-2${turn}`, more: "m" }),
+      async (turn) =>
+        (await inside("every-kind", "cat /v/login/password /v/login/more /v/mixed/from/secret")) ===
+        `secret-2${turn}msecret-2${turn}`,
     );
     object("Secret", "not-there", { now: "here" });
     await until("the optional secret", async () => (await inside("every-kind", "cat /v/maybe/now")) === "here");
@@ -165,18 +168,19 @@ describe("a pod with a volume of every kind", () => {
     const bytes = (kind: string, name: string): number =>
       storage.parts.find((part) => part.kind === kind && part.name === name)?.usage?.bytes ?? 0;
     // The runtime measures layers every ten seconds.
-    const isMeasured = async (): Promise<boolean> => (storage = await ask()) && bytes("layer", "main") >= 2 << 20;
-    await until("the layer is measured", isMeasured, { seen: () => storage });
-    assert.ok(bytes("emptyDir", "disk") >= 3 << 20, JSON.stringify(storage));
-    assert.ok(bytes("log", "main") > 100_000, JSON.stringify(storage));
+    const isMeasured = async (): Promise<boolean> => {
+      storage = await ask();
+      const isWhole = bytes("emptyDir", "disk") >= 3 << 20 && bytes("log", "main") > 100_000;
+      return storage.isFresh && bytes("layer", "main") >= 2 << 20 && isWhole;
+    };
+    await until("all is measured", isMeasured, { seen: () => storage });
     const memory = storage.parts.find(({ name }) => name === "memory");
     assert.deepEqual([memory?.isMemory, memory?.sizeLimit, memory?.usage?.bytes], [true, 8 << 20, 8 << 20]);
-    assert.ok(storage.isFresh && storage.bytes > 5 << 20 && storage.bytes < 7 << 20, JSON.stringify(storage));
-    const text = (await site.run("explain", "every-kind")).stdout;
-    assert.match(
-      text,
-      /^Storage\n {2}emptyDir disk +3\.0Mi +walked\n {2}emptyDir memory +8\.0Mi +of 8\.0Mi +in memory$/m,
-    );
+    assert.ok(storage.bytes > 5 << 20 && storage.bytes < 7 << 20, JSON.stringify(storage));
+    const words = /^Storage\n {2}emptyDir disk +3\.0Mi +walked\n {2}emptyDir memory +8\.0Mi +of 8\.0Mi +in memory$/m;
+    let text = "";
+    const isShown = async (): Promise<boolean> => words.test((text = (await site.run("explain", "every-kind")).stdout));
+    await until("explain shows it", isShown, { seen: () => text });
     await inside("every-kind", "rm /v/disk/big /layer");
   });
 
@@ -354,7 +358,8 @@ describe("an emptyDir of huge pages", { skip: !existsSync(HUGE_PAGES) && "this k
     assert.equal(page("free_hugepages"), free - 2);
     site.remove("huge-pages");
     await site.gone("huge-pages");
-    assert.equal(page("free_hugepages"), free);
+    // The kernel ends the container's view of the mounts a moment after its last process.
+    await until("the pages are given back", () => page("free_hugepages") === free);
     assert.deepEqual(mountsBelow(podsDir), []);
   });
 });

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ApiError, type KubeApi, type ObjectRef, type Resource } from "../../src/adapters/kubeapi/index.ts";
-import { LEASES, NODES, PODS } from "../../src/adapters/kubeapi/resources.ts";
+import { LEASES, NODES, PODS, SERVICE_ACCOUNTS } from "../../src/adapters/kubeapi/resources.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import type { Lease, Node, Pod } from "../../src/model/generated/types.ts";
 import { KUBELET, Program } from "../integration/support/program.ts";
@@ -45,6 +45,7 @@ export class ClusterSite {
   private constructor(
     readonly plane: TestControlPlane,
     readonly containerd: TestContainerd,
+    private readonly options: ControlPlaneOptions,
   ) {
     mkdirSync(this.manifests);
     this.admin = plane.clients().calls;
@@ -59,7 +60,7 @@ export class ClusterSite {
       TestContainerd.start(runtime),
     ]);
     if (plane.status === "fulfilled" && containerd.status === "fulfilled")
-      return new ClusterSite(plane.value, containerd.value);
+      return new ClusterSite(plane.value, containerd.value, options);
     if (plane.status === "fulfilled") await plane.value.stop();
     if (containerd.status === "fulfilled") await containerd.value.stop();
     throw plane.status === "rejected" ? plane.reason : containerd.status === "rejected" ? containerd.reason : undefined;
@@ -141,7 +142,7 @@ export class ClusterSite {
    */
   private async look<T>(resource: Resource<T>, at: ObjectRef): Promise<T | undefined> {
     try {
-      return await this.admin.get(resource, at, { ...never, timeoutMs: 5000 });
+      return await this.admin.get(resource, at, { ...never, timeoutMs: 15_000 });
     } catch (error) {
       if (error instanceof ApiError && (error.code === "NotFound" || error.isRetryable)) return undefined;
       throw error;
@@ -161,18 +162,19 @@ export class ClusterSite {
     return this.admin.get(LEASES, { namespace: "kube-node-lease", name: this.nodeName }, never);
   }
 
+  /** When the lease was renewed last; empty while there is none, or the server cannot be asked. */
   async renewal(): Promise<string> {
-    return (await this.lease()).spec.renewTime ?? "";
+    return (await this.look(LEASES, { namespace: "kube-node-lease", name: this.nodeName }))?.spec.renewTime ?? "";
   }
 
   /** Waits for the next renewal of the lease, and answers with its time. */
-  async renewed(limitMs = 30_000): Promise<string> {
+  async renewed(limitMs = 60_000): Promise<string> {
     const last = await this.renewal();
     return until(
       "the lease is renewed",
       async () => {
         const now = await this.renewal();
-        return now !== last && now;
+        return now !== last && now !== "" && now;
       },
       { limitMs, seen: () => this.agents.at(-1)?.stderr.slice(-2000) },
     );
@@ -190,8 +192,12 @@ export class ClusterSite {
     return this.get<{ items: Node[] }>("nodes").items.find(({ metadata }) => metadata.name === this.nodeName);
   }
 
-  /** Waits until the node is Ready and pods may be scheduled on it. */
+  /** Waits until the node is Ready and pods may be made and scheduled on it. */
   async nodeReady(): Promise<Node> {
+    // The server takes no pod before its controllers have made the account that it runs as.
+    const account = { namespace: "default", name: "default" };
+    if (this.options.controllers === true)
+      await until("the default account", () => this.look(SERVICE_ACCOUNTS, account), { limitMs: 120_000 });
     return until(
       "the node is ready",
       async () => {
@@ -199,7 +205,7 @@ export class ClusterSite {
         const node = await this.lookAtNode();
         return node !== undefined && isTrue(node.status?.conditions, "Ready") && !hasTaint(node) ? node : undefined;
       },
-      { limitMs: 60_000, seen: () => [this.node()?.status?.conditions, this.agents.at(-1)?.stderr.slice(-3000)] },
+      { limitMs: 120_000, seen: () => [this.node()?.status?.conditions, this.agents.at(-1)?.stderr.slice(-3000)] },
     );
   }
 
@@ -212,7 +218,7 @@ export class ClusterSite {
         const pod = await this.lookAtPod(name);
         return pod !== undefined && isWanted(pod) === true ? pod : undefined;
       },
-      { limitMs: 90_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
+      { limitMs: 120_000, seen: () => [this.pod(name)?.status, this.agents.at(-1)?.stderr.slice(-3000)] },
     );
   }
 
@@ -231,7 +237,7 @@ export class ClusterSite {
       }
     };
     await until(`pod ${name} is gone`, isGone, {
-      limitMs: 60_000,
+      limitMs: 120_000,
       seen: () => [this.pod(name), this.agents.at(-1)?.stderr.slice(-3000)],
     });
   }
@@ -242,7 +248,7 @@ export class ClusterSite {
     const left = async (): Promise<number> => (await this.admin.list(PODS, all, never)).items.length;
     if ((await left()) === 0) return;
     this.kubectl("delete", "deployments,daemonsets,statefulsets,jobs,pods", "--all", "--wait=false");
-    await until("nothing is left", async () => (await left()) === 0);
+    await until("nothing is left", async () => (await left()) === 0, { limitMs: 120_000 });
   }
 
   /** What the newest container of this name in a pod wrote. */

@@ -5,8 +5,10 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { connect, type TLSSocket } from "node:tls";
 import { certificate, newKey } from "../../../src/adapters/kubeapi/certificates.ts";
+import { SLOWNESS } from "./until.ts";
 
 const HOUR_MS = 3_600_000;
+const LIMIT_MS = 30_000 * SLOWNESS;
 
 /** A certificate and its key, as Node's TLS takes them. */
 export interface Identity {
@@ -51,7 +53,7 @@ export class MainPort {
   ask(path: string, method = "GET", headers: Record<string, string> = {}): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const call = request({
-        ...{ host: "127.0.0.1", port: this.port, path, method, headers, agent: false, timeout: 20_000 },
+        ...{ host: "127.0.0.1", port: this.port, path, method, headers, agent: false, timeout: LIMIT_MS },
         ...{ rejectUnauthorized: false, ...this.identity },
       });
       call.on("response", (response) => {
@@ -60,7 +62,7 @@ export class MainPort {
         response.on("end", () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }));
         response.on("error", reject);
       });
-      call.on("timeout", () => call.destroy(new Error("no answer within 20 s")));
+      call.on("timeout", () => call.destroy(new Error(`no answer within ${LIMIT_MS} ms`)));
       call.on("error", reject).end();
     });
   }

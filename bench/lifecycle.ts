@@ -5,7 +5,7 @@ import { UnixClient } from "../src/adapters/net/unix-client.ts";
 import { SystemClock } from "../src/lib/clock.ts";
 import type { PodChanges } from "../src/localapi/index.ts";
 import type { PodEvent, PodSummary } from "../src/model/step.ts";
-import { rawBurst, rawEnd, rawPod, removeRaw } from "./raw.ts";
+import { RAW_CGROUP, rawBurst, rawEnd, rawPod, removeRaw } from "./raw.ts";
 import { median, type Row } from "./table.ts";
 
 const SINGLES = 20;
@@ -26,7 +26,7 @@ interface Places {
 /** One pod until it is Ready, many at once, and an end, beside a bare CRI client that does the same calls. */
 export async function measureLifecycle(runtime: CriRuntime, places: Places): Promise<readonly Row[]> {
   const agent = new UnixClient(join(places.state, "kubelet.sock"));
-  const raw = { logs: join(places.work, "raw-lifecycle"), cgroup: "/kubelet-bench", command: HONOURS };
+  const raw = { logs: join(places.work, "raw-lifecycle"), cgroup: RAW_CGROUP, command: HONOURS };
   places.say("measuring the agent: one pod until it is Ready, and its end");
   const rows = await measureSingles(runtime, { agent, places, raw });
   places.say(`measuring the agent: a burst of ${MANY}`);

@@ -1,7 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { CriRuntime } from "../src/adapters/cri/cri-runtime.ts";
 import type { ContainerConfig, RuntimePort, SandboxConfig } from "../src/adapters/cri/port.ts";
+import { cgroupHierarchies, cgroupTree, removeCgroupDir } from "../src/adapters/embedded/cgroups.ts";
+import { LinuxHost } from "../src/adapters/host/index.ts";
 import { manyListeners } from "../src/lib/abort.ts";
+import { SystemClock } from "../src/lib/clock.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "../src/pods/config/masked-paths.ts";
 
 /** Times of one pod made by bare CRI calls, in milliseconds. */
@@ -21,6 +24,15 @@ export interface RawPlaces {
   readonly command?: readonly string[];
   /** The demo image of `kubelet up` unless said. */
   readonly image?: string;
+}
+
+/** The cgroup of raw pods beside those of an agent. */
+export const RAW_CGROUP = "/kubelet-bench";
+
+/** Once no raw pod is left. */
+export function removeRawCgroup(): void {
+  const hierarchies = cgroupHierarchies(new LinuxHost({ clock: new SystemClock() }).mountTable());
+  for (const path of cgroupTree(hierarchies, RAW_CGROUP)) removeCgroupDir(path);
 }
 
 const { signal } = manyListeners();

@@ -12,7 +12,7 @@ import { measureLiveChanges, measureValidate } from "./config.ts";
 import { measureLifecycle } from "./lifecycle.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProbes } from "./probes-share.ts";
-import { rawBurst, rawPod, removeRaw } from "./raw.ts";
+import { RAW_CGROUP, rawBurst, rawPod, removeRaw, removeRawCgroup } from "./raw.ts";
 import { median, type Row } from "./table.ts";
 import { measureVolumes } from "./volumes.ts";
 
@@ -71,7 +71,7 @@ async function emptied(runtime: CriRuntime): Promise<void> {
 }
 
 async function measureRaw(runtime: CriRuntime): Promise<{ running: number; restart: number; concurrency: number }> {
-  const places = { logs: join(work, "raw-logs"), cgroup: "/kubelet-bench" };
+  const places = { logs: join(work, "raw-logs"), cgroup: RAW_CGROUP };
   const times: Awaited<ReturnType<typeof rawPod>>[] = [];
   for (let i = 0; i < ROUNDS; i++) times.push(await rawPod(runtime, `raw-${i}`, places));
   await removeRaw(runtime);
@@ -137,7 +137,7 @@ async function measureBurst(runtime: CriRuntime): Promise<number> {
 /** In turn, since a machine's speed changes within minutes: the bare client alone, then the agent alone. */
 async function measureBursts(runtime: CriRuntime, concurrency: number): Promise<{ agent: number; raw: number }> {
   const times = { agent: [] as number[], raw: [] as number[] };
-  const burstPlaces = { logs: join(work, "raw-bursts"), cgroup: "/kubelet-bench" };
+  const burstPlaces = { logs: join(work, "raw-bursts"), cgroup: RAW_CGROUP };
   for (let round = 0; round < BURST_ROUNDS; round++) {
     const names = Array.from({ length: BURST }, (_, i) => `raw-again-${i}`);
     times.raw.push(await rawBurst(runtime, names, { places: burstPlaces, concurrency }));
@@ -259,5 +259,6 @@ try {
   runtime.close();
 } finally {
   await tearDown(state);
+  removeRawCgroup();
   rmSync(work, { recursive: true, force: true });
 }

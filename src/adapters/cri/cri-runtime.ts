@@ -54,7 +54,7 @@ export interface CriDeps {
   readonly onEvents?: EventsListener;
 }
 
-/** How often a sandbox is stopped, or a container removed, that ended just then, and how long apart. */
+/** How often something is stopped, or a container removed, that ended just then, and how long apart. */
 const STOP_ATTEMPTS = 5;
 const REMOVE_ATTEMPTS = 100;
 const AGAIN_MS = 50;
@@ -171,13 +171,15 @@ export class CriRuntime implements RuntimePort {
   stopContainer(id: string, graceSeconds: number, { signal }: Abortable): Promise<void> {
     const seconds = Math.max(0, Math.ceil(graceSeconds));
     const request = { containerId: id, timeout: BigInt(seconds) };
-    return this.untilGone(() => this.channel.unary(rpc.stopContainer, request, this.limit(signal, seconds)));
+    const stop = () => this.channel.unary(rpc.stopContainer, request, this.limit(signal, seconds));
+    return this.again(stop, { attempts: STOP_ATTEMPTS, isPassing: isShimGone, signal });
   }
 
   removeContainer(id: string, { signal }: Abortable): Promise<void> {
     const remove = () => this.channel.unary(rpc.removeContainer, { containerId: id }, this.limit(signal));
     // containerd tells of an end before it has written it down, and finds nothing to stop meanwhile.
-    return this.again(remove, { attempts: REMOVE_ATTEMPTS, isPassing: isSaidToRun, signal });
+    const isPassing = (error: unknown): boolean => isSaidToRun(error) || isShimGone(error);
+    return this.again(remove, { attempts: REMOVE_ATTEMPTS, isPassing, signal });
   }
 
   async containerStatus(id: string, { signal }: Abortable): Promise<ContainerStatus> {

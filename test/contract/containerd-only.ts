@@ -25,8 +25,8 @@ export function containerdOnly(options: TestContainerdOptions): void {
       await containerd?.stop();
     });
 
-    test("events come from the best source that this version has", async () => {
-      const recorder = new EventRecorder(runtime, clock);
+    test("events come from the best source that this version has", async (t) => {
+      const recorder = new EventRecorder(runtime, clock).endsWith(t);
       await recorder.next((event) => event.kind === "resync");
       assert.equal(runtime.eventSource, containerd.version.startsWith("1.6") ? "containerd" : "cri");
       await recorder.stop();
@@ -37,8 +37,8 @@ export function containerdOnly(options: TestContainerdOptions): void {
       assert.equal(driver, containerd.version.startsWith("1.6") ? undefined : "cgroupfs");
     });
 
-    test("a runtime that hangs is a Timeout for calls, and events resync when it goes on", async () => {
-      const recorder = new EventRecorder(runtime, clock);
+    test("a runtime that hangs is a Timeout for calls, and events resync when it goes on", async (t) => {
+      const recorder = new EventRecorder(runtime, clock).endsWith(t);
       await recorder.next((event) => event.kind === "resync");
       const { pid } = containerd;
       assert.ok(pid !== undefined);

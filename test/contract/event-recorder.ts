@@ -33,6 +33,12 @@ export class EventRecorder {
     return this.next((event) => event.kind === "container" && event.id === id && event.type === type);
   }
 
+  /** Ends with the test, however that ends: reading would keep the process alive. */
+  endsWith(test: { after(fn: () => Promise<void>): void }): this {
+    test.after(() => this.stop().catch(() => undefined));
+    return this;
+  }
+
   /** Ends the subscription; rejects if reading failed. */
   async stop(): Promise<void> {
     this.controller.abort();

@@ -19,10 +19,10 @@ export function eventContract(harness: Harness): void {
   });
   after(() => shared?.remove());
 
-  test("the first event is a resync, and nothing older follows", async () => {
+  test("the first event is a resync, and nothing older follows", async (t) => {
     const old = await pod().start({ exitAfterMs: 0 });
     await exited(harness, old);
-    const recorder = new EventRecorder(harness().runtime, harness().clock);
+    const recorder = new EventRecorder(harness().runtime, harness().clock).endsWith(t);
     await recorder.next(isResync);
     const id = await pod().start({});
     await recorder.about(id, "started");
@@ -35,8 +35,8 @@ export function eventContract(harness: Harness): void {
     await harness().runtime.removeContainer(id, never);
   });
 
-  test("tells created, started, stopped and deleted in this order", async () => {
-    const recorder = new EventRecorder(harness().runtime, harness().clock);
+  test("tells created, started, stopped and deleted in this order", async (t) => {
+    const recorder = new EventRecorder(harness().runtime, harness().clock).endsWith(t);
     await recorder.next(isResync);
     const id = await pod().start({ exitAfterMs: 100, exitCode: 1 });
     await recorder.about(id, "stopped");
@@ -49,7 +49,7 @@ export function eventContract(harness: Harness): void {
     assert.deepEqual([...new Set(types)], ["created", "started", "stopped", "deleted"]);
   });
 
-  test("after started and stopped the state agrees at once, and the exit is told without delay", async () => {
+  test("after started and stopped the state agrees at once, and the exit is told without delay", async (t) => {
     const { runtime, clock } = harness();
     const seen: string[] = [];
     const delays: number[] = [];
@@ -61,7 +61,7 @@ export function eventContract(harness: Harness): void {
       const [summary] = await runtime.listContainers({ id: event.id }, never);
       seen.push(`${event.type}: ${status.state} ${summary?.state}`);
       if (event.type === "stopped") delays.push(heard - status.finishedAt);
-    });
+    }).endsWith(t);
     await recorder.next(isResync);
     for (let round = 0; round < 5; round++) {
       const id = await pod().start({ exitAfterMs: 150, exitCode: 4 });
@@ -76,10 +76,10 @@ export function eventContract(harness: Harness): void {
     assert.ok(Math.min(...delays) < 500, `delays ${delays.join(", ")} ms`);
   });
 
-  test("a command that ends inside a container is no stop of the container", async () => {
+  test("a command that ends inside a container is no stop of the container", async (t) => {
     const { runtime, clock } = harness();
     const id = await pod().start({});
-    const recorder = new EventRecorder(runtime, clock);
+    const recorder = new EventRecorder(runtime, clock).endsWith(t);
     await recorder.next(isResync);
     await runtime.execSync(id, { command: harness().execCommand({ exitCode: 1 }), timeoutSeconds: 10 }, never);
     await runtime.stopContainer(id, 5, never);
@@ -93,16 +93,16 @@ export function eventContract(harness: Harness): void {
     await runtime.removeContainer(id, never);
   });
 
-  test("reading ends when the signal aborts", async () => {
-    const recorder = new EventRecorder(harness().runtime, harness().clock);
+  test("reading ends when the signal aborts", async (t) => {
+    const recorder = new EventRecorder(harness().runtime, harness().clock).endsWith(t);
     await recorder.next(isResync);
     await recorder.stop();
     assert.equal(harness().runtime.eventSource, "none");
   });
 
-  test("a killed runtime is Unavailable at once, comes back with a resync, and its containers went on", async () => {
+  test("a killed runtime is Unavailable at once, comes back with a resync, and its containers went on", async (t) => {
     const { runtime, clock } = harness();
-    const recorder = new EventRecorder(runtime, clock);
+    const recorder = new EventRecorder(runtime, clock).endsWith(t);
     await recorder.next(isResync);
     const id = await pod().start({});
     const shortLived = await pod().start({ exitAfterMs: 1500, exitCode: 9 });

@@ -29,7 +29,7 @@ async function rejects(promise: Promise<unknown>, code: ApiErrorCode): Promise<A
 }
 
 /** Waits for a condition, looking after every turn of the event loop; the real server gets real time. */
-export async function until(what: string, condition: () => boolean, limitMs = 30_000): Promise<void> {
+export async function until(what: string, condition: () => boolean, limitMs = 20_000): Promise<void> {
   const end = performance.now() + limitMs;
   for (let turn = 0; !condition(); turn++) {
     assert.ok(performance.now() < end, `not reached: ${what}`);

@@ -54,9 +54,10 @@ export interface CriDeps {
   readonly onEvents?: EventsListener;
 }
 
-/** How often a sandbox is stopped whose container ended just then, and how long apart. */
+/** How often something is stopped, or a container removed, that ended just then, and how long apart. */
 const STOP_ATTEMPTS = 5;
-const STOP_AGAIN_MS = 50;
+const REMOVE_ATTEMPTS = 100;
+const AGAIN_MS = 50;
 
 export interface CriOptions {
   /** `unix:///path` or a bare path. */
@@ -113,17 +114,10 @@ export class CriRuntime implements RuntimePort {
     return answer.podSandboxId;
   }
 
-  async stopSandbox(id: string, { signal }: Abortable): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const stop = () => this.channel.unary(rpc.stopPodSandbox, { podSandboxId: id }, this.limit(signal));
-        return await this.untilGone(stop);
-      } catch (error) {
-        // containerd kills what it has not yet noticed to be over, and stumbles over the shim that left.
-        if (!isShimGone(error) || attempt === STOP_ATTEMPTS) throw error;
-        await this.deps.clock.sleep(STOP_AGAIN_MS, { signal });
-      }
-    }
+  stopSandbox(id: string, { signal }: Abortable): Promise<void> {
+    const stop = () => this.channel.unary(rpc.stopPodSandbox, { podSandboxId: id }, this.limit(signal));
+    // containerd kills what it has not yet noticed to be over, and stumbles over the shim that left.
+    return this.again(stop, { attempts: STOP_ATTEMPTS, isPassing: isShimGone, signal });
   }
 
   removeSandbox(id: string, { signal }: Abortable): Promise<void> {
@@ -177,11 +171,15 @@ export class CriRuntime implements RuntimePort {
   stopContainer(id: string, graceSeconds: number, { signal }: Abortable): Promise<void> {
     const seconds = Math.max(0, Math.ceil(graceSeconds));
     const request = { containerId: id, timeout: BigInt(seconds) };
-    return this.untilGone(() => this.channel.unary(rpc.stopContainer, request, this.limit(signal, seconds)));
+    const stop = () => this.channel.unary(rpc.stopContainer, request, this.limit(signal, seconds));
+    return this.again(stop, { attempts: STOP_ATTEMPTS, isPassing: isShimGone, signal });
   }
 
   removeContainer(id: string, { signal }: Abortable): Promise<void> {
-    return this.untilGone(() => this.channel.unary(rpc.removeContainer, { containerId: id }, this.limit(signal)));
+    const remove = () => this.channel.unary(rpc.removeContainer, { containerId: id }, this.limit(signal));
+    // containerd tells of an end before it has written it down, and finds nothing to stop meanwhile.
+    const isPassing = (error: unknown): boolean => isSaidToRun(error) || isShimGone(error);
+    return this.again(remove, { attempts: REMOVE_ATTEMPTS, isPassing, signal });
   }
 
   async containerStatus(id: string, { signal }: Abortable): Promise<ContainerStatus> {
@@ -281,6 +279,21 @@ export class CriRuntime implements RuntimePort {
     }
   }
 
+  /** `untilGone`, tried again while the runtime has not yet noticed what has happened. */
+  private async again(
+    call: () => Promise<unknown>,
+    { attempts, isPassing, signal }: Abortable & { attempts: number; isPassing: (error: unknown) => boolean },
+  ): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.untilGone(call);
+      } catch (error) {
+        if (!isPassing(error) || attempt === attempts) throw error;
+        await this.deps.clock.sleep(AGAIN_MS, { signal });
+      }
+    }
+  }
+
   /** Stop and remove: what is not there needs no stopping. */
   private async untilGone(call: () => Promise<unknown>): Promise<void> {
     try {
@@ -293,6 +306,10 @@ export class CriRuntime implements RuntimePort {
 
 function isShimGone(error: unknown): boolean {
   return error instanceof RuntimeError && error.message.includes("ttrpc: closed");
+}
+
+function isSaidToRun(error: unknown): boolean {
+  return error instanceof RuntimeError && error.message.includes("container is still running");
 }
 
 function hasCode(error: unknown, code: RuntimeError["code"]): boolean {

@@ -21,6 +21,12 @@ for (const { name, code, oom, want } of cases) {
   });
 }
 
+test("a kill for memory that CRI knows of before the end is one", () => {
+  const exits = new KnownExits();
+  exits.add("a", { exitCode: 137, at: 99 });
+  assert.equal(exits.status({ ...status(1), reason: "OOMKilled" }).reason, "OOMKilled");
+});
+
 test("what CRI knows itself is left as it is", () => {
   const exits = new KnownExits();
   exits.add("a", { exitCode: 3, at: 99 });

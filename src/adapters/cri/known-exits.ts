@@ -45,7 +45,8 @@ export class KnownExits {
   status(status: ContainerStatus): ContainerStatus {
     const exit = this.pending(status);
     if (exit === undefined) return status;
-    const failed = this.outOfMemory.has(status.id) ? "OOMKilled" : "Error";
+    const isOutOfMemory = this.outOfMemory.has(status.id) || status.reason === "OOMKilled";
+    const failed = isOutOfMemory ? "OOMKilled" : "Error";
     const reason = exit.exitCode === 0 ? "Completed" : failed;
     return { ...status, state: "exited", exitCode: exit.exitCode, finishedAt: exit.at, reason };
   }

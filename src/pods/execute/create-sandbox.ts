@@ -33,11 +33,11 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
   await enterLane(run);
   const step = journal.begin("sandbox", { detail: attempt === 0 ? "" : `attempt ${attempt}` });
   try {
-    await ensureCgroup(deps, run);
+    const logDir = deps.files.makeDir(podLogDir(deps.node.paths, identity), 0o755);
+    await Promise.all([ensureCgroup(deps, run), logDir]);
     const handler = await handlerOf(deps, run);
     await requireUserNamespaces(deps, run, handler);
     const config = await describeSandbox(deps, run, attempt);
-    await deps.files.makeDir(podLogDir(deps.node.paths, identity), 0o755);
     const id = await deps.runtime.runSandbox(config, handler, { signal: run.finish });
     deps.learn(id, identity.uid);
     const status = await deps.runtime.sandboxStatus(id, { signal: run.finish });

@@ -27,23 +27,29 @@ export async function containerMounts(deps: ExecuteDeps, run: PodRun, mounting: 
   const mounts: ContainerMount[] = [];
   for (const index of (container.volumeMounts ?? []).keys())
     mounts.push(await volumeMount(deps, run, { ...mounting, index }));
+  const written: Promise<void>[] = [];
   const ips = run.sandbox?.ips ?? [];
   const asksForHosts = (container.volumeMounts ?? []).some((mount) => mount.mountPath === "/etc/hosts");
   if (!asksForHosts && (ips.length > 0 || pod.spec.hostNetwork === true)) {
     const { clusterDomain } = deps.node.dns();
     const text = hostsFile(pod, { ips, nodeHosts: deps.node.hostsFile(), clusterDomain });
-    await deps.files.writeFile(`${base}/etc-hosts`, text, 0o644);
+    written.push(deps.files.writeFile(`${base}/etc-hosts`, text, 0o644));
     mounts.push(own(deps, "/etc/hosts", `${base}/etc-hosts`));
   }
   const messagePath = container.terminationMessagePath ?? "";
   if (messagePath !== "") {
     const directory = `${base}/containers/${container.name}`;
-    await deps.files.makeDir(directory, 0o750);
     const file = `${directory}/${randomBytes(4).toString("hex")}`;
-    await deps.files.writeFile(file, "", 0o666);
+    written.push(messageFile(deps, directory, file));
     mounts.push(own(deps, messagePath, file));
   }
+  await Promise.all(written);
   return mounts;
+}
+
+async function messageFile({ files }: ExecuteDeps, directory: string, file: string): Promise<void> {
+  await files.makeDir(directory, 0o750);
+  await files.writeFile(file, "", 0o666);
 }
 
 /** Makes sure that the images are there that the container mounts as volumes. Rejects with a `StartError`. */

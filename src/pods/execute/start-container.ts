@@ -40,14 +40,16 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   journal.event("Normal", "Created", { message: `Container created`, container: container.name });
   const step = journal.begin("start", { container: container.name });
   try {
+    // The link is there when the container begins to write.
+    const linked = linkLog(deps, run, { container, attempt, id });
     await deps.runtime.startContainer(id, { signal: run.finish });
+    await linked;
   } catch (error) {
     step.fail(error);
     throw failed(run, container, { reason: "RunContainerError", error: named(error, id, container.name) });
   }
   step.done(attempt === 0 ? "" : `restart ${attempt}`);
   journal.event("Normal", "Started", { message: `Container started`, container: container.name });
-  await linkLog(deps, run, { container, attempt, id });
   await postStart(deps, run, { container, id });
   return id;
 }
@@ -110,7 +112,11 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
       services: await serviceVariables(deps, run),
     };
     const users = await userMapping(deps, run);
-    const mounts = await containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes });
+    const logDir = `${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`;
+    const [mounts] = await Promise.all([
+      containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes }),
+      deps.files.makeDir(logDir, 0o755),
+    ]);
     const config = containerConfig(pod, container, {
       ...environment,
       ...{ attempt, image: making.image, imageRef: making.ref, ...(making.crash && { crash: making.crash }) },
@@ -121,7 +127,6 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
       devices: containerDevices(deps, run, container),
       mounts: users === undefined ? mounts : mounts.map((mount) => ({ ...mount, users })),
     });
-    await deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);
     const request = { sandboxId: sandbox.id, config, sandbox: await describeSandbox(deps, run, sandbox.attempt) };
     const id = await deps.runtime.createContainer(request, { signal: run.finish });
     deps.learn(id, podIdentity(pod).uid, sandbox.id);
@@ -207,6 +212,7 @@ async function attemptFromLogs(deps: ExecuteDeps, run: PodRun, container: Contai
   return numbers.length === 0 ? 0 : Math.max(...numbers.map(Number)) + 1;
 }
 
+/** Never rejects. */
 async function linkLog(
   deps: ExecuteDeps,
   run: PodRun,

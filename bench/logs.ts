@@ -10,14 +10,7 @@ import { SystemClock } from "../src/lib/clock.ts";
 import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { readLog } from "../src/logs/index.ts";
-import { median } from "./table.ts";
-
-export interface LogRow {
-  readonly what: string;
-  readonly measured: number;
-  readonly limit: number;
-  readonly unit: string;
-}
+import { median, type Row } from "./table.ts";
 
 /** Lines of 100 bytes of text, with the newline. */
 const LINE = `2026-01-02T03:04:05.678901234Z stdout F ${"x".repeat(99)}\n`;
@@ -37,7 +30,7 @@ const CLIENT = `
 `;
 
 /** Milliseconds for 100 MB of a container's log: the reader alone, and over HTTP and HTTPS to another process. */
-export async function measureLogs(directory: string): Promise<readonly LogRow[]> {
+export async function measureLogs(directory: string): Promise<readonly Row[]> {
   const path = join(directory, "bench.log");
   await writeLog(path);
   const clock = new SystemClock();
@@ -78,7 +71,7 @@ async function turns(read: () => Promise<Read>): Promise<readonly number[]> {
   return times;
 }
 
-function row(what: string, times: readonly number[]): LogRow {
+function row(what: string, times: readonly number[]): Row {
   return { what: `${what}, median of ${times.length}`, measured: median(times), limit: LIMIT_MS, unit: "ms" };
 }
 

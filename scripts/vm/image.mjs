@@ -24,7 +24,9 @@ const SUITE = "bookworm";
 const KERNEL_SUITE = `${SUITE}-backports`;
 const KERNEL = "linux-image-cloud-amd64";
 const PACKAGES = [
-  ..."systemd systemd-sysv dbus udev kmod apparmor e2fsprogs quota procps util-linux mount uidmap openssl criu".split(" "),
+  ..."systemd systemd-sysv dbus udev kmod apparmor e2fsprogs quota procps util-linux mount uidmap openssl criu".split(
+    " ",
+  ),
   ..."containerd runc containernetworking-plugins iptables iproute2 busybox-static catatonit docker-registry".split(
     " ",
   ),

@@ -207,10 +207,12 @@ describe("an agent behind a bad way to its API server", () => {
       limitMs: 90_000,
       seen: () => agent.stderr.slice(-2000),
     });
-    const current = new X509Certificate(readFileSync(join(pki, "kubelet-client-current.pem")));
-    assert.equal(current.subject.split("\n").at(-1), `CN=system:node:${site.nodeName}`);
-    // Those that the test itself writes live for a day.
-    assert.ok(Date.parse(current.validTo) < Date.now() + 600_000, current.validTo);
+    const current = (): X509Certificate => new X509Certificate(readFileSync(join(pki, "kubelet-client-current.pem")));
+    // Those that the test itself writes live for a day. The link is turned after the pair was written.
+    await until("the link points to it", () => Date.parse(current().validTo) < Date.now() + 600_000, {
+      seen: () => current().validTo,
+    });
+    assert.equal(current().subject.split("\n").at(-1), `CN=system:node:${site.nodeName}`);
     await site.renewed();
   });
 });

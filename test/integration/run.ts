@@ -19,6 +19,7 @@ const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 600_000 * S
 const PAIRS: readonly (readonly [string, string])[] = [
   ["agent-faults", "agent-files"],
   ["config-live", "lifecycle-containerd2"],
+  ["kill-agent", "kill-volumes"],
   ["lifecycle-ends", "volumes"],
   ["lifecycle-inside", "lifecycle-pods"],
 ];

@@ -71,6 +71,7 @@ export class FakeApiServer {
   private readonly serverPem: string;
   private readonly scripts: Script[] = [];
   private readonly sockets = new Map<Socket, number>();
+  private readonly raw = new Set<Socket>();
   private readonly watches = new Set<OpenWatch>();
   private readonly sessions = new Set<ServerHttp2Session>();
   private server: Http2SecureServer | undefined;
@@ -126,6 +127,11 @@ export class FakeApiServer {
       },
       (request, response) => void this.serve(request, response),
     );
+    // Also those whose handshake is not over: a server that stops would wait for them.
+    server.on("connection", (socket: Socket) => {
+      this.raw.add(socket);
+      socket.on("close", () => this.raw.delete(socket)).on("error", () => undefined);
+    });
     server.on("secureConnection", (socket: Socket) => {
       this.sockets.set(socket, ++this.connections);
       socket.on("close", () => this.sockets.delete(socket)).on("error", () => undefined);
@@ -148,6 +154,7 @@ export class FakeApiServer {
     if (server === undefined) return;
     const closed = new Promise((resolve) => server.close(resolve));
     this.cutAll();
+    for (const socket of this.raw) socket.destroy();
     await closed;
   }
 

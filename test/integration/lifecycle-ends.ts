@@ -133,7 +133,7 @@ describe("sidecars, hooks and ends", () => {
     // The grace for the hook, and the 2 s that a container always gets after it.
     assert.ok(took > 4500 && took < 15_000 * SLOWNESS, `${took} ms`);
     // Where a command takes seconds to begin, the container may be gone before.
-    if (SLOWNESS === 1) assert.deepEqual(lines("deaf"), ["late"]);
+    if (SLOWNESS === 1 && skip === false) assert.deepEqual(lines("deaf"), ["late"]);
   });
 
   it("a pod removed while it starts or waits for an image goes at once", async () => {

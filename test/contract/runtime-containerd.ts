@@ -66,7 +66,7 @@ function shellProgram({ exitAfterMs, exitCode = 0, ignoresTerm, termCode = 143 }
 async function untilListening(runtime: CriRuntime, id: string): Promise<void> {
   const { signal } = new AbortController();
   // Where no command can be run in a container, time has to do.
-  if (whyNoExec() !== undefined) return void (await pause(2000));
+  if (whyNoExec() !== undefined) return pause(2000);
   for (let tries = 0; tries < 200; tries++) {
     const request = { command: ["/bin/sh", "-c", "[ -e /listens ]"], timeoutSeconds: 60 };
     if ((await runtime.execSync(id, request, { signal })).exitCode === 0) return;

@@ -18,7 +18,9 @@ const TIME_LIMIT_MS = Number(process.env["KUBELET_TEST_LIMIT_MS"] ?? 600_000 * S
 /** Suites that mostly wait and measure no times: these two and two run at the same time. */
 const PAIRS: readonly (readonly [string, string])[] = [
   ["agent-faults", "agent-files"],
+  ["agent-sources", "server-memory"],
   ["config-live", "lifecycle-containerd2"],
+  ["embedded-runtime", "preemption"],
   ["kill-agent", "kill-volumes"],
   ["lifecycle-ends", "volumes"],
   ["lifecycle-inside", "lifecycle-pods"],

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
+import fc from "fast-check";
 
 // Runs every unit test in one process: `tsx test/run.ts [PART-OF-A-PATH …] [-t NAME-PATTERN]`.
 // The first process only watches: reporters can be set nowhere but on the command line, and a test process that
@@ -15,6 +16,9 @@ const root = process.env["KUBELET_TEST_ROOT"] ?? here;
 const SILENCE_LIMIT_MS = 30_000;
 /** And the whole run, should a test never let go of the event loop. */
 const TIME_LIMIT_MS = 300_000;
+
+/** Property tests try the same values each time; another number tries others. */
+const PROPERTY_SEED = Number(process.env["KUBELET_PROPERTY_SEED"] ?? 20261116);
 
 /** What the reporter counts; shared through the global object, because node loads the reporter by itself. */
 interface TestState {
@@ -133,6 +137,7 @@ async function runTests(): Promise<void> {
     process.send?.("finished");
   });
 
+  fc.configureGlobal({ seed: PROPERTY_SEED });
   for (const file of files) {
     try {
       await import(pathToFileURL(join(root, file)).href);

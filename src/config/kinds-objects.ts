@@ -78,8 +78,8 @@ export const taints: OptionKind<readonly Taint[]> = objectList<Taint>({
 function parseTaint(word: string): Taint {
   const match = /^([^=:]+)(?:=([^:]*))?:([A-Za-z]+)$/.exec(word);
   if (match === null) throw new Error("each taint must be KEY=VALUE:EFFECT or KEY:EFFECT");
-  const [, key = "", value, effect = ""] = match;
-  return { key, ...(value === undefined ? {} : { value }), effect };
+  const [, key = "", value = "", effect = ""] = match;
+  return { key, ...(value === "" ? {} : { value }), effect };
 }
 
 /** Memory of one NUMA node that pods do not get. */

@@ -65,6 +65,23 @@ for (const name of optionNames) {
   }
 }
 
+for (const field of ["logging.flushFrequency", "memoryThrottlingFactor"]) {
+  const name = optionNames.find((each) => optionOf(each).field === field);
+  test(`${field}: a zero with a sign is a zero`, () => {
+    assert.ok(name);
+    const { decode, encode } = optionOf(name).kind;
+    const value = decode(-0, judge());
+    assert.ok(value !== undefined);
+    assert.ok(Object.is(encode(value), 0));
+  });
+}
+
+test("a taint with an empty value has none", () => {
+  const name = optionNames.find((each) => optionOf(each).flag === "register-with-taints");
+  assert.ok(name);
+  assert.deepEqual(optionOf(name).kind.parse("a=:NoSchedule", undefined), [{ key: "a", effect: "NoSchedule" }]);
+});
+
 test("no document makes the loader throw, and what it yields is complete", () => {
   const fields = optionNames.flatMap((name) => optionOf(name).field ?? []);
   const head = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" };

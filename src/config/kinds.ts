@@ -126,6 +126,11 @@ export const optionalInt: OptionKind<number | undefined> = {
   show: (value) => (value === undefined ? "" : String(value)),
 };
 
+/** Without the sign of a zero, which is lost when it is written. */
+function unsignedZero(value: number): number {
+  return value === 0 ? 0 : value;
+}
+
 /** A number with a fraction. */
 export const float: OptionKind<number> = {
   placeholder: "NUMBER",
@@ -133,10 +138,10 @@ export const float: OptionKind<number> = {
   parse(word) {
     const value = word.trim() === "" ? Number.NaN : Number(word);
     if (!Number.isFinite(value)) throw new Error("must be a number");
-    return value;
+    return unsignedZero(value);
   },
   decode(value, report) {
-    if (typeof value === "number" && Number.isFinite(value)) return value;
+    if (typeof value === "number" && Number.isFinite(value)) return unsignedZero(value);
     report.problem([], value, "must be a number");
     return undefined;
   },
@@ -180,7 +185,7 @@ export const spanOrNanos: OptionKind<number | string> = {
   type: "duration, or nanoseconds",
   parse: (word) => formatDuration(parseSpan(word)),
   decode(value, report) {
-    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+    if (typeof value === "number" && Number.isSafeInteger(value)) return unsignedZero(value);
     return duration.decode(value, report) === undefined ? undefined : String(value);
   },
   encode: (value) => value,

@@ -342,6 +342,7 @@ export class Kubelet {
       },
       httpGet: (request, options) => probeNet.http(request, options),
       learn: (id, uid, sandboxId) => parts.observer.learn(id, uid, sandboxId),
+      learnStart: (id) => parts.observer.learnStart(id),
     };
   }
 

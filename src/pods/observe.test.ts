@@ -304,6 +304,20 @@ describe("events", () => {
     assert.equal(watching.runtime.control.count("listContainers"), 1);
   });
 
+  test("about a start of the agent's own wake nobody until it was read, its end does", async () => {
+    const watching = new Watching();
+    watching.pass = silenced;
+    await watching.run();
+    const sandbox = await watching.sandbox();
+    const id = await watching.container(sandbox);
+    watching.observer.learn(id, "uid-of-web", sandbox);
+    watching.observer.learnStart(id);
+    await watching.tell("started", id);
+    assert.deepEqual(watching.woken, []);
+    await watching.tell("stopped", id);
+    assert.deepEqual(watching.woken, ["uid-of-web"]);
+  });
+
   test("that tell what was read already wake nobody, others do", async () => {
     const watching = new Watching();
     await watching.run();

@@ -51,6 +51,8 @@ export class Observer {
   private readonly cache = new Map<string, ObservedPod>();
   private readonly owners = new Map<string, string>();
   private readonly inventory = new Inventory();
+  /** Containers that the agent has started since they were last read. */
+  private readonly started = new Set<string>();
 
   constructor(
     private readonly deps: { runtime: Runtime; clock: Clock; log: Logger },
@@ -71,6 +73,7 @@ export class Observer {
   forget(uid: string): void {
     const known = this.cache.get(uid);
     if (known !== undefined) for (const id of idsOf(known)) this.owners.delete(id);
+    for (const id of this.started) if (!this.owners.has(id)) this.started.delete(id);
     this.cache.delete(uid);
     this.inventory.forget(uid);
   }
@@ -133,6 +136,8 @@ export class Observer {
       }
       const uid = event.podUid ?? this.owners.get(event.id) ?? (await this.ownerOf(event.id, event.type, signal));
       if (uid === undefined || isOld(event, this.cache.get(uid))) continue;
+      // Whoever started it reads after that, or is about to.
+      if (event.type === "started" && this.started.has(event.id)) continue;
       if (event.type === "deleted") this.inventory.doubt(uid);
       this.hooks.wake(uid);
     }
@@ -143,6 +148,11 @@ export class Observer {
   learn(id: string, uid: string, sandboxId?: string): void {
     this.owners.set(id, uid);
     this.inventory.made(uid, id, sandboxId);
+  }
+
+  /** The agent has started this container, and reads its pod next. */
+  learnStart(id: string): void {
+    this.started.add(id);
   }
 
   /** Lists until it succeeds; the events that come meanwhile wait, and are covered by the list. */
@@ -227,6 +237,7 @@ export class Observer {
     const current = new Set(idsOf(observed));
     if (before !== undefined) for (const id of idsOf(before)) if (!current.has(id)) this.owners.delete(id);
     for (const id of current) this.owners.set(id, observed.uid);
+    for (const { id, state } of observed.containers) if (state !== "created") this.started.delete(id);
     this.cache.set(observed.uid, observed);
   }
 }

@@ -180,6 +180,7 @@ export class FakeRing {
       },
       httpGet: (request, options) => this.httpGet(request, options),
       learn: (id, uid, sandboxId) => observer.learn(id, uid, sandboxId),
+      learnStart: (id) => observer.learnStart(id),
     };
     const { journal } = this;
     const probes = new ProbeScheduler(

@@ -1,12 +1,10 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { ContainerEvent } from "./event-source.ts";
 import { TaskExit } from "./generated/containerd-events.ts";
-import { ContainerState } from "./generated/cri.ts";
 import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
-import { eventService, runtimeService } from "./methods.ts";
-
-const QUESTION_LIMIT_MS = 1000;
+import { eventService } from "./methods.ts";
+import type { OwnStarts } from "./own-starts.ts";
 
 /**
  * Exits as containerd 2 itself tells them, beside its CRI event stream: that one tells an exit only after the task is
@@ -14,18 +12,14 @@ const QUESTION_LIMIT_MS = 1000;
  * has no such service, or a lost connection, leaves CRI's own events.
  */
 export async function followExits(
-  { channel, clock, exits }: { channel: GrpcChannel; clock: Clock; exits: KnownExits },
+  { channel, clock, exits, starts }: { channel: GrpcChannel; clock: Clock; exits: KnownExits; starts: OwnStarts },
   { namespace, onExit }: { namespace: string; onExit: (event: ContainerEvent) => void },
   signal: AbortSignal,
 ): Promise<void> {
-  /** Only what CRI still takes for running is news; before `running` an exit would overtake its own start. */
-  const takesForRunning = async (containerId: string): Promise<boolean> => {
-    const options = { signal, timeoutMs: QUESTION_LIMIT_MS };
-    const { status } = await channel.unary(runtimeService.containerStatus, { containerId }, options);
-    return status?.state === ContainerState.CONTAINER_RUNNING;
-  };
   const tell = async ({ containerId: id, exitStatus, exitedAt }: TaskExit): Promise<void> => {
-    if (!(await takesForRunning(id).catch(() => false)) || signal.aborted) return;
+    // Otherwise an exit would overtake its own start.
+    await starts.of(id);
+    if (signal.aborted) return;
     const at = exitedAt?.getTime() ?? clock.now().wall;
     if (exits.add(id, { exitCode: exitStatus, at })) onExit({ kind: "container", type: "stopped", id, at });
   };

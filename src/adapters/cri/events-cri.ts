@@ -6,6 +6,7 @@ import { type ContainerEventResponse, ContainerEventType } from "./generated/cri
 import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
 import { runtimeService } from "./methods.ts";
+import type { OwnStarts } from "./own-starts.ts";
 import { RuntimeError } from "./port.ts";
 
 /** Replayed events come at once after subscribing; after this nothing is judged by its age (wall clocks jump). */
@@ -28,7 +29,7 @@ export class CriEventSource implements EventSource {
   readonly name = "cri";
 
   constructor(
-    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits },
+    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits; starts: OwnStarts },
     private readonly options: { namespace: string },
   ) {}
 

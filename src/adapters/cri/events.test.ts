@@ -106,6 +106,44 @@ describe("events over gRPC", { timeout: 20_000 }, () => {
   });
 });
 
+describe("exits beside CRI's events", { timeout: 20_000 }, () => {
+  const exit = (id: string): Envelope => {
+    const value = TaskExit.encode({ containerId: id, id, pid: 2, exitStatus: 42, exitedAt: new Date(5000) }).finish();
+    const payload = { typeUrl: "x", value: Buffer.from(value) };
+    return { timestamp: new Date(), namespace: "k8s.io", topic: "/tasks/exit", event: payload };
+  };
+
+  test("an exit is told before CRI tells it, without a question; one of a start under way after the start", async () => {
+    let subscriber: ServerWritableStream<unknown, Envelope> | undefined;
+    let answerStart = (): void => undefined;
+    const order: string[] = [];
+    const server = new CriServer()
+      .stream(rpc.getContainerEvents, () => undefined)
+      .stream(eventService.subscribe, (call) => (subscriber = call))
+      .unary(rpc.startContainer, (_call, callback) => {
+        answerStart = (): void => callback(null, {});
+        subscriber?.write(exit("young"));
+        subscriber?.write(exit("old"));
+      })
+      .unary(rpc.containerStatus, () => assert.fail("asked"));
+    await withServer(server, async (runtime) => {
+      const { signal } = new AbortController();
+      for await (const next of runtime.events({ signal })) {
+        if (next.kind === "resync") {
+          while (subscriber === undefined) await new Promise((resolve) => setImmediate(resolve));
+          void runtime.startContainer("young", { signal }).then(() => order.push("started"));
+          continue;
+        }
+        assert.equal(next.type, "stopped");
+        order.push(next.id);
+        if (next.id === "young") break;
+        answerStart();
+      }
+      assert.deepEqual(order, ["old", "started", "young"]);
+    });
+  });
+});
+
 describe("events from lists", () => {
   const container = (id: string, state: ContainerSummary["state"]): ContainerSummary => ({
     id,

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, lstat, mkdir, open, readdir, readlink, stat, symlink, unlink, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, open, readdir, readlink, stat, symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
@@ -41,8 +41,12 @@ export class PodHost {
   }
 
   async writeFile(path: string, text: string, mode: number): Promise<void> {
-    await withParents(path, 0o750, () => writeFile(path, text, { mode }));
-    if (isMasked(mode)) await chmod(path, mode);
+    const file = await withParents(path, 0o750, () => open(path, "w", mode));
+    try {
+      await Promise.all([text !== "" && file.writeFile(text), isMasked(mode) && file.chmod(mode)]);
+    } finally {
+      await file.close();
+    }
   }
 
   async makeFile(path: string, mode: number): Promise<void> {
@@ -51,10 +55,11 @@ export class PodHost {
   }
 
   async readTail(path: string, bytes: number): Promise<string> {
-    const file = await orMissing(open(path, "r"));
+    // Mostly it is empty, and needs not be opened.
+    const size = (await orMissing(stat(path)))?.size ?? 0;
+    const file = size === 0 ? undefined : await orMissing(open(path, "r"));
     if (file === undefined) return "";
     try {
-      const { size } = await file.stat();
       const buffer = Buffer.alloc(Math.min(size, bytes));
       const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
       return buffer.toString("utf8", 0, bytesRead);

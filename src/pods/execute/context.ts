@@ -144,6 +144,8 @@ export interface ExecuteDeps {
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
   /** Told of every container and sandbox made, before an event about it can come. */
   learn(id: string, uid: string, sandboxId?: string): void;
+  /** Tells that the runtime has started a container, which is then no news when an event says so. */
+  learnStart(id: string): void;
 }
 
 /** One pod's run of actions. */

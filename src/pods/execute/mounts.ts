@@ -7,7 +7,7 @@ import type { Container, VolumeMount } from "../../model/generated/types.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import { type EnvironmentFacts, environment } from "../config/environment.ts";
 import { hostsFile } from "../config/hosts-file.ts";
-import { podDir } from "../config/paths.ts";
+import { podDir, podLogDir } from "../config/paths.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
 /** References of the images that are mounted as volumes, by volume. */
@@ -19,7 +19,7 @@ interface Mounting {
   readonly imageVolumes: ImageVolumes;
 }
 
-/** Every mount of a container: its volumes, /etc/hosts and the termination log (8.5). Writes the two files. */
+/** Every mount of a container: its volumes, /etc/hosts and the termination log (8.5), whose file is made here. */
 export async function containerMounts(deps: ExecuteDeps, run: PodRun, mounting: Mounting): Promise<ContainerMount[]> {
   const { pod } = run;
   const { container } = mounting;
@@ -27,29 +27,34 @@ export async function containerMounts(deps: ExecuteDeps, run: PodRun, mounting: 
   const mounts: ContainerMount[] = [];
   for (const index of (container.volumeMounts ?? []).keys())
     mounts.push(await volumeMount(deps, run, { ...mounting, index }));
-  const written: Promise<void>[] = [];
-  const ips = run.sandbox?.ips ?? [];
-  const asksForHosts = (container.volumeMounts ?? []).some((mount) => mount.mountPath === "/etc/hosts");
-  if (!asksForHosts && (ips.length > 0 || pod.spec.hostNetwork === true)) {
-    const { clusterDomain } = deps.node.dns();
-    const text = hostsFile(pod, { ips, nodeHosts: deps.node.hostsFile(), clusterDomain });
-    written.push(deps.files.writeFile(`${base}/etc-hosts`, text, 0o644));
-    mounts.push(own(deps, "/etc/hosts", `${base}/etc-hosts`));
-  }
+  if (hasOwnHosts(run, container)) mounts.push(own(deps, "/etc/hosts", hostsPath(deps, run)));
   const messagePath = container.terminationMessagePath ?? "";
   if (messagePath !== "") {
-    const directory = `${base}/containers/${container.name}`;
-    const file = `${directory}/${randomBytes(4).toString("hex")}`;
-    written.push(messageFile(deps, directory, file));
+    const file = `${base}/containers/${container.name}/${randomBytes(4).toString("hex")}`;
+    await deps.files.writeFile(file, "", 0o666);
     mounts.push(own(deps, messagePath, file));
   }
-  await Promise.all(written);
   return mounts;
 }
 
-async function messageFile({ files }: ExecuteDeps, directory: string, file: string): Promise<void> {
-  await files.makeDir(directory, 0o750);
-  await files.writeFile(file, "", 0o666);
+/** Makes what is the same for each instance of a container: the pod's /etc/hosts and the directory of its logs. */
+export async function makePlaces(deps: ExecuteDeps, run: PodRun, container: Container): Promise<void> {
+  const { pod } = run;
+  const logs = deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755);
+  if (!hasOwnHosts(run, container)) return logs;
+  const { clusterDomain } = deps.node.dns();
+  const text = hostsFile(pod, { ips: run.sandbox?.ips ?? [], nodeHosts: deps.node.hostsFile(), clusterDomain });
+  await Promise.all([logs, deps.files.writeFile(hostsPath(deps, run), text, 0o644)]);
+}
+
+/** Whether the container gets the pod's /etc/hosts: there is something to write, and it mounts none of its own. */
+function hasOwnHosts({ pod, sandbox }: PodRun, container: Container): boolean {
+  if ((container.volumeMounts ?? []).some((mount) => mount.mountPath === "/etc/hosts")) return false;
+  return (sandbox?.ips ?? []).length > 0 || pod.spec.hostNetwork === true;
+}
+
+function hostsPath(deps: ExecuteDeps, { pod }: PodRun): string {
+  return `${podDir(deps.node.paths, podIdentity(pod).uid)}/etc-hosts`;
 }
 
 /** Makes sure that the images are there that the container mounts as volumes. Rejects with a `StartError`. */

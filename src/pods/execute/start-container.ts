@@ -16,7 +16,7 @@ import { describeSandbox } from "./create-sandbox.ts";
 import { containerDevices } from "./devices.ts";
 import { runHook } from "./hooks.ts";
 import { hookTarget } from "./kill.ts";
-import { containerMounts, type ImageVolumes, pullImageVolumes } from "./mounts.ts";
+import { containerMounts, type ImageVolumes, makePlaces, pullImageVolumes } from "./mounts.ts";
 import { userMapping } from "./user-namespace.ts";
 
 /** How long a failed create or start waits before it is tried again. */
@@ -32,17 +32,23 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   const { journal } = run;
   if (start.replaces !== undefined) await deps.runtime.removeContainer(start.replaces, { signal: run.finish });
   const request = { pod: run.pod, container, journal, slot: run.slot };
-  const { ref, image } = await deps.images.ensure(request, { signal: run.interrupt });
+  const [found, places] = await Promise.allSettled([
+    deps.images.ensure(request, { signal: run.interrupt }),
+    makePlaces(deps, run, container),
+  ]);
+  if (found.status === "rejected") throw found.reason;
+  const { ref, image } = found.value;
   const imageVolumes = await pullImageVolumes(deps, run, container);
   await run.slot.hold(run.interrupt);
   const attempt = start.attempt ?? (await attemptFromLogs(deps, run, container));
-  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes, crash: start.crash });
+  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes, places, crash: start.crash });
   journal.event("Normal", "Created", { message: `Container created`, container: container.name });
   const step = journal.begin("start", { container: container.name });
   try {
     // The link is there when the container begins to write.
     const linked = linkLog(deps, run, { container, attempt, id });
     await deps.runtime.startContainer(id, { signal: run.finish });
+    deps.learnStart(id);
     await linked;
   } catch (error) {
     step.fail(error);
@@ -96,6 +102,7 @@ type Making = {
   ref: string;
   image: Parameters<typeof containerConfig>[2]["image"];
   imageVolumes: ImageVolumes;
+  places: PromiseSettledResult<void>;
   crash: CrashState | undefined;
 };
 
@@ -105,6 +112,7 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
   if (sandbox === undefined) throw new Error("a container was to be started without a sandbox");
   const step = journal.begin("create", { container: container.name });
   try {
+    if (making.places.status === "rejected") throw making.places.reason;
     const environment = {
       ...{ podIps: podIps(deps, run), hostIps: deps.node.hostIps, allocatable: deps.node.allocatable() },
       objects: await envObjects(deps, run, container),
@@ -112,11 +120,7 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
       services: await serviceVariables(deps, run),
     };
     const users = await userMapping(deps, run);
-    const logDir = `${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`;
-    const [mounts] = await Promise.all([
-      containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes }),
-      deps.files.makeDir(logDir, 0o755),
-    ]);
+    const mounts = await containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes });
     const config = containerConfig(pod, container, {
       ...environment,
       ...{ attempt, image: making.image, imageRef: making.ref, ...(making.crash && { crash: making.crash }) },

@@ -178,6 +178,8 @@ async function round(
     note("resident (MB)", who, residentBytes / 1e6);
     await serve(watched, who, { agent, name: lot.names[0] ?? "" });
     await removeAll(watched, lot.names);
+    // What is still to be taken away of them would fall to the next start.
+    await pause(SETTLE_MS);
   } finally {
     await agent.stop();
   }

@@ -63,10 +63,11 @@ export class NodeGatherer {
   async gather(previous: NodeStatus | undefined, { signal }: Abortable): Promise<NodeFacts> {
     const { store, clock, addresses } = this.deps;
     const options = store.current;
-    const [status, images, storageBytes] = await Promise.all([
+    const [status, images, storageBytes, runtime] = await Promise.all([
       this.ask((limited) => this.deps.runtime.status(limited), signal),
       this.images(signal),
       filesystemSize(options.rootDir),
+      this.runtimeVersion(signal),
     ]);
     const { machine } = this;
     const health = {
@@ -91,7 +92,7 @@ export class NodeGatherer {
       info: {
         ...{ machineId: machine.machineId, systemUuid: machine.systemUuid, bootId: machine.bootId },
         ...{ kernel: machine.kernel, osImage: machine.osImage, swapBytes: swapSize() },
-        runtime: await this.runtimeVersion(signal),
+        runtime,
         // Others parse it: it is the version whose behaviour we follow, without our own.
         kubeletVersion: reportedVersion(options.version).replace(gitVersion, gitVersion.replace(/\+.*$/, "")),
       },

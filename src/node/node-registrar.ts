@@ -12,20 +12,26 @@ export interface RegistrarDeps {
 
 /**
  * 1.2: creates the Node, or brings the one that is there in line and leaves its taints and others' labels alone.
- * Answers with the node as the server has it. May be repeated; rejects with the server's `ApiError`.
+ * Answers with the node as the server has it, and whether it was made (then its status is the wanted one). May be
+ * repeated; rejects with the server's `ApiError`.
  */
-export async function registerNode({ api, log }: RegistrarDeps, wanted: Node, { signal }: Abortable): Promise<Node> {
+export async function registerNode(
+  { api, log }: RegistrarDeps,
+  wanted: Node,
+  { signal }: Abortable,
+): Promise<{ readonly node: Node; readonly isNew: boolean }> {
   const name = wanted.metadata.name ?? "";
   try {
     const made = await api.create(NODES, { object: wanted }, { signal });
     log.info("the node is registered", { node: name, uid: made.metadata.uid ?? "" });
-    return made;
+    return { node: made, isNew: true };
   } catch (error) {
     // Forbidden: an older node of this name may be there although it may not be made.
     if (!(error instanceof ApiError) || (error.code !== "AlreadyExists" && error.code !== "Forbidden")) throw error;
-    return await reconcile({ api, log }, wanted, { signal }).catch((inner: unknown) => {
+    const node = await reconcile({ api, log }, wanted, { signal }).catch((inner: unknown) => {
       throw inner instanceof ApiError && inner.code === "NotFound" ? error : inner;
     });
+    return { node, isNew: false };
   }
 }
 

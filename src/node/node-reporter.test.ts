@@ -98,6 +98,14 @@ test("a new node registers itself with labels, taints and its state", async () =
   await end();
 });
 
+test("a new node has its state from its registration: nothing is sent after it", async () => {
+  const { clock, world, patches, end } = site();
+  await clock.advance(0);
+  assert.equal(readyOf(world.node), "True");
+  assert.deepEqual(patches, []);
+  await end();
+});
+
 test("a node that is there keeps its taints and others' labels, and gets what it lacks", async () => {
   const old: Node = {
     metadata: { name: "n1", uid: "old", resourceVersion: "1", labels: { theirs: "x", "kubernetes.io/arch": "arm64" } },

@@ -125,10 +125,12 @@ export class NodeReporter {
     const facts = await this.deps.gather(before, { signal });
     const found = nodeStatus(facts, identity.architecture);
     if (!this.isRegistered && this.options.registers) {
-      const made = await registerNode(this.deps, initialNode(identity, found), { signal });
+      const { node, isNew } = await registerNode(this.deps, initialNode(identity, found), { signal });
       this.isRegistered = true;
-      this.tellReboot(made, found);
-      this.take(made);
+      this.tellReboot(node, found);
+      this.take(node);
+      // It was made with this status.
+      if (isNew) this.sent();
     }
     this.node ??= await this.deps.api.get(NODES, { name: identity.name }, { signal });
     const known = this.node.status?.conditions;
@@ -155,10 +157,15 @@ export class NodeReporter {
     const body = { ...(labels && { metadata: { labels } }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
     this.last = rememberSent(changes?.status ?? {}, { status, answer: answer.status ?? {}, last: this.last });
-    // Spread over half the period either way, so that nodes that came up together part.
-    const { reportMs } = this.options.frequency.current;
-    this.reportDue = clock.now().mono + reportMs * (0.5 + this.deps.random());
+    this.sent();
     this.take(answer);
+  }
+
+  /** The server has the status of now. */
+  private sent(): void {
+    const { reportMs } = this.options.frequency.current;
+    // Spread over half the period either way, so that nodes that came up together part.
+    this.reportDue = this.deps.clock.now().mono + reportMs * (0.5 + this.deps.random());
   }
 
   private take(node: Node): void {

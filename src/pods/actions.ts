@@ -11,7 +11,7 @@ import { removeContainer } from "./execute/remove.ts";
 import { resizeContainer } from "./execute/resize-container.ts";
 import { resizePod } from "./execute/resize-pod.ts";
 import { startContainer } from "./execute/start-container.ts";
-import { type ContainerStart, type PodAction, resizeHold } from "./plan.ts";
+import { type ContainerStart, type PodAction, resizeHold } from "./pod-plan.ts";
 import type { PodResize } from "./resize.ts";
 import type { StartMemory } from "./start-memory.ts";
 import { VolumePreparation } from "./volume-preparation.ts";

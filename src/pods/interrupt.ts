@@ -1,7 +1,7 @@
 import { containerHash } from "../model/container-hash.ts";
 import type { Pod } from "../model/generated/types.ts";
 import { allContainers } from "../model/pod-facts.ts";
-import type { PodAction } from "./plan.ts";
+import type { PodAction } from "./pod-plan.ts";
 
 /** What is wanted now. */
 export interface WantedNow {

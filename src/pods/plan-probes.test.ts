@@ -4,7 +4,8 @@ import { observed, pod, sandbox, seen } from "../../test/support/pods.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { ObservedContainer } from "../model/observed.ts";
 import type { ContainerProbes } from "../model/probe.ts";
-import { type PlanMemory, type PodPlan, planPod } from "./plan.ts";
+import { planPod } from "./plan.ts";
+import type { PlanMemory, PodPlan } from "./pod-plan.ts";
 
 const app = { name: "app", image: "app:1" };
 const side = { name: "side", image: "side:1" };

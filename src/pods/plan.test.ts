@@ -3,7 +3,8 @@ import { describe, test } from "node:test";
 import { observed, pod, sandbox, seen } from "../../test/support/pods.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
-import { type PlanMemory, type PodPlan, planPod } from "./plan.ts";
+import { planPod } from "./plan.ts";
+import type { PlanMemory, PodPlan } from "./pod-plan.ts";
 
 const app = { name: "app", image: "app:1" };
 const side = { name: "side", image: "side:1" };

@@ -9,7 +9,7 @@ import type { PodIdentity } from "../model/step.ts";
 import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "./crash-backoff.ts";
 import type { WaitingReason } from "./derive-container.ts";
 import type { PodJournal } from "./journal.ts";
-import { type ContainerStart, type PlanMemory, type PodPlan, RESTART_ALL, type StartHold } from "./plan.ts";
+import { type ContainerStart, type PlanMemory, type PodPlan, RESTART_ALL, type StartHold } from "./pod-plan.ts";
 
 interface MemoryDeps {
   readonly identity: PodIdentity;

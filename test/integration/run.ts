@@ -54,7 +54,7 @@ function findSuites(filters: readonly string[]): Suite[] {
       : [];
   const here = process.execPath;
   // What a race finds does not depend on the release of Node: the others run fewer.
-  const fewer = { KUBELET_TEST_RACES: "2000" };
+  const fewer = { KUBELET_TEST_RACES: "500" };
   const integration = list("test/integration").filter(
     (file) => /^test\/integration\/[^/]+\.ts$/.test(file) && basename(file) !== "run.ts",
   );

@@ -10,7 +10,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { podLogDir } from "../config/paths.ts";
 import type { CrashState } from "../crash-backoff.ts";
-import type { ContainerStart } from "../plan.ts";
+import type { ContainerStart } from "../pod-plan.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { describeSandbox } from "./create-sandbox.ts";
 import { containerDevices } from "./devices.ts";

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { CriRuntime } from "../src/adapters/cri/cri-runtime.ts";
-import type { ContainerConfig, RuntimePort, SandboxConfig } from "../src/adapters/cri/port.ts";
 import { cgroupHierarchies, cgroupTree, removeCgroupDir } from "../src/adapters/embedded/cgroups.ts";
 import { LinuxHost } from "../src/adapters/host/index.ts";
+import type { ContainerConfig, RuntimePort, SandboxConfig } from "../src/adapters/runtime/port.ts";
 import { manyListeners } from "../src/lib/abort.ts";
 import { SystemClock } from "../src/lib/clock.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "../src/pods/config/masked-paths.ts";

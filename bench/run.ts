@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CriRuntime } from "../src/adapters/cri/cri-runtime.ts";
-import type { ContainerStatus } from "../src/adapters/cri/port.ts";
+import type { ContainerStatus } from "../src/adapters/runtime/port.ts";
 import { SystemClock } from "../src/lib/clock.ts";
 import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";

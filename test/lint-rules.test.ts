@@ -112,7 +112,7 @@ const LAYERS: readonly Sample[] = [
   { file: "images/inner.ts", rule: undefined, code: 'import { x } from "../lib/x.ts";\nexport const inner = x;' },
   { file: "lib/x.ts", rule: undefined, code: 'export { readFileSync as x } from "node:fs";' },
   { file: "adapters/y.ts", rule: undefined, code: 'export { x } from "../lib/x.ts";\nexport * from "node:net";' },
-  { file: "kubelet.ts", rule: undefined, code: 'export { inner } from "./images/index.ts";' },
+  { file: "agent/kubelet.ts", rule: undefined, code: 'export { inner } from "../images/index.ts";' },
   { file: "lib/up.ts", rule: "layer-lib", code: 'export * from "../model/m.ts";' },
   { file: "model/m.ts", rule: "layer-model", code: 'export * from "../config/c.ts";' },
   {

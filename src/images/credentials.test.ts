@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
-import { type ImageAuth, RuntimeError } from "../adapters/cri/port.ts";
+import { type ImageAuth, RuntimeError } from "../adapters/runtime/port.ts";
 import { manyListeners } from "../lib/abort.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { fixed } from "../lib/live.ts";

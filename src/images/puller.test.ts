@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
-import { FakeRuntime } from "../adapters/cri/fake.ts";
-import { RuntimeError } from "../adapters/cri/port.ts";
+import { FakeRuntime } from "../adapters/runtime/fake.ts";
+import { RuntimeError } from "../adapters/runtime/port.ts";
 import { AbortedError, manyListeners } from "../lib/abort.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { LiveValue } from "../lib/live.ts";

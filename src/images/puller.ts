@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ImageAuth, ImagePort, RuntimeImage } from "../adapters/cri/port.ts";
+import type { ImageAuth, ImagePort, RuntimeImage } from "../adapters/runtime/port.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { KeyedBackoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";

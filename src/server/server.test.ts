@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ALL_ON, apiDeps } from "../../test/support/api-deps.ts";
-import { RuntimeError } from "../adapters/cri/port.ts";
 import { type Dispatch, dispatcher } from "../adapters/net/http-dispatch.ts";
 import type { HttpAnswer } from "../adapters/net/http-route.ts";
+import { RuntimeError } from "../adapters/runtime/port.ts";
 import { fixed } from "../lib/live.ts";
 import type { ApiDeps, ApiSwitches } from "./api-deps.ts";
 import { toHttpRoutes } from "./api-route.ts";

@@ -1,4 +1,4 @@
-import type { RuntimeEvent, RuntimePort } from "../../src/adapters/cri/port.ts";
+import type { RuntimeEvent, RuntimePort } from "../../src/adapters/runtime/port.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 
 /** Reads a runtime's events in the background and lets a test wait for one. */

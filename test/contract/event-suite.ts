@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { RuntimeEvent } from "../../src/adapters/cri/port.ts";
+import type { RuntimeEvent } from "../../src/adapters/runtime/port.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { type Harness, never, withCode } from "./harness.ts";
 import { exited, TestPod } from "./test-pod.ts";

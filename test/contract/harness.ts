@@ -6,7 +6,7 @@ import {
   type RuntimeErrorCode,
   type RuntimePort,
   type SandboxConfig,
-} from "../../src/adapters/cri/port.ts";
+} from "../../src/adapters/runtime/port.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 
 /** What a test container does; each harness turns it into a command of its own. */

@@ -1,6 +1,6 @@
-import { FakeRuntime } from "../../src/adapters/cri/fake.ts";
-import type { FakeProgram } from "../../src/adapters/cri/fake-program.ts";
-import type { ContainerConfig } from "../../src/adapters/cri/port.ts";
+import { FakeRuntime } from "../../src/adapters/runtime/fake.ts";
+import type { FakeProgram } from "../../src/adapters/runtime/fake-program.ts";
+import type { ContainerConfig } from "../../src/adapters/runtime/port.ts";
 import { FakeClock } from "../../src/lib/clock.ts";
 import type { RuntimeHarness, TestCommand, TestProgram } from "./harness.ts";
 import { runtimeContract } from "./runtime-suite.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { RuntimeError } from "../../src/adapters/cri/port.ts";
+import { RuntimeError } from "../../src/adapters/runtime/port.ts";
 import { containerContract } from "./container-suite.ts";
 import { eventContract } from "./event-suite.ts";
 import { type Harness, never, type RuntimeHarness, sandboxConfig, withCode } from "./harness.ts";

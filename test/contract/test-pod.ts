@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ContainerConfig, ContainerStatus, SandboxConfig } from "../../src/adapters/cri/port.ts";
+import type { ContainerConfig, ContainerStatus, SandboxConfig } from "../../src/adapters/runtime/port.ts";
 import { containerConfig, type Harness, never, sandboxConfig, type TestProgram } from "./harness.ts";
 
 /** A sandbox with helpers to put containers into it. */

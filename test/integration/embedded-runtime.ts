@@ -12,7 +12,6 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parse } from "yaml";
 import { CriRuntime } from "../../src/adapters/cri/cri-runtime.ts";
-import type { ContainerConfig, ContainerMount, SandboxConfig } from "../../src/adapters/cri/port.ts";
 import { CriProbe } from "../../src/adapters/embedded/cri-probe.ts";
 import { findInPath, readRecord } from "../../src/adapters/embedded/daemon.ts";
 import {
@@ -26,6 +25,7 @@ import { layoutOf } from "../../src/adapters/embedded/layout.ts";
 import { listProcesses, ownProcesses, readProcess } from "../../src/adapters/embedded/processes.ts";
 import { readSettings } from "../../src/adapters/embedded/state-dir.ts";
 import { LinuxHost } from "../../src/adapters/host/index.ts";
+import type { ContainerConfig, ContainerMount, SandboxConfig } from "../../src/adapters/runtime/port.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";

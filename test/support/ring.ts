@@ -1,9 +1,9 @@
 import { EventQueue } from "../../src/adapters/cri/event-queue.ts";
-import { FakeRuntime } from "../../src/adapters/cri/fake.ts";
-import { type FakeProgram } from "../../src/adapters/cri/fake-program.ts";
-import type { RuntimeEvent } from "../../src/adapters/cri/port.ts";
 import { ProbeNetError } from "../../src/adapters/net/probe-error.ts";
 import type { ProbeNet } from "../../src/adapters/net/probe-net.ts";
+import { FakeRuntime } from "../../src/adapters/runtime/fake.ts";
+import { type FakeProgram } from "../../src/adapters/runtime/fake-program.ts";
+import type { RuntimeEvent } from "../../src/adapters/runtime/port.ts";
 import { ImagePuller } from "../../src/images/index.ts";
 import type { Abortable } from "../../src/lib/abort.ts";
 import { manyListeners } from "../../src/lib/abort.ts";

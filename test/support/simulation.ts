@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { RuntimeError, type RuntimeEvent } from "../../src/adapters/cri/port.ts";
+import { RuntimeError, type RuntimeEvent } from "../../src/adapters/runtime/port.ts";
 import type { Pod, ResourceRequirements } from "../../src/model/generated/types.ts";
-import { isTerminalPhase } from "../../src/pods/derive.ts";
+import { isTerminalPhase } from "../../src/pods/status/derive.ts";
 import { pod } from "./pods.ts";
 import { FakeRing } from "./ring.ts";
 

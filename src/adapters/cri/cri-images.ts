@@ -1,8 +1,4 @@
 import type { Abortable } from "../../lib/abort.ts";
-import type { CriDeps, CriOptions } from "./cri-runtime.ts";
-import { fromFilesystem, fromImage } from "./from-wire.ts";
-import { type CallOptions, GrpcChannel } from "./grpc.ts";
-import { imageService as rpc } from "./methods.ts";
 import {
   type FilesystemUsage,
   type ImageAuth,
@@ -10,7 +6,11 @@ import {
   RuntimeError,
   type RuntimeImage,
   type SandboxConfig,
-} from "./port.ts";
+} from "../runtime/port.ts";
+import type { CriDeps, CriOptions } from "./cri-runtime.ts";
+import { fromFilesystem, fromImage } from "./from-wire.ts";
+import { type CallOptions, GrpcChannel } from "./grpc.ts";
+import { imageService as rpc } from "./methods.ts";
 import { toAuth, toSandboxConfig } from "./to-wire.ts";
 
 /** Images behind a CRI v1 socket. On the same endpoint as `CriRuntime` both share one connection. */

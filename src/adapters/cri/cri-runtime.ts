@@ -2,21 +2,6 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
-import type { EndedCall } from "./call-metrics.ts";
-import { type EventsListener, RuntimeEvents } from "./events.ts";
-import {
-  fromContainer,
-  fromContainerStats,
-  fromContainerStatus,
-  fromSandbox,
-  fromSandboxStatus,
-  fromStatus,
-} from "./from-wire.ts";
-import { CgroupDriver } from "./generated/cri.ts";
-import { type CallOptions, GrpcChannel } from "./grpc.ts";
-import { KnownExits } from "./known-exits.ts";
-import { runtimeService as rpc } from "./methods.ts";
-import { OwnStarts } from "./own-starts.ts";
 import {
   type CheckpointRequest,
   type ContainerStatus,
@@ -36,7 +21,22 @@ import {
   type SandboxStatus,
   type SandboxSummary,
   type WritableLayer,
-} from "./port.ts";
+} from "../runtime/port.ts";
+import type { EndedCall } from "./call-metrics.ts";
+import { type EventsListener, RuntimeEvents } from "./events.ts";
+import {
+  fromContainer,
+  fromContainerStats,
+  fromContainerStatus,
+  fromSandbox,
+  fromSandboxStatus,
+  fromStatus,
+} from "./from-wire.ts";
+import { CgroupDriver } from "./generated/cri.ts";
+import { type CallOptions, GrpcChannel } from "./grpc.ts";
+import { KnownExits } from "./known-exits.ts";
+import { runtimeService as rpc } from "./methods.ts";
+import { OwnStarts } from "./own-starts.ts";
 import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";
 
 /**

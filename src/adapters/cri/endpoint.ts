@@ -1,4 +1,4 @@
-import { RuntimeError } from "./port.ts";
+import { RuntimeError } from "../runtime/port.ts";
 
 /** The kernel's limit for a unix socket's path (sun_path less its closing zero). */
 const LONGEST_SOCKET_PATH = 107;

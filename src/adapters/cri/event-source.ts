@@ -1,7 +1,7 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { RuntimeEvent } from "../runtime/port.ts";
 import type { GrpcChannel } from "./grpc.ts";
 import { runtimeService } from "./methods.ts";
-import type { RuntimeEvent } from "./port.ts";
 
 export type ContainerEvent = Extract<RuntimeEvent, { kind: "container" }>;
 

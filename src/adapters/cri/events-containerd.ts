@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../lib/clock.ts";
+import { RuntimeError } from "../runtime/port.ts";
 import {
   type ContainerEvent,
   type EventSink,
@@ -19,7 +20,6 @@ import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
 import { eventService } from "./methods.ts";
 import type { OwnStarts } from "./own-starts.ts";
-import { RuntimeError } from "./port.ts";
 import { StateAgreement } from "./state-agreement.ts";
 
 /** What is subscribed to. A task is the running process, a container its record. */

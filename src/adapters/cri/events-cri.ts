@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { RuntimeError } from "../runtime/port.ts";
 import { followExits } from "./early-exits.ts";
 import { type ContainerEvent, type EventSink, type EventSource, untilStanding } from "./event-source.ts";
 import { toMillis } from "./from-wire.ts";
@@ -7,7 +8,6 @@ import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
 import { runtimeService } from "./methods.ts";
 import type { OwnStarts } from "./own-starts.ts";
-import { RuntimeError } from "./port.ts";
 
 /** Replayed events come at once after subscribing; after this nothing is judged by its age (wall clocks jump). */
 const REPLAY_WINDOW_MS = 30_000;

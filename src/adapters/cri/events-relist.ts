@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { RuntimePort } from "../runtime/port.ts";
 import type { ContainerEvent, EventSink, EventSource } from "./event-source.ts";
-import type { RuntimePort } from "./port.ts";
 
 const SHORTEST_MS = 1000;
 /** When nothing happens; a change or an action of our own brings it back to the shortest. */

@@ -5,13 +5,13 @@ import { CriServer } from "../../../test/support/cri-server.ts";
 import { FakeClock, SystemClock } from "../../lib/clock.ts";
 import { fixed } from "../../lib/live.ts";
 import { silent } from "../../lib/log.ts";
+import type { ContainerSummary, RuntimeEvent } from "../runtime/port.ts";
 import { CriRuntime } from "./cri-runtime.ts";
 import { EventQueue } from "./event-queue.ts";
 import { changes, RelistSource } from "./events-relist.ts";
 import { type Envelope, TaskExit } from "./generated/containerd-events.ts";
 import { ContainerEventResponse, ContainerStatusResponse, VersionResponse } from "./generated/cri.ts";
 import { eventService, runtimeService as rpc } from "./methods.ts";
-import type { ContainerSummary, RuntimeEvent } from "./port.ts";
 
 const nanos = (ms: number): bigint => BigInt(ms) * 1_000_000n;
 const event = (containerId: string, ms: number): ContainerEventResponse =>

@@ -3,6 +3,7 @@ import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
+import { RuntimeError, type RuntimeEvent, type RuntimePort } from "../runtime/port.ts";
 import { EventQueue } from "./event-queue.ts";
 import { type EventSource, LIVENESS_LIMIT_MS } from "./event-source.ts";
 import { ContainerdEventSource } from "./events-containerd.ts";
@@ -12,7 +13,6 @@ import type { GrpcChannel } from "./grpc.ts";
 import type { KnownExits } from "./known-exits.ts";
 import { runtimeService } from "./methods.ts";
 import type { OwnStarts } from "./own-starts.ts";
-import { RuntimeError, type RuntimeEvent, type RuntimePort } from "./port.ts";
 
 /** An event stream of a dead or hung runtime looks like a quiet one; a question every so often tells them apart. */
 const LIVENESS_EVERY_MS = 5000;

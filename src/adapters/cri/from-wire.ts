@@ -1,4 +1,15 @@
 import type { ContainerState } from "../../model/observed.ts";
+import type {
+  ContainerStatus,
+  ContainerSummary,
+  FilesystemUsage,
+  RuntimeImage,
+  RuntimeStatus,
+  SandboxMetadata,
+  SandboxStatus,
+  SandboxSummary,
+  WritableLayer,
+} from "../runtime/port.ts";
 import {
   NamespaceMode,
   PodSandboxState,
@@ -14,17 +25,6 @@ import {
   type PodSandboxStatus as WireSandboxStatus,
   type StatusResponse as WireStatus,
 } from "./generated/cri.ts";
-import type {
-  ContainerStatus,
-  ContainerSummary,
-  FilesystemUsage,
-  RuntimeImage,
-  RuntimeStatus,
-  SandboxMetadata,
-  SandboxStatus,
-  SandboxSummary,
-  WritableLayer,
-} from "./port.ts";
 
 const STATES: Readonly<Record<WireContainerState, ContainerState>> = {
   [WireContainerState.CONTAINER_CREATED]: "created",

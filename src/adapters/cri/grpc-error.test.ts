@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 import { socketPath } from "./endpoint.ts";
 import { toRuntimeError } from "./grpc-error.ts";
-import { RuntimeError, type RuntimeErrorCode } from "./port.ts";
 
 const live = new AbortController().signal;
 const grpc = (code: number, details: string): Error =>

@@ -1,5 +1,5 @@
 import { messageOf } from "../../lib/errors.ts";
-import { RuntimeError, type RuntimeErrorCode } from "./port.ts";
+import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 
 const CANCELLED = 1;
 

@@ -1,4 +1,4 @@
-import type { ContainerStatus, ContainerSummary, SandboxSummary } from "./port.ts";
+import type { ContainerStatus, ContainerSummary, SandboxSummary } from "../runtime/port.ts";
 
 interface Exit {
   readonly exitCode: number;

@@ -1,4 +1,15 @@
 import {
+  type ContainerConfig,
+  type ContainerMount,
+  type ContainerSecurity,
+  type ImageAuth,
+  type LinuxResources,
+  type NamespaceOptions,
+  RuntimeError,
+  type SandboxConfig,
+  type SecurityProfile,
+} from "../runtime/port.ts";
+import {
   type AuthConfig,
   type DeepPartial,
   MountPropagation,
@@ -14,17 +25,6 @@ import {
   type LinuxContainerResources as WireResources,
   type PodSandboxConfig as WireSandboxConfig,
 } from "./generated/cri.ts";
-import {
-  type ContainerConfig,
-  type ContainerMount,
-  type ContainerSecurity,
-  type ImageAuth,
-  type LinuxResources,
-  type NamespaceOptions,
-  RuntimeError,
-  type SandboxConfig,
-  type SecurityProfile,
-} from "./port.ts";
 
 type Wire<T> = DeepPartial<T>;
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type ContainerConfig as PortConfig, RuntimeError } from "../runtime/port.ts";
 import {
   fromContainerStats,
   fromContainerStatus,
@@ -18,7 +19,6 @@ import {
   Signal,
   StatusResponse,
 } from "./generated/cri.ts";
-import { type ContainerConfig as PortConfig, RuntimeError } from "./port.ts";
 import { toContainerConfig, toResources } from "./to-wire.ts";
 
 const times = [

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
-import type { ContainerConfig } from "../../adapters/cri/port.ts";
+import type { ContainerConfig } from "../../adapters/runtime/port.ts";
 import { containerHash } from "../../model/container-hash.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
 import { type ContainerFacts, containerConfig } from "./container-config.ts";

@@ -1,4 +1,4 @@
-import type { ContainerConfig, ContainerMount, IdMapping, RuntimeImage } from "../../adapters/cri/port.ts";
+import type { ContainerConfig, ContainerMount, IdMapping, RuntimeImage } from "../../adapters/runtime/port.ts";
 import { containerHash } from "../../model/container-hash.ts";
 import { expandEnv } from "../../model/env-expand.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
@@ -20,7 +20,7 @@ import {
 } from "../../model/labels.ts";
 import { containerLogPath } from "../../model/names.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
-import { type CrashState, formatCrash } from "../crash-backoff.ts";
+import { type CrashState, formatCrash } from "../plan/crash-backoff.ts";
 import { type EnvironmentFacts, environment } from "./environment.ts";
 import { containerResources, type LimitFacts } from "./linux-resources.ts";
 import { containerSecurity } from "./security.ts";

@@ -1,4 +1,4 @@
-import type { LinuxResources } from "../../adapters/cri/port.ts";
+import type { LinuxResources } from "../../adapters/runtime/port.ts";
 import {
   containerCpuLimit,
   containerCpuShares,

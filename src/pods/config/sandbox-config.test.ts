@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
-import type { SandboxConfig } from "../../adapters/cri/port.ts";
+import type { SandboxConfig } from "../../adapters/runtime/port.ts";
 import type { ContainerPort, Pod, PodSpec } from "../../model/generated/types.ts";
 import { ConfigError } from "./config-error.ts";
 import { type SandboxFacts, sandboxConfig } from "./sandbox-config.ts";

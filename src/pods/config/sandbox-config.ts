@@ -1,4 +1,4 @@
-import type { IdMapping, PortMapping, SandboxConfig } from "../../adapters/cri/port.ts";
+import type { IdMapping, PortMapping, SandboxConfig } from "../../adapters/runtime/port.ts";
 import type { ContainerPort, Pod } from "../../model/generated/types.ts";
 import { OWNER_ANNOTATION, POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL } from "../../model/labels.ts";
 import { podHostName } from "../../model/names.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
-import type { ContainerSecurity } from "../../adapters/cri/port.ts";
+import type { ContainerSecurity } from "../../adapters/runtime/port.ts";
 import type { PodSecurityContext, PodSpec, SecurityContext } from "../../model/generated/types.ts";
 import { ConfigError } from "./config-error.ts";
 import { MASKED_PATHS, READONLY_PATHS } from "./masked-paths.ts";

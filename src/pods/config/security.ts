@@ -4,7 +4,7 @@ import type {
   NamespaceOptions,
   RuntimeImage,
   SecurityProfile,
-} from "../../adapters/cri/port.ts";
+} from "../../adapters/runtime/port.ts";
 import type { AppArmorProfile, Container, Pod, SeccompProfile } from "../../model/generated/types.ts";
 import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
 import { ConfigError } from "./config-error.ts";

@@ -1,4 +1,4 @@
-import type { IdMapping, RuntimeImage, RuntimePort } from "../../adapters/cri/port.ts";
+import type { IdMapping, RuntimeImage, RuntimePort } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -10,8 +10,8 @@ import type { DnsFacts } from "../config/dns.ts";
 import type { LimitFacts } from "../config/linux-resources.ts";
 import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
-import type { SecurityRules } from "../refusal.ts";
-import type { StartSlot } from "../start-slot.ts";
+import type { SecurityRules } from "../plan/refusal.ts";
+import type { StartSlot } from "../worker/start-slot.ts";
 
 /** File work on the host, all of it below the agent's own directories. */
 export interface PodFiles {

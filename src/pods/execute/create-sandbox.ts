@@ -1,4 +1,4 @@
-import type { SandboxConfig } from "../../adapters/cri/port.ts";
+import type { SandboxConfig } from "../../adapters/runtime/port.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import { podDns } from "../config/dns.ts";

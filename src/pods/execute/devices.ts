@@ -1,4 +1,4 @@
-import type { ContainerConfig } from "../../adapters/cri/port.ts";
+import type { ContainerConfig } from "../../adapters/runtime/port.ts";
 import { ConfigError } from "../../model/config-error.ts";
 import type { Container } from "../../model/generated/types.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";

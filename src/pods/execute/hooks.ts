@@ -1,4 +1,4 @@
-import type { RuntimePort } from "../../adapters/cri/port.ts";
+import type { RuntimePort } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { CodedError, messageOf } from "../../lib/errors.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
 import { MemoryFiles } from "../../../test/support/ring.ts";
-import type { ContainerMount } from "../../adapters/cri/port.ts";
+import type { ContainerMount } from "../../adapters/runtime/port.ts";
 import { FakeClock } from "../../lib/clock.ts";
 import { silent } from "../../lib/log.ts";
 import { ConfigError } from "../../model/config-error.ts";

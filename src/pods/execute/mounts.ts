@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { ContainerMount } from "../../adapters/cri/port.ts";
+import type { ContainerMount } from "../../adapters/runtime/port.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { ConfigError } from "../../model/config-error.ts";
 import { expandEnv } from "../../model/env-expand.ts";

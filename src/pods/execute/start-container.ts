@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../adapters/cri/port.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { type EnvFiles, envFileKey, envFileReferences, MOST_ENV_FILE_BYTES } from "../../model/env-file.ts";
 import { type EnvObjects, envReferences, readEnvObjects } from "../../model/env-objects.ts";
@@ -9,8 +9,8 @@ import { StartError } from "../../model/start-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { podLogDir } from "../config/paths.ts";
-import type { CrashState } from "../crash-backoff.ts";
-import type { ContainerStart } from "../pod-plan.ts";
+import type { CrashState } from "../plan/crash-backoff.ts";
+import type { ContainerStart } from "../plan/pod-plan.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { describeSandbox } from "./create-sandbox.ts";
 import { containerDevices } from "./devices.ts";

@@ -1,4 +1,4 @@
-import type { IdMapping } from "../../adapters/cri/port.ts";
+import type { IdMapping } from "../../adapters/runtime/port.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 

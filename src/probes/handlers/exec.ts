@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../adapters/cri/port.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
 import { expandEnv } from "../../model/env-expand.ts";
 import type { Container } from "../../model/generated/types.ts";
 import { failed, type ProbeHandler, type Verdict } from "./handler.ts";

@@ -1,5 +1,5 @@
-import type { RuntimePort } from "../../adapters/cri/port.ts";
 import type { ProbeNet } from "../../adapters/net/probe-net.ts";
+import type { RuntimePort } from "../../adapters/runtime/port.ts";
 import type { Container, Probe } from "../../model/generated/types.ts";
 
 /** What handlers act through. */

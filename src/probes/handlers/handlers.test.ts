@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type ExecCommand, RuntimeError } from "../../adapters/cri/port.ts";
 import type { HttpAnswer } from "../../adapters/net/http-answer.ts";
 import { ProbeNetError } from "../../adapters/net/probe-error.ts";
 import type { GrpcHealthAnswer } from "../../adapters/net/probe-grpc.ts";
+import { type ExecCommand, RuntimeError } from "../../adapters/runtime/port.ts";
 import { FakeClock } from "../../lib/clock.ts";
 import type { Container, Probe } from "../../model/generated/types.ts";
 import type { HttpRequest } from "../../model/http-action.ts";

@@ -1,5 +1,5 @@
-import { RuntimeError } from "../../adapters/cri/port.ts";
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { type ApiRoute, DEBUGGING, hidden, nothingBelow, toSlash } from "../api-route.ts";

@@ -5,10 +5,10 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CriRuntime } from "../../../src/adapters/cri/cri-runtime.ts";
-import type { ContainerSummary, SandboxSummary } from "../../../src/adapters/cri/port.ts";
 import { findInPath } from "../../../src/adapters/embedded/daemon.ts";
 import { type Layout, layoutOf } from "../../../src/adapters/embedded/layout.ts";
 import { UnixClient } from "../../../src/adapters/net/unix-client.ts";
+import type { ContainerSummary, SandboxSummary } from "../../../src/adapters/runtime/port.ts";
 import { SystemClock } from "../../../src/lib/clock.ts";
 import { fixed } from "../../../src/lib/live.ts";
 import { silent } from "../../../src/lib/log.ts";

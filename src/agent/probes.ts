@@ -1,0 +1,23 @@
+import type { AgentOptions } from "../config/index.ts";
+import { ProbeScheduler } from "../probes/index.ts";
+
+type SchedulerDeps = ConstructorParameters<typeof ProbeScheduler>[0];
+
+/** What decides how pods are probed. */
+export interface ProbeSettings {
+  readonly options: Pick<AgentOptions, "upstreamProbeTiming">;
+  readonly machine: { readonly addresses: readonly string[] };
+}
+
+/** The prober, as the configuration says. Runs until the signal aborts. */
+export function composeProbes(deps: SchedulerDeps, settings: ProbeSettings, signal: AbortSignal): ProbeScheduler {
+  const { options, machine } = settings;
+  return new ProbeScheduler(
+    deps,
+    {
+      upstreamTiming: options.upstreamProbeTiming,
+      ...{ hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
+    },
+    signal,
+  );
+}

@@ -1,0 +1,310 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import type { ContainerPort, NodeSelectorTerm, Pod, PodSpec } from "../../model/generated/types.ts";
+import { type AdmissionNode, admit, type Rejection } from "./admission.ts";
+
+const node: AdmissionNode = {
+  ...{ name: "here", labels: { zone: "a", cores: "8" }, taints: [], kernel: "6.1.0-13-amd64" },
+  ...{ hasAppArmor: false, hasStrictGroups: false, allowedUnsafeSysctls: [] },
+  allocatable: { cpu: "4", memory: "8Gi", "ephemeral-storage": "10Gi", pods: "110" },
+};
+
+function refusal(of: Pod, facts: Partial<AdmissionNode> = {}, others: readonly Pod[] = []): Rejection | undefined {
+  const outcome = admit(of, { others, node: { ...node, ...facts } });
+  return outcome.kind === "rejected" ? outcome.rejection : undefined;
+}
+
+function asked(spec: Partial<PodSpec>): Pod {
+  return pod("web").container("app").with(spec).build();
+}
+
+function sysctl(name: string, spec: Partial<PodSpec> = {}): Pod {
+  return asked({ ...spec, securityContext: { sysctls: [{ name, value: "1" }] } });
+}
+
+function onPort(name: string, port: Partial<ContainerPort>): Pod {
+  return pod(name)
+    .container("app", { ports: [{ containerPort: 80, ...port }] })
+    .build();
+}
+
+test("a plain pod may run", () => assert.deepEqual(admit(asked({}), { others: [], node }), { kind: "admitted" }));
+
+describe("sysctls", () => {
+  const cases: { name: string; pod: Pod; allowed?: string[]; want: string | undefined }[] = [
+    { name: "a safe one", pod: sysctl("kernel.shm_rmid_forced"), want: undefined },
+    { name: "a safe one written with slashes", pod: sysctl("net/ipv4/tcp_syncookies"), want: undefined },
+    {
+      name: "one that is not safe",
+      pod: sysctl("kernel.msgmax"),
+      want: 'forbidden sysctl: "kernel.msgmax" not allowlisted',
+    },
+    { name: "one that the node allows", pod: sysctl("kernel.msgmax"), allowed: ["kernel.msgmax"], want: undefined },
+    {
+      name: "one of a family that the node allows",
+      pod: sysctl("net.core.somaxconn"),
+      allowed: ["net.core.*"],
+      want: undefined,
+    },
+    {
+      name: "one whose name only begins like an allowed one",
+      pod: sysctl("kernel.msgmaxx"),
+      allowed: ["kernel.msgmax"],
+      want: 'forbidden sysctl: "kernel.msgmaxx" not allowlisted',
+    },
+    {
+      name: "a network one on the host's network, where it would be the node's",
+      pod: sysctl("net.ipv4.tcp_syncookies", { hostNetwork: true }),
+      want: 'forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled',
+    },
+    {
+      name: "an IPC one with the host's IPC",
+      pod: sysctl("kernel.shm_rmid_forced", { hostIPC: true }),
+      want: 'forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host IPC enabled',
+    },
+    {
+      name: "a network one with the host's IPC",
+      pod: sysctl("net.ipv4.tcp_syncookies", { hostIPC: true }),
+      want: undefined,
+    },
+    {
+      name: "an IPC one on the host's network",
+      pod: sysctl("kernel.shm_rmid_forced", { hostNetwork: true }),
+      want: undefined,
+    },
+  ];
+  for (const { name, pod: of, allowed = [], want } of cases) {
+    test(`${name}: ${want === undefined ? "may" : "may not"}`, () => {
+      const rejection = refusal(of, { allowedUnsafeSysctls: allowed });
+      assert.deepEqual(rejection, want === undefined ? undefined : { reason: "SysctlForbidden", message: want });
+    });
+  }
+});
+
+test("a sysctl is safe only from the kernel on that has it in a namespace", () => {
+  assert.equal(refusal(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.14.9" })?.reason, "SysctlForbidden");
+  assert.equal(refusal(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.15.0" }), undefined);
+});
+
+describe("room", () => {
+  const needs = (requests: Record<string, string>, name = "web"): Pod =>
+    pod(name).container("app", { resources: { requests } }).build();
+  const others = [needs({ cpu: "3", memory: "1Gi" }, "a"), needs({}, "b")];
+  const cases: [string, Pod, Partial<AdmissionNode>, string | undefined][] = [
+    ["enough", needs({ cpu: "1", memory: "7Gi" }), {}, undefined],
+    [
+      "one more pod than there may be",
+      asked({}),
+      { allocatable: { pods: "2" } },
+      "pods, requested: 1, used: 2, capacity: 2",
+    ],
+    ["no limit of their number", asked({}), { allocatable: {} }, undefined],
+    ["cpu, in thousandths", needs({ cpu: "1001m" }), {}, "cpu, requested: 1001, used: 3000, capacity: 4000"],
+    [
+      "memory, in bytes",
+      needs({ memory: "7169Mi" }),
+      {},
+      `memory, requested: ${7169 * 2 ** 20}, used: ${2 ** 30}, capacity: ${2 ** 33}`,
+    ],
+    [
+      "local storage",
+      needs({ "ephemeral-storage": "11Gi" }),
+      {},
+      `ephemeral-storage, requested: ${11 * 2 ** 30}, used: 0, capacity: ${10 * 2 ** 30}`,
+    ],
+    [
+      "huge pages",
+      needs({ "hugepages-2Mi": "4Mi" }),
+      { allocatable: { ...node.allocatable, "hugepages-2Mi": "2Mi" } },
+      `hugepages-2Mi, requested: ${2 ** 22}, used: 0, capacity: ${2 ** 21}`,
+    ],
+    ["a resource that the node does not know is not asked for", needs({ "example.com/x": "1" }), {}, undefined],
+    ["a pod that asks for nothing fits everywhere", asked({}), { allocatable: { cpu: "1" } }, undefined],
+    ["overhead counts", asked({ overhead: { cpu: "2" } }), {}, "cpu, requested: 2000, used: 3000, capacity: 4000"],
+  ];
+  for (const [name, of, facts, want] of cases) {
+    test(name, () => {
+      const rejection = refusal(of, facts, others);
+      const message = want && `Node didn't have enough resource: ${want}`;
+      assert.equal(rejection?.message, message);
+      if (want !== undefined) assert.equal(rejection?.reason, `OutOf${want.split(",")[0]}`);
+    });
+  }
+});
+
+describe("the node that it asks for", () => {
+  const required = (...nodeSelectorTerms: NodeSelectorTerm[]) => ({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  });
+  const label = (key: string, operator: string, ...values: string[]) =>
+    required({ matchExpressions: [{ key, operator, values }] });
+  const name = (...values: string[]) =>
+    required({}, { matchFields: [{ key: "metadata.name", operator: "In", values }] });
+  const cases: [string, Partial<PodSpec>, string | undefined][] = [
+    ["a label that it has", { nodeSelector: { zone: "a" } }, undefined],
+    ["a label that it has otherwise", { nodeSelector: { zone: "b" } }, "NodeAffinity"],
+    ["a label that it has not", { nodeSelector: { disk: "ssd" } }, "NodeAffinity"],
+    ["In", label("zone", "In", "b", "a"), undefined],
+    ["In others", label("zone", "In", "b"), "NodeAffinity"],
+    ["NotIn", label("zone", "NotIn", "a"), "NodeAffinity"],
+    ["NotIn of a label that it has not", label("disk", "NotIn", "ssd"), undefined],
+    ["Exists", label("zone", "Exists"), undefined],
+    ["Exists of a label that it has not", label("disk", "Exists"), "NodeAffinity"],
+    ["DoesNotExist", label("zone", "DoesNotExist"), "NodeAffinity"],
+    ["Gt", label("cores", "Gt", "7"), undefined],
+    ["Gt the same", label("cores", "Gt", "8"), "NodeAffinity"],
+    ["Lt", label("cores", "Lt", "9"), undefined],
+    ["Lt of what is no number", label("zone", "Lt", "9"), "NodeAffinity"],
+    ["an operator that does not exist", label("zone", "Like", "a"), "NodeAffinity"],
+    ["its name", name("here"), undefined],
+    ["another's name", name("there"), "NodeAffinity"],
+    ["terms that say nothing match nothing", required({}), "NodeAffinity"],
+    ["bound to it", { nodeName: "here" }, undefined],
+    ["bound to another", { nodeName: "there" }, "NodeName"],
+    ["its system", { os: { name: "linux" } }, undefined],
+    ["another system", { os: { name: "windows" } }, "PodOSNotSupported"],
+    [
+      "another system by label",
+      { nodeSelector: { "kubernetes.io/os": "windows" } },
+      "PodOSSelectorNodeLabelDoesNotMatch",
+    ],
+    ["groups as ever", { securityContext: { supplementalGroupsPolicy: "Merge" } }, undefined],
+    [
+      "strict groups",
+      { securityContext: { supplementalGroupsPolicy: "Strict" } },
+      "SupplementalGroupsPolicyNotSupported",
+    ],
+    ["AppArmor's default", { securityContext: { appArmorProfile: { type: "RuntimeDefault" } } }, "AppArmor"],
+    ["no AppArmor", { securityContext: { appArmorProfile: { type: "Unconfined" } } }, undefined],
+  ];
+  for (const [what, spec, want] of cases) {
+    test(`${what}: ${want ?? "welcome"}`, () => assert.equal(refusal(asked(spec))?.reason, want));
+  }
+
+  test("what the node can do is not refused", () => {
+    const securityContext = { supplementalGroupsPolicy: "Strict", appArmorProfile: { type: "RuntimeDefault" } };
+    assert.equal(refusal(asked({ securityContext }), { hasAppArmor: true, hasStrictGroups: true }), undefined);
+    assert.equal(refusal(asked({ securityContext }), { hasAppArmor: true, hasStrictGroups: undefined }), undefined);
+  });
+
+  test("a container's profile counts, also by annotation, and only before the pod runs", () => {
+    const own = pod("web")
+      .container("app", { securityContext: { appArmorProfile: { type: "Localhost", localhostProfile: "x" } } })
+      .build();
+    assert.equal(refusal(own)?.message, "Cannot enforce AppArmor: AppArmor is not enabled on the host");
+    assert.equal(refusal({ ...own, status: { phase: "Running" } }), undefined);
+    const annotations = { "container.apparmor.security.beta.kubernetes.io/app": "localhost/x" };
+    const plain = asked({});
+    assert.equal(refusal({ ...plain, metadata: { ...plain.metadata, annotations } })?.reason, "AppArmor");
+  });
+});
+
+describe("taints", () => {
+  const taints = [{ key: "maintenance", value: "soon", effect: "NoExecute" }];
+  const cases: [string, NonNullable<PodSpec["tolerations"]>, string | undefined][] = [
+    ["none tolerated", [], "TaintToleration"],
+    ["the very one", [{ key: "maintenance", value: "soon", effect: "NoExecute" }], undefined],
+    ["another value", [{ key: "maintenance", value: "later" }], "TaintToleration"],
+    ["any value", [{ key: "maintenance", operator: "Exists" }], undefined],
+    ["another effect", [{ key: "maintenance", operator: "Exists", effect: "NoSchedule" }], "TaintToleration"],
+    ["everything", [{ operator: "Exists" }], undefined],
+  ];
+  for (const [name, tolerations, want] of cases) {
+    test(name, () => assert.equal(refusal(asked({ tolerations }), { taints })?.reason, want));
+  }
+
+  test("those that only keep new pods away are the scheduler's business; static pods are not asked", () => {
+    assert.equal(refusal(asked({}), { taints: [{ key: "x", effect: "NoSchedule" }] }), undefined);
+    assert.equal(refusal(asStatic(asked({})), { taints }), undefined);
+  });
+});
+
+describe("a critical pod", () => {
+  const sized = (name: string, cpu: string, more: { limit?: boolean; priority?: number } = {}): Pod => {
+    const amounts = { cpu, memory: "1Mi" };
+    const resources = { requests: amounts, ...(more.limit && { limits: amounts }) };
+    const { priority } = more;
+    return pod(name)
+      .container("app", { resources })
+      .with(priority === undefined ? {} : { priority })
+      .build();
+  };
+  const idle = pod("idle").container("app").build();
+  const small = { allocatable: { cpu: "4", memory: "8Gi", pods: "10" } };
+  const victims = (of: Pod, others: readonly Pod[], facts: Partial<AdmissionNode> = small): string[] | string => {
+    const outcome = admit(of, { others, node: { ...node, ...facts } });
+    return outcome.kind === "preempts" ? outcome.victims.map(({ metadata }) => metadata.name ?? "") : outcome.kind;
+  };
+  const mine = (cpu: string): Pod => asStatic(sized("mine", cpu));
+  const cases: [string, Pod, readonly Pod[], string[] | string][] = [
+    ["that fits takes nobody's place", mine("1"), [sized("a", "3")], "admitted"],
+    ["takes the place of one that is not", mine("2"), [sized("a", "3")], ["a"]],
+    [
+      "takes the smaller one where either would do",
+      mine("1500m"),
+      [sized("big", "2500m"), sized("near", "1")],
+      ["near"],
+    ],
+    ["takes as many as it needs", mine("4"), [sized("a", "1"), sized("b", "2")], ["b", "a"]],
+    ["spares the guaranteed", mine("2"), [sized("a", "1500m", { limit: true }), sized("b", "2500m")], ["b"]],
+    ["does not take those of whom it has nothing", mine("2"), [idle, sized("a", "3")], ["a"]],
+    ["does not take another critical one", mine("2"), [asStatic(sized("a", "3"))], "rejected"],
+    ["is refused when even all of them would not do", mine("5"), [sized("a", "3")], "rejected"],
+    [
+      "is one by its priority",
+      sized("mine", "2", { priority: 2_000_000_000 }),
+      [sized("a", "3", { priority: 5 })],
+      ["a"],
+    ],
+    [
+      "any other pod takes nobody's place",
+      sized("mine", "2", { priority: 9 }),
+      [sized("a", "3", { priority: 5 })],
+      "rejected",
+    ],
+  ];
+  for (const [name, of, others, want] of cases) test(name, () => assert.deepEqual(victims(of, others), want));
+
+  test("takes the place of one pod when only their number is too high", () => {
+    const others = [idle, sized("a", "1")];
+    assert.deepEqual(victims(asStatic(asked({})), others, { allocatable: { pods: "2" } }), ["idle"]);
+  });
+
+  test("that would be refused anyway takes nobody's place", () => {
+    const of = { ...mine("2"), spec: { ...mine("2").spec, nodeSelector: { zone: "b" } } };
+    assert.equal(victims(of, [sized("a", "3")]), "rejected");
+  });
+});
+
+function asStatic(of: Pod): Pod {
+  return { ...of, metadata: { ...of.metadata, annotations: { "kubernetes.io/config.source": "file" } } };
+}
+
+describe("host ports", () => {
+  const cases: [string, Partial<ContainerPort>, Partial<ContainerPort>, boolean][] = [
+    ["the same port", { hostPort: 80 }, { hostPort: 80 }, true],
+    ["another port", { hostPort: 80 }, { hostPort: 81 }, false],
+    ["no port on the host", {}, {}, false],
+    ["another protocol", { hostPort: 53 }, { hostPort: 53, protocol: "UDP" }, false],
+    ["TCP said and not said", { hostPort: 53 }, { hostPort: 53, protocol: "TCP" }, true],
+    ["another address", { hostPort: 80, hostIP: "127.0.0.1" }, { hostPort: 80, hostIP: "192.0.2.1" }, false],
+    ["the same address", { hostPort: 80, hostIP: "127.0.0.1" }, { hostPort: 80, hostIP: "127.0.0.1" }, true],
+    ["every address and one of them", { hostPort: 80 }, { hostPort: 80, hostIP: "127.0.0.1" }, true],
+    ["one of them and 0.0.0.0", { hostPort: 80, hostIP: "127.0.0.1" }, { hostPort: 80, hostIP: "0.0.0.0" }, true],
+  ];
+  for (const [name, wanted, taken, clashes] of cases) {
+    test(`${name}: ${clashes ? "taken" : "free"}`, () => {
+      const rejection = refusal(onPort("web", wanted), {}, [onPort("other", taken)]);
+      assert.equal(rejection?.reason, clashes ? "NodePorts" : undefined);
+    });
+  }
+
+  test("says which port, and who has it", () => {
+    const others = [onPort("free", {}), onPort("other", { hostPort: 80 })];
+    assert.equal(
+      refusal(onPort("web", { hostPort: 80 }), {}, others)?.message,
+      "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (TCP 80 is held by other)",
+    );
+  });
+});

@@ -1,0 +1,62 @@
+import type { Pod } from "../../model/generated/types.ts";
+import { isCriticalPod } from "../../model/pod-facts.ts";
+import type { ResizeVerdict } from "../worker/resize.ts";
+import type { AdmissionCheck, AdmissionFacts, Rejection } from "./facts.ts";
+import { affinityProblem, appArmorProblem, groupsProblem, nameProblem, osProblem, taintProblem } from "./node.ts";
+import { portProblem } from "./ports.ts";
+import { chooseVictims } from "./preempt.ts";
+import { shortageProblem, shortages } from "./resources.ts";
+import { sysctlProblem } from "./sysctls.ts";
+
+export type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
+
+/** What becomes of a pod that was added. */
+export type Admission =
+  | { readonly kind: "admitted" }
+  | { readonly kind: "rejected"; readonly rejection: Rejection }
+  /** It is critical, and fits once these are gone. */
+  | { readonly kind: "preempts"; readonly victims: readonly Pod[]; readonly rejection: Rejection };
+
+/** Before the predicates; the first that finds something decides. */
+const FIRST: readonly AdmissionCheck[] = [sysctlProblem, osProblem, groupsProblem];
+/** Predicates after the resources. */
+const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
+const LAST: readonly AdmissionCheck[] = [appArmorProblem];
+
+/** Whether a pod may run here (section 4). Runs once, when the pod is added; what runs already was admitted. Pure. */
+export function admit(pod: Pod, facts: AdmissionFacts): Admission {
+  const early = firstOf(FIRST, pod, facts);
+  if (early !== undefined) return { kind: "rejected", rejection: early };
+  const missing = shortages(pod, facts);
+  const other = firstOf(PREDICATES, pod, facts);
+  const late = firstOf(LAST, pod, facts);
+  const [first] = missing;
+  if (first !== undefined) {
+    const rejection = shortageProblem(first);
+    const isOnlyRoom = other === undefined && late === undefined;
+    const victims = isOnlyRoom && isCriticalPod(pod) ? chooseVictims(pod, facts.others, missing) : undefined;
+    return victims === undefined ? { kind: "rejected", rejection } : { kind: "preempts", victims, rejection };
+  }
+  const rejection = other ?? late;
+  return rejection === undefined ? { kind: "admitted" } : { kind: "rejected", rejection };
+}
+
+/** Whether a pod that is here already may have other requests: not at all on this node, or not now. Pure. */
+export function resizeVerdict(pod: Pod, facts: AdmissionFacts): ResizeVerdict {
+  const [never] = shortages(pod, { ...facts, others: [] });
+  if (never !== undefined) {
+    const { resource, requested, capacity } = never;
+    const message = `Node didn't have enough capacity: ${resource}, requested: ${requested}, capacity: ${capacity}`;
+    return { reason: "Infeasible", message };
+  }
+  const [now] = shortages(pod, facts);
+  return now === undefined ? undefined : { reason: "Deferred", message: shortageProblem(now).message };
+}
+
+function firstOf(checks: readonly AdmissionCheck[], pod: Pod, facts: AdmissionFacts): Rejection | undefined {
+  for (const check of checks) {
+    const found = check(pod, facts);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing, MemoryFiles } from "../../../test/support/ring.ts";
+import { firstFree, UserRanges } from "./user-ranges.ts";
+
+const own = pod("web").container("app").with({ hostUsers: false }).build();
+
+describe("ranges of user ids", () => {
+  const short = (hostId: number) => ({ hostId, length: 65_536 });
+  const cases: [string, { hostId: number; length: number }[], number, number][] = [
+    ["the first one leaves the host its own", [], 65_536, 65_536],
+    ["the next that is free", [short(65_536), short(131_072)], 65_536, 196_608],
+    ["a gap is used again", [short(131_072)], 65_536, 65_536],
+    ["longer ranges begin at their multiples", [], 131_072, 131_072],
+    ["a shorter range of before is kept clear of", [short(131_072)], 131_072, 262_144],
+    ["and a longer one", [{ hostId: 65_536, length: 131_072 }], 65_536, 196_608],
+  ];
+  for (const [name, taken, length, want] of cases) {
+    test(name, () => assert.equal(firstFree(taken, length), want));
+  }
+
+  test("only those of the pool are given away", () => {
+    const pool = { first: 65_536 * 8, length: 65_536 * 2 };
+    assert.equal(firstFree([], 65_536, pool), 65_536 * 8);
+    assert.equal(firstFree([short(65_536 * 8)], 65_536, pool), 65_536 * 9);
+    assert.throws(() => firstFree([short(65_536 * 8), short(65_536 * 9)], 65_536, pool), /no range of user ids/);
+  });
+
+  test("none is left at the end of all ids", () => {
+    assert.throws(() => firstFree([{ hostId: 2 ** 31, length: 2 ** 31 }], 2 ** 31), /no range of user ids/);
+  });
+
+  test("a pod keeps its range over a restart of the agent, and gives it back at its end", async () => {
+    const files = new MemoryFiles();
+    const options = { rootDir: "/root", idsPerPod: () => 65_536 };
+    const list = (path: string): Promise<readonly string[]> =>
+      path === "/root/pods" ? Promise.resolve(["a", "b"]) : files.list(path);
+    const make = (): UserRanges =>
+      new UserRanges({ list, readTail: files.readTail.bind(files), writeFile: files.writeFile.bind(files) }, options);
+    const first = make();
+    const [a, b] = [await first.of("a"), await first.of("b")];
+    assert.notEqual(a.hostId, b.hostId);
+    const second = make();
+    assert.deepEqual(await second.of("b"), b);
+    assert.notEqual((await second.of("c")).hostId, a.hostId);
+    second.release("a");
+    assert.equal((await second.of("d")).hostId, a.hostId);
+  });
+});
+
+describe("a pod with a user namespace", () => {
+  test("has it in its sandbox, its containers and their mounts", async () => {
+    const ring = new FakeRing();
+    ring.runtime.hasUserNamespaces = true;
+    await ring.want(own);
+    assert.equal(ring.status()?.phase, "Running");
+    const users = { hostId: 65_536, containerId: 0, length: 65_536 };
+    const [container] = ring.runtime.peek().containers;
+    const made = ring.runtime.configOf(container?.id ?? "");
+    assert.deepEqual(made?.linux.security.namespaces.users, users);
+    assert.ok((made?.mounts.length ?? 0) > 0);
+    assert.ok(made?.mounts.every((mount) => mount.users?.hostId === users.hostId));
+    const [sandbox] = ring.runtime.peek().sandboxes;
+    assert.deepEqual(ring.runtime.sandboxConfigOf(sandbox?.id ?? "")?.linux.security.namespaces.users, users);
+  });
+
+  test("waits with the reason where the runtime has none", async () => {
+    const ring = new FakeRing();
+    await ring.want(own);
+    assert.equal(ring.status()?.phase, "Pending");
+    const event = ring.journal.events(0).find(({ reason }) => reason === "FailedCreatePodSandBox");
+    assert.match(event?.message ?? "", /can't set `spec.hostUsers: false`, runtime does not support user namespaces$/);
+  });
+});

@@ -1,0 +1,68 @@
+import type { IdMapping } from "../../adapters/runtime/port.ts";
+import type { PodFiles } from "../execute/context.ts";
+import type { UserPool } from "./user-pool.ts";
+
+/** The first id that may be given away: those below are the host's own. */
+const FIRST_ID = 65_536;
+const MOST_IDS = 2 ** 32;
+const MOST_FILE_BYTES = 4096;
+
+/**
+ * Ranges of user and group ids for pods with a user namespace, no two pods in the same one. Kept as
+ * `ROOT/pods/UID/userns`, which goes with the pod; whoever comes after a restart finds those that are taken.
+ */
+export class UserRanges {
+  private readonly taken = new Map<string, IdMapping>();
+  private known: Promise<void> | undefined;
+
+  constructor(
+    private readonly files: Pick<PodFiles, "list" | "readTail" | "writeFile">,
+    private readonly options: { readonly rootDir: string; readonly pool?: UserPool | undefined; idsPerPod(): number },
+  ) {}
+
+  /** The pod's range, the same at each call. Rejects when there is none left. */
+  async of(uid: string): Promise<IdMapping> {
+    this.known ??= this.load();
+    await this.known;
+    const before = this.taken.get(uid);
+    if (before !== undefined) return before;
+    const length = this.options.idsPerPod();
+    const hostId = firstFree([...this.taken.values()], length, this.options.pool);
+    const mapping = { hostId, containerId: 0, length };
+    this.taken.set(uid, mapping);
+    const text = `${JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] })}\n`;
+    await this.files.writeFile(this.fileOf(uid), text, 0o600);
+    return mapping;
+  }
+
+  /** The pod is gone; its range may be given to another. */
+  release(uid: string): void {
+    this.taken.delete(uid);
+  }
+
+  private async load(): Promise<void> {
+    for (const uid of await this.files.list(`${this.options.rootDir}/pods`)) {
+      const text = await this.files.readTail(this.fileOf(uid), MOST_FILE_BYTES);
+      const numbers = /"hostId":(\d+),"containerId":0,"length":(\d+)/.exec(text);
+      if (numbers === null) continue;
+      this.taken.set(uid, { hostId: Number(numbers[1]), containerId: 0, length: Number(numbers[2]) });
+    }
+  }
+
+  private fileOf(uid: string): string {
+    return `${this.options.rootDir}/pods/${uid}/userns`;
+  }
+}
+
+/** The lowest range of this length that nobody has. Pure. */
+export function firstFree(
+  taken: readonly Omit<IdMapping, "containerId">[],
+  length: number,
+  pool: UserPool = { first: FIRST_ID, length: MOST_IDS - FIRST_ID },
+): number {
+  for (let id = Math.ceil(pool.first / length) * length; id + length <= pool.first + pool.length; id += length) {
+    const isTaken = taken.some((other) => other.hostId < id + length && id < other.hostId + other.length);
+    if (!isTaken) return id;
+  }
+  throw new Error("no range of user ids is left for another pod");
+}

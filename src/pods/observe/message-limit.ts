@@ -1,0 +1,37 @@
+import type { ContainerState, ContainerStatus } from "../../model/generated/types.ts";
+
+/** What all messages of a pod's ended containers may take together, in bytes, as in Kubernetes. */
+const POD_BYTES = 12 * 1024;
+
+/** Each container's part of the 12 KiB that a pod's termination messages may take (11.5). */
+export function messageLimit(containers: number): number {
+  return Math.floor(POD_BYTES / Math.max(1, containers));
+}
+
+/** The status with the messages of its ended instances cut to so many bytes. */
+export function withinLimit(status: ContainerStatus, bytes: number): ContainerStatus {
+  return {
+    ...status,
+    ...(status.state === undefined ? {} : { state: cutState(status.state, bytes) }),
+    ...(status.lastState === undefined ? {} : { lastState: cutState(status.lastState, bytes) }),
+  };
+}
+
+function cutState(state: ContainerState, bytes: number): ContainerState {
+  const message = state.terminated?.message;
+  if (state.terminated === undefined || message === undefined) return state;
+  const kept = firstBytes(message, bytes);
+  return kept === message ? state : { ...state, terminated: { ...state.terminated, message: kept } };
+}
+
+/** The beginning of a text in at most so many bytes of UTF-8, never half a character. */
+function firstBytes(text: string, bytes: number): string {
+  // No character takes more than three bytes for each of its units.
+  if (text.length * 3 <= bytes) return text;
+  const encoded = Buffer.from(text, "utf8");
+  if (encoded.length <= bytes) return text;
+  let end = bytes;
+  // 10xxxxxx goes on with the character before it.
+  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--;
+  return encoded.toString("utf8", 0, end);
+}

@@ -1,0 +1,309 @@
+import type { ContainerStatus, RuntimeEvent, RuntimePort, SandboxStatus } from "../../adapters/runtime/port.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import { Backoff } from "../../lib/backoff.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type Live, sleepLive } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import { CONTAINER_HASH_ANNOTATION, POD_UID_LABEL } from "../../model/labels.ts";
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../../model/observed.ts";
+import { Inventory, type PodParts } from "./inventory.ts";
+
+type Runtime = Pick<
+  RuntimePort,
+  "listSandboxes" | "listContainers" | "sandboxStatus" | "containerStatus" | "events" | "eventSource"
+>;
+
+/** How late an event may be before the change counts as missed. */
+const EVENT_LATE_MS = 1000;
+/** A list that failed is made anew soon: until then nothing tells what happened while the runtime was away. */
+const LIST_RETRY = { initialMs: 500, maxMs: 5000 };
+
+/** A pod as the runtime lists it. */
+export interface ListedPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** Whom the observer tells, and asks. */
+export interface ObserverHooks {
+  /** Something about this pod changed, or may have. Carries no facts. */
+  wake(uid: string): void;
+  /** Every pod that the runtime knows, after each (re)connection and each audit. */
+  listed(pods: ReadonlyMap<string, ListedPod>): void;
+  /** Told how long it took to list everything. */
+  relisted?(tookMs: number): void;
+  /** Told how long it took to read one pod. */
+  read?(tookMs: number): void;
+  /** The audit found a difference that no event had told. */
+  missed(uid: string): void;
+  /** The whole message of an ended container: the runtime's words and what the container left in its message file. */
+  endMessage(container: ObservedContainer): Promise<string>;
+}
+
+/**
+ * What the runtime has, by pod. `read` always asks the runtime anew (a worker plans only on what was read after its
+ * last action), but lists only what is not certain; the cache is for those who only look, and an older answer never
+ * overwrites a newer one.
+ */
+export class Observer {
+  private readonly cache = new Map<string, ObservedPod>();
+  private readonly owners = new Map<string, string>();
+  private readonly inventory = new Inventory();
+  /** Containers that the agent has started since they were last read. */
+  private readonly started = new Set<string>();
+
+  constructor(
+    private readonly deps: { runtime: Runtime; clock: Clock; log: Logger },
+    private readonly hooks: ObserverHooks,
+    /** How often everything is listed to see whether the events missed something. */
+    private readonly auditEveryMs: Live<number>,
+  ) {}
+
+  /** Last known state; may be stale. */
+  get(uid: string): ObservedPod | undefined {
+    return this.cache.get(uid);
+  }
+
+  list(): readonly ObservedPod[] {
+    return [...this.cache.values()];
+  }
+
+  forget(uid: string): void {
+    const known = this.cache.get(uid);
+    if (known !== undefined) for (const id of idsOf(known)) this.owners.delete(id);
+    for (const id of this.started) if (!this.owners.has(id)) this.started.delete(id);
+    this.cache.delete(uid);
+    this.inventory.forget(uid);
+  }
+
+  /** Parts of this pod may have been made or removed unseen: the next read lists them. */
+  doubt(uid: string): void {
+    this.inventory.doubt(uid);
+  }
+
+  /** Reads one pod from the runtime. Containers that vanish meanwhile are left out. */
+  async read(pod: { uid: string; name: string; namespace: string }, options: Abortable): Promise<ObservedPod> {
+    const readAt = this.deps.clock.now().mono;
+    const certain = this.inventory.partsOf(pod.uid);
+    const ticket = certain === undefined ? this.inventory.beginList(pod.uid) : undefined;
+    const { sandboxes, containers } = certain ?? (await this.listParts(pod.uid, options));
+    const { runtime } = this.deps;
+    const known = this.cache.get(pod.uid);
+    const [sandboxStates, containerStates] = await Promise.all([
+      Promise.all(sandboxes.map((id) => orGone(runtime.sandboxStatus(id, options)))),
+      Promise.all(
+        containers.map(async ({ id, sandboxId }) => {
+          const before = known?.containers.find((container) => container.id === id);
+          // An ended container never changes again, so its status is not asked for twice.
+          if (before?.state === "exited") return before;
+          const status = await orGone(runtime.containerStatus(id, options));
+          const container = status && toObserved(status, sandboxId);
+          if (container?.state !== "exited") return container;
+          return { ...container, message: await this.hooks.endMessage(container) };
+        }),
+      ),
+    ]);
+    const observed: ObservedPod = {
+      ...{ uid: pod.uid, name: pod.name, namespace: pod.namespace, readAt },
+      sandboxes: sandboxStates.filter(isPresent).map(toSandbox).sort(newestSandboxFirst),
+      containers: containerStates.filter(isPresent).sort(newestContainerFirst),
+    };
+    if (ticket !== undefined) this.inventory.listed(observed, ticket);
+    this.store(observed);
+    this.hooks.read?.(this.deps.clock.now().mono - readAt);
+    return observed;
+  }
+
+  private async listParts(uid: string, options: Abortable): Promise<PodParts> {
+    const labels = { [POD_UID_LABEL]: uid };
+    const [sandboxes, containers] = await Promise.all([
+      this.deps.runtime.listSandboxes({ labels }, options),
+      this.deps.runtime.listContainers({ labels }, options),
+    ]);
+    return { sandboxes: sandboxes.map(({ id }) => id), containers };
+  }
+
+  /** Turns the runtime's events into wake-ups until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const audit = this.auditLoop(signal);
+    for await (const event of this.deps.runtime.events({ signal })) {
+      if (event.kind === "resync") {
+        this.inventory.doubtAll();
+        await this.resync(signal);
+        continue;
+      }
+      const uid = event.podUid ?? this.owners.get(event.id) ?? (await this.ownerOf(event.id, event.type, signal));
+      if (uid === undefined || isOld(event, this.cache.get(uid))) continue;
+      // Whoever started it reads after that, or is about to.
+      if (event.type === "started" && this.started.has(event.id)) continue;
+      if (event.type === "deleted") this.inventory.doubt(uid);
+      this.hooks.wake(uid);
+    }
+    await audit;
+  }
+
+  /** Tells whose sandbox this is, or (with the sandbox that it is in) whose container, before an event about it comes. */
+  learn(id: string, uid: string, sandboxId?: string): void {
+    this.owners.set(id, uid);
+    this.inventory.made(uid, id, sandboxId);
+  }
+
+  /** The agent has started this container, and reads its pod next. */
+  learnStart(id: string): void {
+    this.started.add(id);
+  }
+
+  /** Lists until it succeeds; the events that come meanwhile wait, and are covered by the list. */
+  private async resync(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff(LIST_RETRY);
+    while (!signal.aborted) {
+      try {
+        this.hooks.listed((await this.listAll({ signal })).pods);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.deps.log.error("listing the runtime's pods failed", error);
+        await this.deps.clock.sleep(backoff.next(this.deps.clock.now()), { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private async ownerOf(id: string, type: string, signal: AbortSignal): Promise<string | undefined> {
+    if (type !== "stopped" && type !== "oom") return undefined;
+    const found = await this.deps.runtime.listContainers({ id }, { signal }).catch(() => []);
+    return found[0]?.labels[POD_UID_LABEL];
+  }
+
+  private async auditLoop(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        await sleepLive(this.deps.clock, this.auditEveryMs, { signal });
+        await this.audit({ signal });
+      } catch (error) {
+        if (signal.aborted) return;
+        this.deps.log.error("auditing the runtime failed", error);
+      }
+    }
+  }
+
+  /** A pod whose state is not the listed one, and that nobody reads within a second, changed without an event. */
+  private async audit(options: Abortable): Promise<void> {
+    const { pods, stale } = await this.listAll(options);
+    if (stale.length > 0) await this.deps.clock.sleep(EVENT_LATE_MS, options);
+    for (const observed of stale) {
+      if (this.cache.get(observed.uid) !== observed) continue;
+      this.hooks.missed(observed.uid);
+      this.inventory.doubt(observed.uid);
+      // A pod that has ended is read by nobody else, and would be found again by each audit.
+      await this.read(observed, options);
+    }
+    this.hooks.listed(pods);
+  }
+
+  /** Lists everything; tells which pods there are, and whose cached state is not what the list says. */
+  private async listAll(options: Abortable): Promise<{ pods: Map<string, ListedPod>; stale: ObservedPod[] }> {
+    const before = [...this.owners.keys()];
+    const began = this.deps.clock.now().mono;
+    const [sandboxes, containers] = await Promise.all([
+      this.deps.runtime.listSandboxes({}, options),
+      this.deps.runtime.listContainers({}, options),
+    ]);
+    this.hooks.relisted?.(this.deps.clock.now().mono - began);
+    const states = new Map<string, Map<string, string>>();
+    const pods = new Map<string, ListedPod>();
+    for (const { id, metadata, state, annotations } of sandboxes) {
+      this.owners.set(id, metadata.uid);
+      pods.set(metadata.uid, { name: metadata.name, namespace: metadata.namespace, annotations });
+      put(states, metadata.uid, [id, state]);
+    }
+    for (const { id, labels, state } of containers) {
+      const uid = labels[POD_UID_LABEL];
+      if (uid === undefined) continue;
+      this.owners.set(id, uid);
+      put(states, uid, [id, state]);
+    }
+    const listed = new Set([...sandboxes, ...containers].map(({ id }) => id));
+    // What was known before the list and is not in it is gone; what was learned meanwhile may be too new for it.
+    for (const id of before) if (!listed.has(id)) this.owners.delete(id);
+    this.inventory.listedAll(states.keys());
+    return { pods, stale: this.list().filter((observed) => differs(observed, states.get(observed.uid))) };
+  }
+
+  private store(observed: ObservedPod): void {
+    const before = this.cache.get(observed.uid);
+    if (before !== undefined && before.readAt > observed.readAt) return;
+    const current = new Set(idsOf(observed));
+    if (before !== undefined) for (const id of idsOf(before)) if (!current.has(id)) this.owners.delete(id);
+    for (const id of current) this.owners.set(id, observed.uid);
+    for (const { id, state } of observed.containers) if (state !== "created") this.started.delete(id);
+    this.cache.set(observed.uid, observed);
+  }
+}
+
+/** Whether the last read shows what the event tells: then nobody need look again. */
+function isOld(event: Extract<RuntimeEvent, { kind: "container" }>, known: ObservedPod | undefined): boolean {
+  const { id, type } = event;
+  const container = known?.containers.find((one) => one.id === id);
+  const sandbox = known?.sandboxes.find((one) => one.id === id);
+  switch (type) {
+    case "created":
+      return container !== undefined || sandbox !== undefined;
+    case "started":
+      return sandbox !== undefined || container?.state === "running" || container?.state === "exited";
+    case "stopped":
+      return container?.state === "exited" || sandbox?.state === "notReady";
+    case "deleted":
+      return known !== undefined && container === undefined && sandbox === undefined;
+    case "oom":
+      return false;
+  }
+}
+
+function idsOf(observed: ObservedPod): string[] {
+  return [...observed.sandboxes.map((sandbox) => sandbox.id), ...observed.containers.map((container) => container.id)];
+}
+
+function differs(observed: ObservedPod, listed: ReadonlyMap<string, string> | undefined): boolean {
+  const ids = idsOf(observed);
+  if (ids.length !== (listed?.size ?? 0)) return true;
+  const all = [...observed.sandboxes, ...observed.containers];
+  return all.some(({ id, state }) => listed?.get(id) !== state);
+}
+
+function put(states: Map<string, Map<string, string>>, uid: string, [id, state]: [string, string]): void {
+  const known = states.get(uid);
+  if (known === undefined) states.set(uid, new Map([[id, state]]));
+  else known.set(id, state);
+}
+
+async function orGone<T>(status: Promise<T>): Promise<T | undefined> {
+  try {
+    return await status;
+  } catch (error) {
+    if (error instanceof RuntimeError && error.code === "NotFound") return undefined;
+    throw error;
+  }
+}
+
+function isPresent<T>(value: T | undefined): value is T {
+  return value !== undefined;
+}
+
+function toSandbox(status: SandboxStatus): ObservedSandbox {
+  const { id, state, createdAt, hostNetwork, ips, metadata } = status;
+  return { id, state, createdAt, hostNetwork, ips, attempt: metadata.attempt };
+}
+
+function toObserved(status: ContainerStatus, sandboxId: string): ObservedContainer {
+  return { ...status, sandboxId, hash: status.annotations[CONTAINER_HASH_ANNOTATION] ?? "" };
+}
+
+function newestSandboxFirst(a: ObservedSandbox, b: ObservedSandbox): number {
+  return b.attempt - a.attempt || b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
+}
+
+function newestContainerFirst(a: ObservedContainer, b: ObservedContainer): number {
+  return b.createdAt - a.createdAt || b.attempt - a.attempt || (a.id < b.id ? -1 : 1);
+}

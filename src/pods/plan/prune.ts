@@ -1,0 +1,48 @@
+import type { Instant } from "../../lib/clock.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+
+/** How many ended instances are kept, and how long each at least. */
+export interface DeadLimits {
+  /** Of one container; negative means all of them. */
+  readonly perContainer: number;
+  readonly minAgeMs: number;
+}
+
+/** One, for `logs --previous`, as Kubernetes keeps. */
+export const DEFAULT_DEAD_LIMITS: DeadLimits = { perContainer: 1, minAgeMs: 0 };
+
+export interface Pruning {
+  readonly containers: readonly ObservedContainer[];
+  readonly sandboxIds: readonly string[];
+  /** When there will be more to remove, if nothing else happens. */
+  readonly afterMs?: number;
+}
+
+/**
+ * What of a pod's past can go: ended instances beyond the limits, and old sandboxes with nothing left in them. The
+ * newest instance of a container stays whatever the limits say: it is what the pod's status is made from. Pure.
+ */
+export function prunePod(observed: ObservedPod, limits: DeadLimits, now: Instant): Pruning {
+  const containers: ObservedContainer[] = [];
+  const seen = new Set<string>();
+  const kept = new Map<string, number>();
+  const occupied = new Set<string>();
+  let afterMs = Number.POSITIVE_INFINITY;
+  for (const container of observed.containers) {
+    const { name, state, finishedAt, sandboxId } = container;
+    const isNewest = !seen.has(name);
+    seen.add(name);
+    const count = (kept.get(name) ?? 0) + 1;
+    const youngMs = finishedAt + limits.minAgeMs - now.wall;
+    if (state === "exited") kept.set(name, count);
+    const isSurplus = state === "exited" && !isNewest && limits.perContainer >= 0 && count > limits.perContainer;
+    if (isSurplus && youngMs <= 0) containers.push(container);
+    else occupied.add(sandboxId);
+    if (isSurplus && youngMs > 0) afterMs = Math.min(afterMs, youngMs);
+  }
+  const sandboxIds = observed.sandboxes
+    .slice(1)
+    .filter(({ id, state }) => state !== "ready" && !occupied.has(id))
+    .map(({ id }) => id);
+  return { containers, sandboxIds, ...(Number.isFinite(afterMs) ? { afterMs } : {}) };
+}

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+
+const rules = [{ action: "RestartAllContainers", exitCodes: { operator: "In", values: [42] } }];
+const batch = pod("web")
+  .init("setup")
+  .container("app", { restartPolicy: "Never", restartPolicyRules: rules })
+  .container("side")
+  .restart("Never")
+  .build();
+
+async function running(ring: FakeRing): Promise<string[]> {
+  return (await ring.containers()).filter(({ state }) => state === "running").map(({ name }) => name);
+}
+
+function condition(ring: FakeRing): string | undefined {
+  return ring.status()?.conditions?.find(({ type }) => type === "AllContainersRestarting")?.status;
+}
+
+async function started(): Promise<FakeRing> {
+  const ring = new FakeRing({ setup: { exitAfterMs: 1000 } });
+  await ring.want(batch);
+  await ring.clock.advance(1000);
+  assert.deepEqual(await running(ring), ["app", "side"]);
+  return ring;
+}
+
+async function exit(ring: FakeRing, name: string, code: number): Promise<void> {
+  const found = (await ring.containers()).find((one) => one.name === name && one.state === "running");
+  ring.runtime.exit(found?.id ?? "", code);
+  await ring.clock.advance(0);
+}
+
+describe("a rule that restarts all containers", () => {
+  test("runs the pod again from its first init container, and counts", async () => {
+    const ring = await started();
+    assert.equal(condition(ring), "False");
+    const phases = new Set<string | undefined>();
+    ring.pool.onStatus(() => phases.add(ring.status()?.phase), { signal: new AbortController().signal });
+    await exit(ring, "app", 42);
+    assert.deepEqual(await running(ring), ["setup"], "the others are stopped, and it begins anew");
+    assert.equal(condition(ring), "True");
+    const waiting = ring.status()?.containerStatuses?.map(({ state }) => state?.waiting?.reason);
+    assert.deepEqual(waiting, ["RestartingAllContainers", "RestartingAllContainers"]);
+    await ring.clock.advance(1000);
+    assert.deepEqual(await running(ring), ["app", "side"]);
+    assert.deepEqual(
+      ring.status()?.containerStatuses?.map(({ restartCount }) => restartCount),
+      [1, 1],
+    );
+    const exits = ring.status()?.containerStatuses?.map(({ lastState }) => lastState?.terminated?.exitCode);
+    assert.deepEqual(exits, [42, 137]);
+    assert.equal(condition(ring), "False");
+    assert.deepEqual([...phases], ["Running"], "with restartPolicy Never, and yet no status says that it ended");
+  });
+
+  test("the second one in a row waits", async () => {
+    const ring = await started();
+    await exit(ring, "app", 42);
+    await ring.clock.advance(1000);
+    await exit(ring, "app", 42);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.state?.waiting?.reason, "CrashLoopBackOff");
+    assert.deepEqual(await running(ring), ["side"]);
+    await ring.clock.advance(10_000);
+    assert.deepEqual(await running(ring), ["setup"]);
+  });
+
+  test("goes on where an agent that died left it", async () => {
+    const ring = await started();
+    await exit(ring, "app", 42);
+    await ring.restartAgent();
+    await ring.want(batch);
+    await ring.clock.advance(1000);
+    assert.deepEqual(await running(ring), ["app", "side"]);
+    assert.equal(ring.status()?.phase, "Running");
+  });
+
+  test("another exit ends the pod as its policy says", async () => {
+    const ring = await started();
+    await exit(ring, "app", 1);
+    await exit(ring, "side", 0);
+    assert.equal(ring.status()?.phase, "Failed");
+  });
+});

@@ -1,0 +1,198 @@
+import { containerHash } from "../../model/container-hash.ts";
+import type {
+  Container,
+  ContainerState,
+  ContainerStatus,
+  Pod,
+  ResourceRequirements,
+  VolumeMount,
+  VolumeMountStatus,
+} from "../../model/generated/types.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import { type ContainerKind, isSidecar } from "../../model/pod-facts.ts";
+import type { ContainerProbes } from "../../model/probe.ts";
+import { mayRestart } from "../plan/restart-rules.ts";
+
+/** Why a container is not started although it should be; kept by the worker, shown as its waiting state. */
+export interface WaitingReason {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the status of one container is made from. */
+export interface ContainerFacts {
+  readonly pod: Pod;
+  readonly observed: ObservedPod;
+  readonly previous: ContainerStatus | undefined;
+  readonly waiting: WaitingReason | undefined;
+  readonly probes: ContainerProbes | undefined;
+  readonly kind: ContainerKind;
+  /** `containerd`, `cri-o` …: the scheme of `containerID`. */
+  readonly runtimeName: string;
+  /** No container of this pod will be started any more. */
+  readonly terminating: boolean;
+  /** The runtime can make a mount read-only with all that is mounted below it. */
+  readonly hasRecursiveReadOnly?: boolean;
+  /** What a running container has of cpu and memory. */
+  actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
+  /** It was removed to be started anew with all others. */
+  readonly restartingAll?: boolean;
+}
+
+/** 11.4 of the lifecycle reference: newest instance as state, the one before it as last state. */
+export function deriveContainerStatus(container: Container, facts: ContainerFacts): ContainerStatus {
+  const instances = facts.observed.containers.filter((observed) => observed.name === container.name);
+  const [newest, older] = instances;
+  const state = newest === undefined ? stateWithoutContainer(facts) : stateOf(newest, facts);
+  const lastEnded = older?.state === "exited" ? older : undefined;
+  let status: ContainerStatus = {
+    name: container.name,
+    state,
+    lastState: lastEnded === undefined ? (facts.previous?.lastState ?? {}) : { terminated: ended(lastEnded, facts) },
+    ready: false,
+    restartCount: newest?.attempt ?? facts.previous?.restartCount ?? 0,
+    image: newest === undefined ? (container.image ?? "") : newest.image,
+    imageID: newest?.imageRef ?? "",
+    ...(newest === undefined ? {} : { containerID: `${facts.runtimeName}://${newest.id}` }),
+    ...(facts.kind === "ephemeral" ? {} : { started: false }),
+    ...resourcesOf(container, newest, facts),
+    ...mountStatuses(container, facts.hasRecursiveReadOnly === true),
+    ...userOf(newest),
+    ...(newest?.stopSignal === undefined ? {} : { stopSignal: newest.stopSignal }),
+  };
+  if (newest === undefined && facts.previous?.state?.running !== undefined) status = vanished(status, facts);
+  const before = facts.previous?.state?.terminated;
+  if (newest === undefined && facts.restartingAll === true && before !== undefined) {
+    status = { ...status, lastState: { terminated: before }, restartCount: status.restartCount + 1 };
+  }
+  if (shouldWait(container, newest, facts) && facts.waiting !== undefined) {
+    const terminated = status.state?.terminated;
+    status = {
+      ...status,
+      state: { waiting: facts.waiting },
+      ...(terminated === undefined ? {} : { lastState: { terminated } }),
+    };
+  }
+  return { ...status, ...readyFlags(container, status, facts) };
+}
+
+function shouldWait(container: Container, newest: ObservedContainer | undefined, facts: ContainerFacts): boolean {
+  if (facts.terminating) return false;
+  if (facts.kind === "ephemeral") return newest === undefined || newest.state === "created";
+  if (newest === undefined || newest.state === "created" || newest.state === "unknown") return true;
+  if (newest.state === "running") return false;
+  if (newest.hash !== containerHash(container)) return true;
+  if (facts.kind === "init" && !isSidecar(container)) {
+    return newest.exitCode !== 0 && mayRestart(facts.pod, newest, container);
+  }
+  return mayRestart(facts.pod, newest, container);
+}
+
+/** 11.6: ready and started, from the state and the results of the probes of this very instance. */
+export function readyFlags(
+  container: Container,
+  status: Pick<ContainerStatus, "state" | "containerID">,
+  { kind, probes }: Pick<ContainerFacts, "kind" | "probes">,
+): { started?: boolean; ready: boolean } {
+  if (kind === "ephemeral") return { ready: false };
+  const running = status.state?.running !== undefined;
+  if (kind === "init" && !isSidecar(container)) {
+    return { started: running, ready: status.state?.terminated?.exitCode === 0 };
+  }
+  const own = probes !== undefined && status.containerID?.endsWith(`://${probes.containerId}`) === true;
+  const started = running && (container.startupProbe === undefined || (own && probes.started === true));
+  return { started, ready: started && (container.readinessProbe === undefined || (own && probes.ready === true)) };
+}
+
+function stateWithoutContainer({ pod }: ContainerFacts): ContainerState {
+  const reason = (pod.spec.initContainers?.length ?? 0) > 0 ? "PodInitializing" : "ContainerCreating";
+  return { waiting: { reason } };
+}
+
+function stateOf(container: ObservedContainer, facts: ContainerFacts): ContainerState {
+  switch (container.state) {
+    case "running":
+      return { running: { startedAt: time(container.startedAt) } };
+    case "exited":
+      return { terminated: ended(container, facts) };
+    case "created":
+      return stateWithoutContainer(facts);
+    case "unknown":
+      return {
+        terminated: {
+          reason: "ContainerStatusUnknown",
+          exitCode: 137,
+          message: "The container could not be located when the pod was terminated",
+        },
+      };
+  }
+}
+
+function ended(container: ObservedContainer, facts: ContainerFacts): NonNullable<ContainerState["terminated"]> {
+  return {
+    exitCode: container.exitCode,
+    ...(container.reason === "" ? {} : { reason: container.reason }),
+    ...(container.message === "" ? {} : { message: container.message }),
+    startedAt: time(container.startedAt),
+    finishedAt: time(container.finishedAt),
+    containerID: `${facts.runtimeName}://${container.id}`,
+  };
+}
+
+/** A container that ran and is not to be found any more. */
+function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStatus {
+  const lost = {
+    reason: "ContainerStatusUnknown",
+    exitCode: 137,
+    message: "The container could not be located when the pod was deleted.  The container used to be Running",
+  };
+  return {
+    ...status,
+    lastState: { terminated: lost },
+    restartCount: (facts.previous?.restartCount ?? 0) + (facts.terminating ? 0 : 1),
+  };
+}
+
+/** What it was given, and what it has: the same but while it is given other limits. */
+function resourcesOf(
+  container: Container,
+  newest: ObservedContainer | undefined,
+  facts: ContainerFacts,
+): Pick<ContainerStatus, "allocatedResources" | "resources"> {
+  const given = container.resources ?? {};
+  const actual = newest?.state === "running" ? facts.actualOf?.(newest) : undefined;
+  const requests = given.requests ?? {};
+  return {
+    ...(Object.keys(requests).length === 0 ? {} : { allocatedResources: requests }),
+    resources: actual ?? given,
+  };
+}
+
+function userOf(newest: ObservedContainer | undefined): Pick<ContainerStatus, "user"> {
+  if (newest?.user === undefined) return {};
+  const { uid, gid, groups } = newest.user;
+  return { user: { linux: { uid, gid, ...(groups.length === 0 ? {} : { supplementalGroups: groups }) } } };
+}
+
+/** `IfPossible` shows what became of it; `Enabled` would not run where the runtime cannot. */
+function mountStatuses(container: Container, canRecurse: boolean): { volumeMounts?: readonly VolumeMountStatus[] } {
+  const mounts = container.volumeMounts ?? [];
+  if (mounts.length === 0) return {};
+  return {
+    volumeMounts: mounts.map((mount) => ({
+      name: mount.name,
+      mountPath: mount.mountPath,
+      ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: recursion(mount, canRecurse) } : {}),
+    })),
+  };
+}
+
+function recursion({ recursiveReadOnly }: VolumeMount, canRecurse: boolean): "Enabled" | "Disabled" {
+  if (recursiveReadOnly === "Enabled") return "Enabled";
+  return recursiveReadOnly === "IfPossible" && canRecurse ? "Enabled" : "Disabled";
+}
+
+/** RFC 3339 with whole seconds, as Kubernetes writes times; the epoch for "not known". */
+export function time(wall: number): string {
+  return `${new Date(Math.floor(Math.max(0, wall) / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+}

@@ -1,0 +1,57 @@
+import type { Container, ContainerStatus, Pod, PodStatus } from "../../model/generated/types.ts";
+import type { PodProbeResults } from "../../model/probe.ts";
+import { condition, containersReady, countedForReady } from "./derive-conditions.ts";
+import { readyFlags } from "./derive-container.ts";
+import { withReadinessGates } from "./readiness-gates.ts";
+
+/** What a probe's result changes in a status that was derived before. */
+export interface FlagFacts {
+  readonly pod: Pod;
+  readonly probes: PodProbeResults;
+  /** Wall-clock milliseconds. */
+  readonly now: number;
+}
+
+/**
+ * A status with the ready and started flags of now and the conditions that follow from them, and nothing else
+ * changed: no state is looked at, so it may be made at any moment (5.9). The same object when nothing changes.
+ */
+export function withProbeFlags(status: PodStatus, facts: FlagFacts): PodStatus {
+  const { spec } = facts.pod;
+  const regular = flagged(status.containerStatuses, spec.containers, { ...facts, kind: "regular" });
+  const init = flagged(status.initContainerStatuses, spec.initContainers ?? [], { ...facts, kind: "init" });
+  if (regular === status.containerStatuses && init === status.initContainerStatuses) return status;
+  const counted = countedForReady(facts.pod, { init: init ?? [], regular: regular ?? [] });
+  const judgement = containersReady({ phase: status.phase, regular: counted });
+  return {
+    ...status,
+    conditions: status.conditions?.map((known) =>
+      known.type === "Ready" || known.type === "ContainersReady"
+        ? condition(known.type, known.type === "Ready" ? withReadinessGates(judgement, facts.pod) : judgement, {
+            previous: status,
+            now: facts.now,
+            ...(status.observedGeneration === undefined ? {} : { generation: status.observedGeneration }),
+          })
+        : known,
+    ),
+    ...(init === undefined ? {} : { initContainerStatuses: init }),
+    ...(regular === undefined ? {} : { containerStatuses: regular }),
+  };
+}
+
+function flagged(
+  statuses: readonly ContainerStatus[] | undefined,
+  containers: readonly Container[],
+  { probes, kind }: FlagFacts & { kind: "init" | "regular" },
+): readonly ContainerStatus[] | undefined {
+  let changed = false;
+  const made = statuses?.map((status) => {
+    const container = containers.find(({ name }) => name === status.name);
+    if (container === undefined || status.state?.running === undefined) return status;
+    const flags = readyFlags(container, status, { kind, probes: probes.get(status.name) });
+    if (flags.ready === status.ready && flags.started === status.started) return status;
+    changed = true;
+    return { ...status, ...flags };
+  });
+  return changed ? made : statuses;
+}

@@ -1,0 +1,152 @@
+import { messageOf } from "../../lib/errors.ts";
+import type { Container } from "../../model/generated/types.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import { StartError } from "../../model/start-error.ts";
+import type { PodIdentity } from "../../model/step.ts";
+import { POD_LEVEL } from "../admission/allocation.ts";
+import type { ExecuteDeps, PodRun } from "../execute/context.ts";
+import { createSandbox } from "../execute/create-sandbox.ts";
+import { killContainer, stopPod } from "../execute/kill.ts";
+import { removeContainer } from "../execute/remove.ts";
+import { resizeContainer } from "../execute/resize-container.ts";
+import { resizePod } from "../execute/resize-pod.ts";
+import { startContainer } from "../execute/start-container.ts";
+import { type ContainerStart, type PodAction, resizeHold } from "../plan/pod-plan.ts";
+import type { PodResize } from "./resize.ts";
+import type { StartMemory } from "./start-memory.ts";
+import { VolumePreparation } from "./volume-preparation.ts";
+
+/** A resize that the runtime or the kernel refused is tried again after this. */
+const RESIZE_ERROR_MS = 10_000;
+
+interface ActionDeps {
+  readonly execute: ExecuteDeps;
+  readonly identity: PodIdentity;
+  readonly memory: StartMemory;
+  readonly resize: PodResize;
+  /** What the pod has in the runtime is not certain any more. */
+  doubt(): void;
+}
+
+/** What was planned, on what was seen. */
+export interface Planned {
+  readonly observed: ObservedPod;
+  readonly actions: readonly PodAction[];
+  /** Called before each action. */
+  begin(action: PodAction): void;
+}
+
+/** Does what was planned for one pod and remembers what came of it. */
+export class PodActions {
+  constructor(private readonly deps: ActionDeps) {}
+
+  /** One after the other, until one of them makes the rest senseless. */
+  async perform(run: PodRun, { observed, actions, begin }: Planned): Promise<void> {
+    const volumes = new VolumePreparation(this.deps.execute.volumes, run);
+    try {
+      for (const action of actions) {
+        run.interrupt.throwIfAborted();
+        begin(action);
+        if (action.do === "createSandbox") await volumes.beforeSandbox();
+        if (action.do === "startContainer") await volumes.beforeContainers();
+        if (!(await this.act(run, observed, action))) return;
+      }
+    } finally {
+      await volumes.end();
+    }
+  }
+
+  /** False when the actions after this one make no sense any more. */
+  private async act(run: PodRun, observed: ObservedPod, action: PodAction): Promise<boolean> {
+    const { execute, identity, memory } = this.deps;
+    const graceSeconds = run.pod.spec.terminationGracePeriodSeconds ?? 30;
+    if (removes(action)) this.deps.doubt();
+    switch (action.do) {
+      case "stopPod":
+        run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+        await stopPod(execute, run, { observed, graceSeconds });
+        memory.isMisplaced = false;
+        return true;
+      case "createSandbox":
+        await createSandbox(execute, run, action.attempt);
+        return true;
+      case "killContainer":
+        if (action.replace === true) memory.replacing.add(action.container.name);
+        await killContainer(execute, run, { ...action, graceSeconds: action.graceSeconds ?? graceSeconds });
+        return true;
+      case "startContainer":
+        return (await this.start(run, action.start)) || action.start.kind !== "init";
+      case "restartAll":
+        memory.beginRestartAll(run.pod, action.triggers);
+        return true;
+      case "removeContainer":
+        await removeContainer(execute, { ...action, pod: identity }, { signal: run.finish });
+        return true;
+      case "resizeContainer":
+        return this.resizeOne(run, action);
+      case "resizePod":
+        return this.resizeWhole(run, observed, action.sandboxId);
+      case "removeSandbox":
+        await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
+        return true;
+    }
+  }
+
+  private async start(run: PodRun, start: ContainerStart): Promise<boolean> {
+    const { execute, memory } = this.deps;
+    const crash = memory.crashAfter(start);
+    try {
+      await startContainer(execute, run, { ...start, ...(crash && { crash }) });
+    } catch (error) {
+      if (!(error instanceof StartError)) throw error;
+      this.deps.doubt();
+      memory.failed(run.pod, start.name, error);
+      return false;
+    } finally {
+      // Also a start that failed counts as a restart, so that a command that does not exist backs off.
+      if (crash !== undefined) memory.crashes.set(start.name, crash);
+    }
+    memory.started(start.name);
+    return true;
+  }
+
+  /** False when it failed: the others are tried again with it. */
+  private async resizeOne(run: PodRun, { running, spec }: { running: ObservedContainer; spec: Container }) {
+    const { execute, memory, resize } = this.deps;
+    try {
+      await resizeContainer(execute, run, { running, spec });
+    } catch (error) {
+      return this.holdResize(spec.name, error);
+    }
+    memory.holds.delete(resizeHold(spec.name));
+    resize.done(running.id, spec.resources ?? {});
+    return true;
+  }
+
+  private async resizeWhole(run: PodRun, observed: ObservedPod, sandboxId: string): Promise<boolean> {
+    const { execute, memory, resize } = this.deps;
+    try {
+      await resizePod(execute, run, { sandboxId, observed });
+    } catch (error) {
+      return this.holdResize(POD_LEVEL, error);
+    }
+    memory.holds.delete(resizeHold(POD_LEVEL));
+    resize.done(POD_LEVEL, run.pod.spec.resources ?? {});
+    return true;
+  }
+
+  private holdResize(name: string, error: unknown): false {
+    const { execute, memory, resize } = this.deps;
+    const message = messageOf(error);
+    resize.failed(message);
+    const untilMono = execute.clock.now().mono + RESIZE_ERROR_MS;
+    memory.holds.set(resizeHold(name), { untilMono, hash: "", reason: "ResizeError", message });
+    return false;
+  }
+}
+
+/** After these, only a list tells what is left. */
+function removes(action: PodAction): boolean {
+  if (action.do === "startContainer") return action.start.replaces !== undefined;
+  return action.do === "stopPod" || action.do === "removeContainer" || action.do === "removeSandbox";
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+import type { Pod } from "../../model/generated/types.ts";
+
+/** As the API server shows a pod that it was asked to delete. */
+function deleted(of: Pod, graceSeconds: number): Pod {
+  const metadata = { deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: graceSeconds };
+  return { ...of, metadata: { ...of.metadata, ...metadata } };
+}
+
+const states = async (ring: FakeRing): Promise<string[]> => (await ring.containers()).map(({ state }) => state);
+const web = (): Pod => pod().container("main").build();
+const uid = "uid-of-web";
+
+test("a pod that is asked to go is stopped with its grace, and kept until its source no longer has it", async () => {
+  const ring = new FakeRing({ main: { ignoresTerm: true } });
+  await ring.want(web());
+  assert.equal(ring.status()?.phase, "Running");
+  await ring.want(deleted(web(), 20));
+  assert.deepEqual(await states(ring), ["running"]);
+  assert.equal(ring.pool.isFinished(uid), false);
+  await ring.clock.advance(20_000);
+  assert.deepEqual(await states(ring), ["exited"]);
+  assert.equal(ring.status()?.phase, "Failed");
+  assert.equal(ring.pool.isFinished(uid), true);
+  assert.deepEqual(ring.tornDown, [uid]);
+  await ring.want();
+  assert.deepEqual(await states(ring), []);
+  ring.stopAgent();
+});
+
+test("a shorter grace counts at once, a longer one never", async () => {
+  const ring = new FakeRing({ main: { ignoresTerm: true } });
+  await ring.want(web());
+  await ring.want(deleted(web(), 600));
+  await ring.want(deleted(web(), 3));
+  await ring.want(deleted(web(), 600));
+  await ring.clock.advance(4000);
+  assert.deepEqual(await states(ring), ["exited"]);
+  ring.stopAgent();
+});
+
+test("a pod that was asked to go before the agent started is only ended", async () => {
+  const ring = new FakeRing();
+  await ring.want(deleted(web(), 5));
+  assert.deepEqual(await states(ring), []);
+  assert.equal(ring.pool.isFinished(uid), true);
+  assert.equal(ring.status()?.phase, "Failed");
+  ring.stopAgent();
+});
+
+test("listeners hear when nothing is left of a pod", async () => {
+  const ring = new FakeRing();
+  await ring.want(web());
+  const finished: boolean[] = [];
+  ring.pool.onStatus((of) => finished.push(ring.pool.isFinished(of)), { signal: new AbortController().signal });
+  await ring.want(deleted(web(), 1));
+  await ring.clock.advance(5000);
+  assert.equal(finished.at(-1), true);
+  ring.stopAgent();
+});

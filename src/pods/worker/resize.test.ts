@@ -1,0 +1,290 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
+import type { Container, Pod, ResourceRequirements } from "../../model/generated/types.ts";
+import { allocationOf, changedResources, needsRestart, withAllocation } from "../admission/allocation.ts";
+
+const MIB = 2 ** 20;
+const both = (cpu: string, memory: string): ResourceRequirements => ({
+  requests: { cpu, memory },
+  limits: { cpu, memory },
+});
+
+const web = (resources: ResourceRequirements, more: Partial<Container> = {}): Pod =>
+  pod("web")
+    .container("app", { resources, ...more })
+    .container("side", { resources: both("100m", "16Mi") })
+    .build();
+
+function conditions(ring: FakeRing, name = "web"): Record<string, string | undefined> {
+  const found = ring.status(name)?.conditions ?? [];
+  return Object.fromEntries(
+    found.filter(({ type }) => type.startsWith("PodResize")).map(({ type, reason }) => [type, reason]),
+  );
+}
+
+async function idOf(ring: FakeRing, name = "app"): Promise<string> {
+  return (await ring.containers()).find((one) => one.name === name && one.state === "running")?.id ?? "";
+}
+
+describe("what changed", () => {
+  const cases: [string, ResourceRequirements | undefined, ResourceRequirements | undefined, string[]][] = [
+    ["nothing", both("1", "1Gi"), both("1", "1Gi"), []],
+    ["only the writing", both("1", "1Gi"), both("1000m", "1024Mi"), []],
+    ["cpu", both("1", "1Gi"), both("2", "1Gi"), ["cpu"]],
+    ["memory, in the limit alone", { limits: { memory: "1Gi" } }, { limits: { memory: "2Gi" } }, ["memory"]],
+    ["both", both("1", "1Gi"), both("2", "2Gi"), ["cpu", "memory"]],
+    ["one that was not there", {}, { requests: { cpu: "1" } }, ["cpu"]],
+    ["what cannot be resized", { limits: { "ephemeral-storage": "1" } }, { limits: { "ephemeral-storage": "2" } }, []],
+    ["none at all", undefined, {}, []],
+  ];
+  for (const [name, before, after, want] of cases) {
+    test(name, () => assert.deepEqual(changedResources(before, after), want));
+  }
+
+  test("a restart is needed only where the changed resource asks for one", () => {
+    const of: Container = {
+      name: "app",
+      resizePolicy: [
+        { resourceName: "cpu", restartPolicy: "NotRequired" },
+        { resourceName: "memory", restartPolicy: "RestartContainer" },
+      ],
+    };
+    assert.equal(needsRestart(of, ["cpu"]), false);
+    assert.equal(needsRestart(of, ["cpu", "memory"]), true);
+    assert.equal(needsRestart({ name: "app" }, ["memory"]), false);
+  });
+
+  test("a pod that has what it asks for is the same pod", () => {
+    const of = web(both("1", "1Gi"));
+    assert.equal(withAllocation(of, allocationOf(of)), of);
+    const given = withAllocation(web(both("2", "1Gi")), allocationOf(of));
+    assert.deepEqual(given.spec.containers[0]?.resources, both("1", "1Gi"));
+  });
+});
+
+describe("a resize", () => {
+  test("gives a running container other limits without a restart", async () => {
+    const ring = new FakeRing();
+    await ring.want(web(both("500m", "64Mi")));
+    const id = await idOf(ring);
+    await ring.want(web(both("1", "128Mi")));
+    assert.equal(await idOf(ring), id);
+    const { cpuQuota, memoryLimitBytes, cpuShares } = ring.runtime.limitsOf(id) ?? {};
+    assert.deepEqual([cpuQuota, memoryLimitBytes, cpuShares], [100_000, 128 * MIB, 1024]);
+    const status = ring.status()?.containerStatuses?.[0];
+    assert.deepEqual(status?.resources, both("1", "128Mi"));
+    assert.deepEqual(status?.allocatedResources, { cpu: "1", memory: "128Mi" });
+    assert.equal(status?.restartCount, 0);
+    assert.deepEqual(conditions(ring), {});
+    const told = ring.journal.events(0).map(({ reason }) => reason);
+    assert.deepEqual(
+      told.filter((reason) => reason.startsWith("Resize")),
+      ["ResizeStarted", "ResizeCompleted"],
+    );
+    const changed = ring.runtime.control.calls.filter(({ method }) => method === "updateContainerResources");
+    assert.equal(changed.length, 1, "and leaves the other container alone");
+  });
+
+  test("restarts the container that asks for it", async () => {
+    const ring = new FakeRing();
+    const resizePolicy = [{ resourceName: "memory", restartPolicy: "RestartContainer" }];
+    await ring.want(web(both("500m", "64Mi"), { resizePolicy }));
+    const id = await idOf(ring);
+    await ring.want(web(both("500m", "128Mi"), { resizePolicy }));
+    await ring.clock.advance(1000);
+    const now = await idOf(ring);
+    assert.notEqual(now, id);
+    assert.equal(ring.runtime.limitsOf(now)?.memoryLimitBytes, 128 * MIB);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.restartCount, 1);
+  });
+
+  test("that the node has no room for waits, and is done when there is", async () => {
+    const ring = new FakeRing();
+    const other = pod("other")
+      .container("app", { resources: { requests: { cpu: "1" } } })
+      .build();
+    await ring.want(web(both("500m", "64Mi")), other);
+    const id = await idOf(ring);
+    await ring.want(web(both("1500m", "64Mi")), other);
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 50_000);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.allocatedResources?.["cpu"], "500m");
+    await ring.want(web(both("1500m", "64Mi")));
+    await ring.clock.advance(60_000);
+    assert.deepEqual(conditions(ring), {});
+    assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 150_000);
+  });
+
+  test("beyond what the node has is never possible", async () => {
+    const ring = new FakeRing();
+    await ring.want(web(both("500m", "64Mi")));
+    await ring.want(web(both("64", "64Mi")));
+    assert.deepEqual(conditions(ring), { PodResizePending: "Infeasible" });
+    assert.equal(ring.status()?.phase, "Running");
+    const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeInfeasible");
+    assert.equal(event?.message, "Node didn't have enough capacity: cpu, requested: 64100, capacity: 2000");
+  });
+
+  test("below what the container uses is refused, and tried again", async () => {
+    const ring = new FakeRing();
+    ring.memoryUsage = 100 * MIB;
+    await ring.want(web(both("500m", "128Mi")));
+    await ring.want(web(both("500m", "64Mi")));
+    assert.deepEqual(conditions(ring), { PodResizeInProgress: "Error" });
+    assert.deepEqual(ring.status()?.containerStatuses?.[0]?.resources, both("500m", "128Mi"));
+    const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeError");
+    assert.match(
+      event?.message ?? "",
+      /^cannot decrease memory limits: attempting to set container "app" memory limit \(\d+\) below current usage \(\d+\)$/,
+    );
+    ring.memoryUsage = 10 * MIB;
+    await ring.clock.advance(10_000);
+    assert.deepEqual(conditions(ring), {});
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 64 * MIB);
+  });
+
+  test("that the runtime refuses is told and tried again", async () => {
+    const ring = new FakeRing();
+    await ring.want(web(both("500m", "64Mi")));
+    ring.runtime.control.fail("updateContainerResources", new RuntimeError("Unknown", "no"));
+    await ring.want(web(both("1", "64Mi")));
+    assert.deepEqual(conditions(ring), { PodResizeInProgress: "Error" });
+    await ring.clock.advance(10_000);
+    assert.deepEqual(conditions(ring), {});
+  });
+
+  test("is known to the next agent, which does nothing twice and finishes what is asked for meanwhile", async () => {
+    const ring = new FakeRing();
+    await ring.want(web(both("500m", "64Mi")));
+    await ring.want(web(both("1", "64Mi")));
+    const id = await idOf(ring);
+    const updates = (): number =>
+      ring.runtime.control.calls.filter(({ method }) => method === "updateContainerResources").length;
+    assert.equal(updates(), 1);
+    await ring.restartAgent();
+    await ring.want(web(both("1", "64Mi")));
+    assert.equal(updates(), 1);
+    assert.deepEqual(ring.status()?.containerStatuses?.[0]?.resources, both("1", "64Mi"));
+    await ring.restartAgent();
+    await ring.want(web(both("1", "96Mi")));
+    assert.equal(updates(), 2);
+    assert.equal(await idOf(ring), id);
+    assert.equal(ring.runtime.limitsOf(id)?.memoryLimitBytes, 96 * MIB);
+  });
+
+  test("holds for a container that is started again later", async () => {
+    const ring = new FakeRing();
+    await ring.want(web(both("500m", "64Mi")));
+    await ring.want(web(both("1", "64Mi")));
+    ring.runtime.exit(await idOf(ring), 1);
+    await ring.clock.advance(0);
+    assert.equal(ring.runtime.configOf(await idOf(ring))?.linux.resources.cpuQuota, 100_000);
+  });
+});
+
+describe("a resize of the whole pod", () => {
+  /** One container with limits of its own, one with those of the pod. */
+  const whole = (resources: ResourceRequirements, more: Partial<Container> = {}): Pod =>
+    pod("web")
+      .container("app", { ...more })
+      .container("side", { resources: both("100m", "16Mi") })
+      .with({ resources })
+      .build();
+  const sandboxOf = async (ring: FakeRing): Promise<string> => {
+    const [sandbox] = await ring.runtime.listSandboxes({}, { signal: new AbortController().signal });
+    return sandbox?.id ?? "";
+  };
+  const updates = (ring: FakeRing): string[] =>
+    ring.runtime.control.calls.filter(({ method }) => method.startsWith("update")).map(({ method }) => method);
+
+  test("reaches the container that has the pod's limit, the runtime and the status, without a restart", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "64Mi")));
+    const [app, side] = [await idOf(ring), await idOf(ring, "side")];
+    assert.deepEqual(ring.status()?.resources, both("500m", "64Mi"));
+    await ring.want(whole(both("1", "128Mi")));
+    assert.deepEqual([await idOf(ring), await idOf(ring, "side")], [app, side]);
+    assert.equal(ring.runtime.limitsOf(app)?.memoryLimitBytes, 128 * MIB);
+    assert.equal(ring.runtime.limitsOf(side)?.memoryLimitBytes, 16 * MIB);
+    const { cpuQuota, memoryLimitBytes } = ring.runtime.limitsOf(await sandboxOf(ring)) ?? {};
+    assert.deepEqual([cpuQuota, memoryLimitBytes], [100_000, 128 * MIB]);
+    assert.deepEqual(updates(ring), ["updateContainerResources", "updateSandboxResources"]);
+    assert.deepEqual(ring.status()?.resources, both("1", "128Mi"));
+    assert.deepEqual(ring.status()?.allocatedResources, { cpu: "1", memory: "128Mi" });
+    assert.deepEqual(conditions(ring), {});
+    const told = ring.journal.events(0).map(({ reason }) => reason);
+    assert.deepEqual(
+      told.filter((reason) => reason.startsWith("Resize")),
+      ["ResizeStarted", "ResizeCompleted"],
+    );
+  });
+
+  test("of cpu alone reaches the container that has the pod's limit, and no other", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "64Mi")));
+    assert.equal(ring.runtime.configOf(await idOf(ring))?.linux.resources.cpuQuota, 50_000);
+    await ring.want(whole(both("1", "64Mi")));
+    assert.deepEqual(updates(ring), ["updateContainerResources", "updateSandboxResources"]);
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.cpuQuota, 100_000);
+  });
+
+  test("restarts a container that asks for that when its memory changes", async () => {
+    const ring = new FakeRing();
+    const resizePolicy = [{ resourceName: "memory", restartPolicy: "RestartContainer" }];
+    await ring.want(whole(both("500m", "64Mi"), { resizePolicy }));
+    const app = await idOf(ring);
+    await ring.want(whole(both("500m", "128Mi"), { resizePolicy }));
+    await ring.clock.advance(60_000);
+    assert.notEqual(await idOf(ring), app);
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 128 * MIB);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.restartCount, 1);
+    assert.deepEqual(conditions(ring), {});
+  });
+
+  test("that the node has no room for waits with what it had", async () => {
+    const ring = new FakeRing();
+    const other = pod("other")
+      .container("app", { resources: { requests: { cpu: "1" } } })
+      .build();
+    await ring.want(whole(both("500m", "64Mi")), other);
+    await ring.want(whole(both("1500m", "64Mi")), other);
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    assert.deepEqual(ring.status()?.resources, both("500m", "64Mi"));
+    await ring.want(whole(both("1500m", "64Mi")));
+    await ring.clock.advance(60_000);
+    assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("1500m", "64Mi")]);
+  });
+
+  test("below what its containers use together is refused, and tried again", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "128Mi")));
+    ring.memoryUsage = 40 * MIB;
+    await ring.want(whole(both("500m", "64Mi")));
+    assert.deepEqual(conditions(ring), { PodResizeInProgress: "Error" });
+    assert.deepEqual(ring.status()?.resources, both("500m", "128Mi"));
+    assert.deepEqual(ring.status()?.allocatedResources, { cpu: "500m", memory: "64Mi" });
+    const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeError");
+    assert.match(
+      event?.message ?? "",
+      /: attempting to set pod memory limit \(67108864\) below current usage \(83886080\)$/,
+    );
+    ring.memoryUsage = 10 * MIB;
+    await ring.clock.advance(10_000);
+    assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("500m", "64Mi")]);
+  });
+
+  test("is known to the next agent, which does nothing twice", async () => {
+    const ring = new FakeRing();
+    await ring.want(whole(both("500m", "64Mi")));
+    await ring.want(whole(both("1", "128Mi")));
+    const before = updates(ring).length;
+    await ring.restartAgent();
+    await ring.want(whole(both("1", "128Mi")));
+    assert.equal(updates(ring).length, before);
+    await ring.want(whole(both("1", "96Mi")));
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 96 * MIB);
+  });
+});

@@ -1,0 +1,178 @@
+import { messageOf } from "../../lib/errors.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { Pod, ResourceRequirements } from "../../model/generated/types.ts";
+import { RESOURCES_ANNOTATION } from "../../model/labels.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import type { Rejection } from "../admission/admission.ts";
+import { type Allocation, allocationOf, changedResources, POD_LEVEL, withAllocation } from "../admission/allocation.ts";
+
+/** How long a resize that has to wait is left alone, in milliseconds (3 min, as in Kubernetes). */
+export const RESIZE_RETRY_MS = 180_000;
+
+/** Whether a pod may have what it asks for now; `Deferred` may change, `Infeasible` cannot on this node. */
+export type ResizeVerdict = (Rejection & { readonly reason: "Deferred" | "Infeasible" }) | undefined;
+
+export interface ResizeDeps {
+  readonly log: Pick<Logger, "warn">;
+  /** One small file of the pod; empty when there is none. */
+  load(): Promise<string>;
+  save(text: string): Promise<void>;
+  verdict(pod: Pod): ResizeVerdict;
+  event(type: "Normal" | "Warning", reason: string, message: string): void;
+}
+
+/**
+ * What of its changed requests and limits a pod was given, and what its containers really have: the first changes when
+ * the node has room, the second when the runtime was told. Both survive the agent, so that nothing is done twice.
+ */
+export class PodResize {
+  private allocation: Allocation | undefined;
+  /** By container id, or `POD_LEVEL`: what was set after it was made. */
+  private readonly actual = new Map<string, ResourceRequirements>();
+  private waits: ResizeVerdict;
+  private failure: string | undefined;
+  private isAdopted = false;
+  private isResizing = false;
+
+  constructor(private readonly deps: ResizeDeps) {}
+
+  /** Why it has to wait for room, if it has. */
+  get pending(): ResizeVerdict {
+    return this.waits;
+  }
+
+  /** What went wrong with the last try. */
+  get error(): string | undefined {
+    return this.failure;
+  }
+
+  /** Finds out what an earlier agent gave to containers that are still there. Does nothing when called again. */
+  async adopt(observed: ObservedPod): Promise<void> {
+    if (this.isAdopted) return;
+    this.isAdopted = true;
+    if (observed.containers.length === 0) return;
+    const made = observed.containers.toReversed().flatMap(({ name, annotations }) => {
+      const resources = parseRequirements(annotations[RESOURCES_ANNOTATION]);
+      return resources === undefined ? [] : [[name, resources] as const];
+    });
+    const kept = this.parse(await this.deps.load().catch(() => ""));
+    this.allocation = new Map([...made, ...Object.entries(kept.allocated)]);
+    for (const [id, resources] of Object.entries(kept.actual)) this.actual.set(id, resources);
+  }
+
+  /** Gives the pod what it asks for now, if there is room; answers the pod as it may run. */
+  settle(desired: Pod): Pod {
+    if (this.allocation === undefined) {
+      this.allocation = allocationOf(desired);
+      this.actual.set(POD_LEVEL, desired.spec.resources ?? {});
+      return desired;
+    }
+    const current = withAllocation(desired, this.allocation);
+    if (!this.actual.has(POD_LEVEL)) this.actual.set(POD_LEVEL, current.spec.resources ?? {});
+    if (current === desired) {
+      this.waits = undefined;
+      return desired;
+    }
+    const before = this.waits;
+    this.waits = this.deps.verdict(desired);
+    if (this.waits !== undefined) {
+      const { reason, message } = this.waits;
+      if (message !== before?.message) this.deps.event("Warning", `Resize${reason}`, message);
+      return current;
+    }
+    this.allocation = allocationOf(desired);
+    this.store();
+    return desired;
+  }
+
+  /** The pod as it may run now, without giving it anything. */
+  view(desired: Pod): Pod {
+    return this.allocation === undefined ? desired : withAllocation(desired, this.allocation);
+  }
+
+  /** What a container has; undefined when nobody knows, as with one that another agent made. */
+  actualOf({ id, annotations }: Pick<ObservedContainer, "id" | "annotations">): ResourceRequirements | undefined {
+    return this.actual.get(id) ?? parseRequirements(annotations[RESOURCES_ANNOTATION]);
+  }
+
+  /** What the pod as a whole has; undefined when nobody knows. */
+  get actualPod(): ResourceRequirements | undefined {
+    return this.actual.get(POD_LEVEL);
+  }
+
+  /** The runtime was told; `id` is a container's, or `POD_LEVEL`. */
+  done(id: string, resources: ResourceRequirements): void {
+    this.failure = undefined;
+    this.actual.set(id, resources);
+    this.store();
+  }
+
+  failed(message: string): void {
+    if (message !== this.failure) this.deps.event("Warning", "ResizeError", message);
+    this.failure = message;
+  }
+
+  /** Tells the beginning and the end of a resize; true while containers do not have what they were given. */
+  follow(pod: Pod, observed: ObservedPod): boolean {
+    const isNow = this.isInProgress(pod, observed);
+    if (isNow !== this.isResizing) {
+      const { resources } = pod.spec;
+      const level = resources === undefined ? {} : { resources };
+      const what = JSON.stringify({ containers: resourcesOf(pod), ...level, generation: pod.metadata.generation ?? 0 });
+      if (isNow) this.deps.event("Normal", "ResizeStarted", `Pod resize started: ${what}`);
+      else this.deps.event("Normal", "ResizeCompleted", `Pod resize completed: ${what}`);
+    }
+    this.isResizing = isNow;
+    if (!isNow) this.failure = undefined;
+    return isNow;
+  }
+
+  private isInProgress(pod: Pod, { containers }: ObservedPod): boolean {
+    const isAlive = containers.some(({ state }) => state === "running");
+    const { actualPod } = this;
+    if (isAlive && actualPod !== undefined && changedResources(actualPod, pod.spec.resources).length > 0) return true;
+    return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].some(({ name, resources }) => {
+      const newest = containers.find((container) => container.name === name);
+      const actual = newest?.state === "running" ? this.actualOf(newest) : undefined;
+      return actual !== undefined && changedResources(actual, resources).length > 0;
+    });
+  }
+
+  private store(): void {
+    const allocated = Object.fromEntries(this.allocation ?? []);
+    const text = `${JSON.stringify({ version: 1, allocated, actual: Object.fromEntries(this.actual) })}\n`;
+    this.deps.save(text).catch((error: unknown) => {
+      this.deps.log.warn("what a pod was given cannot be written down", { error: messageOf(error) });
+    });
+  }
+
+  private parse(text: string): { allocated: Requirements; actual: Requirements } {
+    try {
+      const parsed: unknown = text === "" ? {} : JSON.parse(text);
+      return { allocated: requirementsIn(parsed, "allocated"), actual: requirementsIn(parsed, "actual") };
+    } catch (error) {
+      this.deps.log.warn("what a pod was given cannot be read", { error: messageOf(error) });
+      return { allocated: {}, actual: {} };
+    }
+  }
+}
+
+type Requirements = Readonly<Record<string, ResourceRequirements>>;
+
+function requirementsIn(value: unknown, field: string): Requirements {
+  const found: unknown = typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined;
+  return typeof found === "object" && found !== null ? (found as Requirements) : {}; // reason: the agent wrote it
+}
+
+function parseRequirements(text: string | undefined): ResourceRequirements | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as ResourceRequirements; // reason: the agent wrote it from the spec
+  } catch {
+    return undefined;
+  }
+}
+
+function resourcesOf({ spec }: Pod): readonly { name: string; resources?: ResourceRequirements }[] {
+  return spec.containers.map(({ name, resources }) => ({ name, ...(resources && { resources }) }));
+}

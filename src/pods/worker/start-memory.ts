@@ -1,0 +1,113 @@
+import type { Clock } from "../../lib/clock.ts";
+import { containerHash } from "../../model/container-hash.ts";
+import type { Pod } from "../../model/generated/types.ts";
+import { CRASH_ANNOTATION } from "../../model/labels.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import { allContainers } from "../../model/pod-facts.ts";
+import type { StartError } from "../../model/start-error.ts";
+import type { PodIdentity } from "../../model/step.ts";
+import type { PodJournal } from "../journal.ts";
+import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "../plan/crash-backoff.ts";
+import { type ContainerStart, type PlanMemory, type PodPlan, RESTART_ALL, type StartHold } from "../plan/pod-plan.ts";
+import type { WaitingReason } from "../status/derive-container.ts";
+
+interface MemoryDeps {
+  readonly identity: PodIdentity;
+  readonly journal: PodJournal;
+  readonly clock: Clock;
+  readonly crashLimits: CrashLimits;
+}
+
+/** What a worker remembers of the starts of its containers from one look to the next. */
+export class StartMemory implements PlanMemory {
+  readonly crashes = new Map<string, CrashState>();
+  readonly holds = new Map<string, StartHold>();
+  readonly replacing = new Set<string>();
+  /** Why a container does not run, as its status says. */
+  readonly waiting = new Map<string, WaitingReason>();
+  /** All containers were removed to be started anew, and are not all there yet. */
+  restartingAll = false;
+  /** Containers run outside the pod's cgroup: an earlier agent made them by other settings (16, item 9). */
+  isMisplaced = false;
+  /** Containers whose failure no status has shown yet: `ErrImagePull` is said before `ImagePullBackOff`. */
+  private readonly unsaid = new Set<string>();
+
+  constructor(private readonly deps: MemoryDeps) {}
+
+  /** What an earlier agent knew of crashes is written on the containers. */
+  adopt({ containers }: ObservedPod): void {
+    for (const { name, annotations } of containers.toReversed()) {
+      const crash = parseCrash(annotations[CRASH_ANNOTATION]);
+      if (crash !== undefined) this.crashes.set(name, crash);
+    }
+  }
+
+  /** Nothing of the pod is started, for this reason; or no longer for that one. */
+  refuse(pod: Pod, refusal: WaitingReason | undefined, before: WaitingReason | undefined): void {
+    for (const { name } of allContainers(pod)) {
+      if (refusal !== undefined) this.waiting.set(name, refusal);
+      else if (this.waiting.get(name) === before) this.waiting.delete(name);
+    }
+  }
+
+  /** What the plan waits for goes into the status and, when it is new, into the journal. */
+  noteWaits(plan: PodPlan): void {
+    if (plan.kind !== "converge") return;
+    const { journal, identity } = this.deps;
+    for (const { container, reason, message } of plan.waits) {
+      if (this.waiting.get(container)?.reason === reason || this.unsaid.has(container)) continue;
+      this.waiting.set(container, { reason, message });
+      journal.note("backoff", message, container);
+      if (reason !== "CrashLoopBackOff") continue;
+      const pod = `${identity.name}_${identity.namespace}(${identity.uid})`;
+      const text = `Back-off restarting failed container ${container} in pod ${pod}`;
+      journal.event("Warning", "BackOff", { message: text, container });
+    }
+  }
+
+  /** The last status has shown every failure. Answers whether there was one: then what follows from it is said next. */
+  said(): boolean {
+    const hadSome = this.unsaid.size > 0;
+    this.unsaid.clear();
+    return hadSome;
+  }
+
+  /** The crash history that a container starts with. */
+  crashAfter(start: ContainerStart): CrashState | undefined {
+    const before = this.crashes.get(start.name);
+    if (start.previousEnd === undefined) return before;
+    const times = { finishedAt: start.previousEnd, wallNow: this.deps.clock.now().wall };
+    return afterRestart(before, times, this.deps.crashLimits);
+  }
+
+  started(name: string): void {
+    this.holds.delete(name);
+    this.replacing.delete(name);
+    this.waiting.delete(name);
+  }
+
+  /** It is not tried again before the time that the error names, as long as the container is the same. */
+  failed(pod: Pod, name: string, error: StartError): void {
+    const container = allContainers(pod).find((one) => one.name === name);
+    this.waiting.set(name, { reason: error.reason, message: error.message });
+    this.unsaid.add(name);
+    this.holds.set(name, {
+      untilMono: this.deps.clock.now().mono + error.retry.afterMs,
+      hash: container === undefined ? "" : containerHash(container),
+      reason: error.retry.reason ?? error.reason,
+      message: error.retry.message ?? error.message,
+    });
+  }
+
+  /** Until each container runs again, none of them being there means nothing. */
+  beginRestartAll(pod: Pod, triggers: readonly ObservedContainer[]): void {
+    const finishedAt = Math.max(...triggers.map((trigger) => trigger.finishedAt));
+    const times = { finishedAt, wallNow: this.deps.clock.now().wall };
+    this.crashes.set(RESTART_ALL, afterRestart(this.crashes.get(RESTART_ALL), times, this.deps.crashLimits));
+    this.restartingAll = true;
+    const waiting = { reason: "RestartingAllContainers", message: "" };
+    for (const { name } of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])])
+      this.waiting.set(name, waiting);
+    this.deps.journal.note("backoff", `all containers are restarted: ${triggers.map(({ name }) => name).join(", ")}`);
+  }
+}

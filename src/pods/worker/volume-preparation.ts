@@ -1,0 +1,70 @@
+import { AbortScope } from "../../lib/abort.ts";
+import type { PodRun, VolumeProvider } from "../execute/context.ts";
+
+/**
+ * A pod's volumes during one run of actions. Containers wait for them; the sandbox does not where everything that they
+ * are made from is there. A pod whose volumes cannot be made yet gets no sandbox and no address, as in Kubernetes.
+ */
+export class VolumePreparation {
+  private readonly scope: AbortScope;
+  private going: Promise<void> | undefined;
+  private isDone = false;
+
+  constructor(
+    private readonly volumes: VolumeProvider,
+    private readonly run: PodRun,
+  ) {
+    this.scope = new AbortScope([run.interrupt]);
+  }
+
+  /** Begins with the volumes and resolves when the sandbox may be made. */
+  async beforeSandbox(): Promise<void> {
+    if ((this.run.pod.spec.volumes ?? []).length === 0) return;
+    const made = this.begin();
+    const isAtHand = this.volumes.isAtHand(this.run.pod, this.scope);
+    const first = await Promise.race([made.then(() => true), isAtHand]);
+    if (!first) await made;
+  }
+
+  /** Resolves when all volumes are ready. Whoever else wants to start something does not wait as well. */
+  async beforeContainers(): Promise<void> {
+    if (this.isDone || (this.run.pod.spec.volumes ?? []).length === 0) return;
+    const made = this.begin();
+    this.run.slot.release();
+    await made;
+  }
+
+  /** Gives up what is not ready, and resolves when nothing is being made any more. */
+  async end(): Promise<void> {
+    this.scope.abort();
+    await this.going?.catch(() => undefined);
+    this.scope.dispose();
+  }
+
+  private begin(): Promise<void> {
+    if (this.going === undefined) {
+      this.going = this.make();
+      // Its failure is told to whoever waits for it; when nobody does, the run has failed for another reason.
+      this.going.catch(() => undefined);
+    }
+    return this.going;
+  }
+
+  private async make(): Promise<void> {
+    const { run, volumes } = this;
+    const { signal } = this.scope;
+    const names = (run.pod.spec.volumes ?? []).map((volume) => volume.name).join(", ");
+    const step = run.journal.begin("volumes", { detail: names });
+    // The events of failed tries are the volumes' own; a wait that took too long has none, as in Kubernetes.
+    const onWait = (detail: string): void => step.detail(detail || names);
+    try {
+      await volumes.prepare(run.pod, { signal, onWait });
+      this.isDone = true;
+      step.done(names);
+    } catch (error) {
+      if (signal.aborted) step.abort();
+      else step.fail(error);
+      throw error;
+    }
+  }
+}

@@ -1,3 +1,4 @@
+import { clip } from "./bounded-text.ts";
 import { callerFile } from "./caller.ts";
 import type { Clock, Instant } from "./clock.ts";
 import { messageOf } from "./errors.ts";
@@ -155,12 +156,19 @@ function renderJson(entry: StampedEntry): string {
   else if (entry.severity === "warning") line.severity = "warning";
   line.logger = entry.component;
   line.msg = entry.message;
-  if (entry.error !== undefined) line.err = describe(entry.error);
+  if (entry.error !== undefined) line.err = clip(describe(entry.error), VALUE_BYTES);
   for (const key in entry.fields) {
     // A field must not replace what the line itself says.
-    if (entry.fields[key] !== undefined) line[key in line ? `${key}_` : key] = entry.fields[key];
+    if (entry.fields[key] !== undefined) line[key in line ? `${key}_` : key] = bounded(entry.fields[key]);
   }
   return `${safeJson(line)}\n`;
+}
+
+/** What one text of a line may take, in bytes. */
+const VALUE_BYTES = 8192;
+
+function bounded(value: unknown): unknown {
+  return typeof value === "string" ? clip(value, VALUE_BYTES) : value;
 }
 
 function textOf(value: unknown): string {
@@ -186,7 +194,7 @@ function describe(error: unknown): string {
 }
 
 function quote(text: string): string {
-  return escapeControls(JSON.stringify(text));
+  return escapeControls(JSON.stringify(clip(text, VALUE_BYTES)));
 }
 
 // What JSON does not escape but a terminal obeys: DEL, C1 controls, line separators and direction overrides.

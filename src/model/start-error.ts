@@ -1,3 +1,8 @@
+import { clip } from "../lib/bounded-text.ts";
+
+/** What a message may take in a container status, in bytes: registries, runtimes and pods choose it. */
+const MESSAGE_BYTES = 4096;
+
 /** When a failed start may be tried again, and what is shown until then. */
 export interface StartRetry {
   readonly afterMs: number;
@@ -13,8 +18,8 @@ export class StartError extends Error {
   readonly retry: StartRetry;
 
   constructor(reason: string, retry: StartRetry, options: { message: string; cause?: unknown }) {
-    super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(clip(options.message, MESSAGE_BYTES), options.cause === undefined ? undefined : { cause: options.cause });
     this.reason = reason;
-    this.retry = retry;
+    this.retry = retry.message === undefined ? retry : { ...retry, message: clip(retry.message, MESSAGE_BYTES) };
   }
 }

@@ -1,4 +1,5 @@
 import type { Abortable } from "../lib/abort.ts";
+import { clip } from "../lib/bounded-text.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName } from "../model/step.ts";
@@ -6,6 +7,10 @@ import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName } from
 /** Steps kept a pod: a crash loop of hours still shows its first and its last ones' neighbours. */
 const STEPS_KEPT = 64;
 const ERRORS_KEPT = 16;
+/** What one text may take, in bytes: pods, registries and runtimes choose them. With the counts, this bounds a journal. */
+const DETAIL_BYTES = 512;
+const ERROR_BYTES = 1024;
+const EVENT_BYTES = 2048;
 /** Events kept for all pods together. */
 const EVENTS_KEPT = 1000;
 
@@ -50,7 +55,7 @@ export class PodJournal {
 
   /** Opens a step; it stays "going on" until one of its ends is called. */
   begin(step: StepName, options: { container?: string; detail?: string } = {}): OpenStep {
-    const entry: MutableStep = { step, since: this.owner.now(), detail: options.detail ?? "" };
+    const entry: MutableStep = { step, since: this.owner.now(), detail: clip(options.detail ?? "", DETAIL_BYTES) };
     if (options.container !== undefined) entry.container = options.container;
     this.steps.push(entry);
     if (this.steps.length > STEPS_KEPT) this.steps.shift();
@@ -60,14 +65,15 @@ export class PodJournal {
       if (entry.until !== undefined) return;
       entry.until = this.owner.now();
       entry.outcome = outcome;
-      if (detail !== undefined) entry.detail = detail;
+      if (detail !== undefined) entry.detail = clip(detail, DETAIL_BYTES);
       this.owner.ended({ ...entry, pod: this.pod, error });
       this.owner.changed(this.pod.uid);
     };
     return {
       detail: (text) => {
-        if (entry.until !== undefined || entry.detail === text) return;
-        entry.detail = text;
+        const clipped = clip(text, DETAIL_BYTES);
+        if (entry.until !== undefined || entry.detail === clipped) return;
+        entry.detail = clipped;
         this.owner.changed(this.pod.uid);
       },
       done: (detail) => end("ok", detail),
@@ -96,8 +102,9 @@ export class PodJournal {
 
   /** When the worker will try again by itself; undefined: only a wake-up will make it. */
   setNext(next: NextTry | undefined): void {
-    if (next?.at === this.nextTry?.at && next?.why === this.nextTry?.why) return;
-    this.nextTry = next;
+    const why = next && clip(next.why, DETAIL_BYTES);
+    if (next?.at === this.nextTry?.at && why === this.nextTry?.why) return;
+    this.nextTry = next && { ...next, why: why ?? "" };
     this.owner.changed(this.pod.uid);
   }
 
@@ -120,7 +127,7 @@ export class PodJournal {
   }
 
   private error(step: StepName, error: unknown, container: string | undefined): void {
-    const message = messageOf(error);
+    const message = clip(messageOf(error), ERROR_BYTES);
     const key = `${step}\0${container ?? ""}\0${message}`;
     const now = this.owner.now();
     const known = this.errors.get(key);
@@ -206,7 +213,8 @@ export class Journal {
     signal.addEventListener("abort", () => void this.stepListeners.delete(fn), { once: true });
   }
 
-  private record(event: NewEvent): void {
+  private record(given: NewEvent): void {
+    const event = { ...given, message: clip(given.message, EVENT_BYTES) };
     const key = [event.pod.uid, event.container ?? "", event.type, event.reason, event.message].join("\0");
     const known = this.recorded.get(key);
     const now = this.deps.clock.now().wall;

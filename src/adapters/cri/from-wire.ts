@@ -1,3 +1,4 @@
+import { clip } from "../../lib/bounded-text.ts";
 import type { ContainerState } from "../../model/observed.ts";
 import type {
   ContainerStatus,
@@ -32,6 +33,9 @@ const STATES: Readonly<Record<WireContainerState, ContainerState>> = {
   [WireContainerState.CONTAINER_EXITED]: "exited",
   [WireContainerState.CONTAINER_UNKNOWN]: "unknown",
 };
+
+/** What a reason or a message of the runtime may take, in bytes. */
+const TEXT_BYTES = 4096;
 
 /** Unix nanoseconds as wall-clock milliseconds; unset times (0, or Go's zero time before 1970) are 0. */
 export function toMillis(nanoseconds: bigint): number {
@@ -100,8 +104,8 @@ export function fromContainerStatus(status: WireContainerStatus): ContainerStatu
     startedAt: toMillis(status.startedAt),
     finishedAt: toMillis(status.finishedAt),
     exitCode: status.exitCode,
-    reason: status.reason,
-    message: status.message,
+    reason: clip(status.reason, TEXT_BYTES),
+    message: clip(status.message, TEXT_BYTES),
     image: status.image?.image ?? "",
     imageRef: status.imageRef,
     labels: status.labels,
@@ -139,7 +143,7 @@ export function fromStatus(answer: WireStatus): RuntimeStatus {
   return {
     ready: holds("RuntimeReady"),
     networkReady: holds("NetworkReady"),
-    message: words.join(", "),
+    message: clip(words.join(", "), TEXT_BYTES),
     handlers: answer.runtimeHandlers.map(({ name, features }) => ({
       name,
       recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts ?? false,

@@ -52,3 +52,12 @@ test("an endpoint is a unix socket by URL or by path", () => {
   assert.equal(socketPath("/run/a.sock"), "/run/a.sock");
   for (const bad of ["", "tcp://1.2.3.4:5", "run/a.sock", `/${"x".repeat(120)}`]) assert.throws(() => socketPath(bad));
 });
+
+test("a message of megabytes is clipped and its cause let go", () => {
+  const details = `rpc error: code = Unknown desc = ${"x".repeat(5_000_000)}`;
+  const foreign = Object.assign(new Error(details), { code: 2, details });
+  const error = toRuntimeError(foreign, new AbortController().signal);
+  assert.ok(error instanceof RuntimeError);
+  assert.ok(Buffer.byteLength(error.message) <= 4096, `${error.message.length} characters`);
+  assert.equal(error.cause, undefined);
+});

@@ -1,7 +1,10 @@
+import { clip } from "../../lib/bounded-text.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 
 const CANCELLED = 1;
+/** What a message of the runtime may take, in bytes: it passes on what registries and containers say. */
+const MESSAGE_BYTES = 4096;
 
 /** gRPC status code → our code. What is not named is `Unknown`. */
 const CODES: Readonly<Record<number, RuntimeErrorCode>> = {
@@ -34,9 +37,11 @@ export function toRuntimeError(error: unknown, signal: AbortSignal, isOverdue = 
   if (error instanceof RuntimeError) return error;
   const code = statusCode(error);
   if (signal.aborted && (code === CANCELLED || error === signal.reason)) return signal.reason;
-  const message = detailsOf(error).replace(NESTED_PREFIX, "");
+  const details = detailsOf(error);
+  const message = clip(details, MESSAGE_BYTES).replace(NESTED_PREFIX, "");
   const mapped = code === CANCELLED && isOverdue ? "Timeout" : codeFor(code, message);
-  return new RuntimeError(mapped, message, { cause: error });
+  // A cause would keep the whole text alive.
+  return new RuntimeError(mapped, message, details.length > MESSAGE_BYTES ? undefined : { cause: error });
 }
 
 function codeFor(code: number | undefined, message: string): RuntimeErrorCode {

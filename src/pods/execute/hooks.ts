@@ -1,5 +1,6 @@
 import type { RuntimePort } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
+import { clip } from "../../lib/bounded-text.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { CodedError, messageOf } from "../../lib/errors.ts";
 import type { Container, HTTPGetAction, LifecycleHandler, Pod } from "../../model/generated/types.ts";
@@ -7,6 +8,9 @@ import { type HttpRequest, httpActionRequest, urlOf } from "../../model/http-act
 
 /** The user agent of lifecycle requests: `kube-lifecycle/MAJOR.MINOR`. */
 const USER_AGENT = "kube-lifecycle/1.36";
+/** What an error repeats of the command and of its output, in bytes: the pod chooses both. */
+const COMMAND_BYTES = 512;
+const OUTPUT_BYTES = 1024;
 
 /** What hooks act through. */
 export interface HookDeps {
@@ -63,7 +67,8 @@ async function runExec(
   { command, target }: { command: readonly string[]; target: HookTarget },
   options: Abortable,
 ): Promise<void> {
-  const words = `Exec lifecycle hook ([${command.join(" ")}]) for Container "${target.container.name}" in Pod "${target.pod.metadata.name}"`;
+  const line = clip(command.join(" "), COMMAND_BYTES);
+  const words = `Exec lifecycle hook ([${line}]) for Container "${target.container.name}" in Pod "${target.pod.metadata.name}"`;
   const result = await runtime
     .execSync(target.containerId, { command, timeoutSeconds: 0 }, options)
     .catch((error: unknown) => {
@@ -71,7 +76,15 @@ async function runExec(
       throw new Error(`${words} failed - error: ${messageOf(error)}, message: ""`, { cause: error });
     });
   if (result.exitCode === 0) return;
-  const output = Buffer.concat([result.stdout, result.stderr]).toString("utf8");
-  const text = `command '${command.join(" ")}' exited with ${result.exitCode}: ${output}`;
+  const output = outputOf(result);
+  const text = `command '${line}' exited with ${result.exitCode}: ${output}`;
   throw new Error(`${words} failed - error: ${text}, message: ${JSON.stringify(output)}`);
+}
+
+/** The beginning of what a command wrote; the rest of it is not even decoded. */
+function outputOf({ stdout, stderr }: { stdout: Uint8Array; stderr: Uint8Array }): string {
+  const length = stdout.length + stderr.length;
+  const kept = Buffer.concat([stdout.subarray(0, OUTPUT_BYTES), stderr.subarray(0, OUTPUT_BYTES)]);
+  const text = kept.subarray(0, OUTPUT_BYTES).toString("utf8");
+  return length <= OUTPUT_BYTES ? text : `${text}… (${length - OUTPUT_BYTES} bytes omitted)`;
 }

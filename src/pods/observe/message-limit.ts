@@ -1,3 +1,4 @@
+import { firstBytes } from "../../lib/bounded-text.ts";
 import type { ContainerState, ContainerStatus } from "../../model/generated/types.ts";
 
 /** What all messages of a pod's ended containers may take together, in bytes, as in Kubernetes. */
@@ -22,16 +23,4 @@ function cutState(state: ContainerState, bytes: number): ContainerState {
   if (state.terminated === undefined || message === undefined) return state;
   const kept = firstBytes(message, bytes);
   return kept === message ? state : { ...state, terminated: { ...state.terminated, message: kept } };
-}
-
-/** The beginning of a text in at most so many bytes of UTF-8, never half a character. */
-function firstBytes(text: string, bytes: number): string {
-  // No character takes more than three bytes for each of its units.
-  if (text.length * 3 <= bytes) return text;
-  const encoded = Buffer.from(text, "utf8");
-  if (encoded.length <= bytes) return text;
-  let end = bytes;
-  // 10xxxxxx goes on with the character before it.
-  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--;
-  return encoded.toString("utf8", 0, end);
 }

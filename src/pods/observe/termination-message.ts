@@ -1,3 +1,4 @@
+import { lastBytes } from "../../lib/bounded-text.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { TERMINATION_MESSAGE_PATH_ANNOTATION, TERMINATION_MESSAGE_POLICY_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
@@ -57,13 +58,4 @@ async function logEnd(files: TailReader, path: string): Promise<string> {
   }
   const lines = text.replace(/\n$/, "").split("\n").slice(-LOG_LINES).join("\n");
   return lastBytes(lines, LOG_BYTES);
-}
-
-/** The end of a text in at most so many bytes of UTF-8, never half a character. */
-function lastBytes(text: string, bytes: number): string {
-  const encoded = Buffer.from(text, "utf8");
-  let start = Math.max(0, encoded.length - bytes);
-  // 10xxxxxx goes on with the character before it.
-  while (start < encoded.length && ((encoded[start] ?? 0) & 0xc0) === 0x80) start++;
-  return encoded.toString("utf8", start);
 }

@@ -17,7 +17,7 @@ import {
   maySafelyRunTwice,
   pollTimes,
 } from "../sources/index.ts";
-import { MirrorPods, StatusWriter } from "../status/index.ts";
+import { MirrorPods, StatusWriter, statusMetrics } from "../status/index.ts";
 import { composeClusterNode } from "./cluster-node.ts";
 import {
   type ClusterDeps,
@@ -27,7 +27,6 @@ import {
   statusSource,
   subjectOf,
 } from "./cluster-parts.ts";
-import { statusMetrics } from "./metrics.ts";
 
 /** An API server that was not reached for this long after the start is away. */
 const AWAY_AFTER_MS = 5000;

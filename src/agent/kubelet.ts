@@ -5,6 +5,8 @@ import { manifestFiles } from "../adapters/host/manifest-files.ts";
 import { hasSelinux } from "../adapters/host/node-facts.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "../adapters/host/volume-host.ts";
+import { declareCertificateMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
+import { restClientMetrics } from "../adapters/kubeapi/client-metrics.ts";
 import { fetchManifest } from "../adapters/net/http-get.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "../config/index.ts";
@@ -16,6 +18,7 @@ import { watchPath } from "../lib/file-watch.ts";
 import { select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import { declareProcessMetrics } from "../lib/process-metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { parseDocuments } from "../lib/yaml.ts";
 import type { AgentConfiguration } from "../localapi/index.ts";
@@ -28,11 +31,14 @@ import {
   countResizes,
   crashLimits,
   DesiredPods,
+  declareNodeGauges,
   type ExecuteDeps,
   Journal,
   Observer,
   poolCounters,
   Rejections,
+  readMetrics,
+  relistMetrics,
   removeDeadLinks,
   removeRemains,
   terminationMessage,
@@ -49,7 +55,6 @@ import { type StorageAccounts, VolumeReconciler } from "../volumes/index.ts";
 import { NodeRules, rejectionFile } from "./admission.ts";
 import { Cluster } from "./cluster.ts";
 import type { ClusterConnection } from "./connection.ts";
-import { readMetrics, relistMetrics, restClientMetrics, showAgent, showBuild, showCertificate } from "./metrics.ts";
 import { composeProbes } from "./probes.ts";
 import { composeResources, keepCgroups, type ResourceHost } from "./resources.ts";
 import { composeServers, type Servers } from "./servers.ts";
@@ -524,10 +529,11 @@ export class Kubelet {
     for (const count of [countPods, countOutcomes, countResizes, countRequestedResizes]) {
       count({ clock, metrics, journal, desired, pool }, { signal: this.stop.signal });
     }
-    showAgent(metrics, { nodeName, desired, pool, observer, listedAt: () => this.listedAt });
-    showBuild(metrics, reportedVersion(this.store.current.version));
+    declareNodeGauges(metrics, { nodeName, desired, pool, observer, listedAt: () => this.listedAt });
+    declareProcessMetrics(metrics, reportedVersion(this.store.current.version));
     const { connection } = this.settings;
     connection?.clients.onAnswer(restClientMetrics(metrics));
-    if (connection?.certificate) showCertificate(metrics, clock, { kind: "client", facts: connection.certificate });
+    if (connection?.certificate)
+      declareCertificateMetrics(metrics, clock, { kind: "client", facts: connection.certificate });
   }
 }

@@ -11,8 +11,7 @@ import { pageSizeName } from "../model/pod-cgroup-values.ts";
 import { amountOf, subtractAmounts, tryParseQuantity, wholeValue, ZERO } from "../model/quantity.ts";
 import { addResources, parseResources, type ResourceAmounts } from "../model/resources.ts";
 import type { LimitFacts } from "../pods/index.ts";
-import { type CgroupDriver, type LimitRules, PodCgroups } from "../resources/index.ts";
-import { measuredCgroups } from "./metrics.ts";
+import { type CgroupDriver, type LimitRules, measuredCgroups, PodCgroups } from "../resources/index.ts";
 
 /** How long a call to systemd may take, in milliseconds (30 s, as in Kubernetes). */
 const SYSTEMD_MS = 30_000;

@@ -2,6 +2,7 @@ import { collectGarbage } from "../adapters/host/collect-garbage.ts";
 import { hostLogFiles } from "../adapters/host/log-files.ts";
 import { takeProfile } from "../adapters/host/profiler.ts";
 import { HostSystemLogs } from "../adapters/host/system-logs.ts";
+import { declareCertificateMetrics, rotationMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
 import { CertificateRotation, CertStore, type KubeClients } from "../adapters/kubeapi/index.ts";
 import { ApiReviews } from "../adapters/kubeapi/reviews.ts";
 import type { KeptListener } from "../adapters/net/kept-listener.ts";
@@ -43,7 +44,6 @@ import {
   type StatsPages,
   type StreamRuntime,
 } from "../server/index.ts";
-import { rotationMetrics, showCertificate } from "./metrics.ts";
 
 /** Where the host keeps its logs. */
 const SYSTEM_LOGS = "/var/log";
@@ -281,7 +281,7 @@ function securePort(parts: ServerParts): { tls: () => Promise<TlsOptions>; loops
       lived?.(next);
       pair.set(next);
     });
-    showCertificate(parts.metrics, clock, { kind: "server", facts: () => rotation.facts });
+    declareCertificateMetrics(parts.metrics, clock, { kind: "server", facts: () => rotation.facts });
     loops.push({ name: "serving certificate", run: (signal) => rotation.run({ signal }) });
   }
   return { tls, loops };

@@ -8,6 +8,8 @@ export { DesiredPods, type SourceSnapshot } from "./desired.ts";
 export type { ExecuteDeps, NodeFacts, PodFiles } from "./execute/context.ts";
 export { removeDeadLinks, removeRemains } from "./execute/remove.ts";
 export { Journal } from "./journal.ts";
+export { declareNodeGauges } from "./metrics/node-gauges.ts";
+export { readMetrics, relistMetrics } from "./metrics/observer-metrics.ts";
 export { countOutcomes, poolCounters } from "./metrics/outcome-metrics.ts";
 export { countPods, workerMetrics } from "./metrics/pod-metrics.ts";
 export { countRequestedResizes, countResizes } from "./metrics/resize-metrics.ts";

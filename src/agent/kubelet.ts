@@ -10,19 +10,21 @@ import { restClientMetrics } from "../adapters/kubeapi/client-metrics.ts";
 import { fetchManifest } from "../adapters/net/http-get.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "../config/index.ts";
-import { type CredentialSource, ImagePuller, imageMetrics } from "../images/index.ts";
+import { ImagePuller, imageMetrics, pullSecrets } from "../images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "../lib/abort.ts";
 import type { Clock, Instant } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { watchPath } from "../lib/file-watch.ts";
 import { select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { declareProcessMetrics } from "../lib/process-metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { parseDocuments } from "../lib/yaml.ts";
 import type { AgentConfiguration } from "../localapi/index.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
+import { NodeRules } from "../node/index.ts";
 import {
   AgentView,
   countOutcomes,
@@ -38,6 +40,7 @@ import {
   poolCounters,
   Rejections,
   readMetrics,
+  rejectionFile,
   relistMetrics,
   removeDeadLinks,
   removeRemains,
@@ -52,7 +55,6 @@ import { type ProbeScheduler, probeHooks, recordFiles } from "../probes/index.ts
 import type { CgroupDriver } from "../resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "../sources/index.ts";
 import { type StorageAccounts, VolumeReconciler } from "../volumes/index.ts";
-import { NodeRules, rejectionFile } from "./admission.ts";
 import { Cluster } from "./cluster.ts";
 import type { ClusterConnection } from "./connection.ts";
 import { composeProbes } from "./probes.ts";
@@ -112,11 +114,6 @@ export interface KubeletSettings {
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Missing for an agent that runs alone. */
   readonly connection?: ClusterConnection;
-}
-
-interface Loop {
-  readonly name: string;
-  run(signal: AbortSignal): Promise<void>;
 }
 
 /** The agent, built from its parts: sources → desired → workers → runtime → observed, and those who look at it. */
@@ -302,7 +299,10 @@ export class Kubelet {
     return {
       ...{ runtime: parts.runtime, files, clock, log },
       images: new ImagePuller(
-        { images: parts.images, clock, ...this.credentials(), counted: imageMetrics(this.deps.metrics) },
+        {
+          ...{ images: parts.images, clock, counted: imageMetrics(this.deps.metrics) },
+          ...(this.cluster && { credentials: pullSecrets({ objects: this.cluster.objects, log }) }),
+        },
         pulls,
         this.stop.signal,
       ),
@@ -424,11 +424,6 @@ export class Kubelet {
     this.volumes.wanted(wanted);
     this.pool.apply(change);
     this.removeOrphans();
-  }
-
-  private credentials(): { credentials?: CredentialSource } {
-    const { cluster } = this;
-    return cluster === undefined ? {} : { credentials: (request, options) => cluster.credentials(request, options) };
   }
 
   private joinCluster(): Cluster | undefined {

@@ -23,6 +23,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import { fixed, LiveValue, select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { type AgentConfiguration, type LocalApiDeps, localApiServer } from "../localapi/index.ts";
@@ -83,11 +84,6 @@ export interface Servers {
   readonly readOnly?: KeptListener;
   readonly main?: KeptListener;
   readonly localApi: KeptListener;
-}
-
-interface Loop {
-  readonly name: string;
-  run(signal: AbortSignal): Promise<void>;
 }
 
 /** Builds every listener, and the loops that keep their certificates fresh. */

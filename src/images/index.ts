@@ -1,4 +1,5 @@
 export { imageMetrics } from "./image-metrics.ts";
+export { pullSecrets } from "./pull-secrets.ts";
 export {
   type CredentialSource,
   ImagePuller,

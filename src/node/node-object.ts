@@ -17,7 +17,7 @@ export interface NodeIdentity {
 }
 
 /** What is found out each time the status is made. */
-export interface NodeFacts {
+export interface NodeStatusFacts {
   readonly addresses: readonly NodeAddress[];
   readonly resources: NodeResources;
   readonly conditions: readonly NodeCondition[];
@@ -119,7 +119,7 @@ export function reconcileMetadata(existing: Node, wanted: Node): { metadata: obj
 }
 
 /** 2.1: the status of the node. Pure. */
-export function nodeStatus(facts: NodeFacts, architecture: string): NodeStatus {
+export function nodeStatus(facts: NodeStatusFacts, architecture: string): NodeStatus {
   const { info } = facts;
   return {
     addresses: facts.addresses,

@@ -7,7 +7,7 @@ import { fixed } from "../lib/live.ts";
 import { silent } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { nodeConditions } from "./conditions.ts";
-import type { NodeFacts, NodeIdentity } from "./node-object.ts";
+import type { NodeIdentity, NodeStatusFacts } from "./node-object.ts";
 import { NodeReporter } from "./node-reporter.ts";
 
 const identity: NodeIdentity = {
@@ -57,7 +57,7 @@ function site(existing?: Node, problems: readonly string[] = []) {
       });
     },
   };
-  const gather = async (previous: NodeStatus | undefined): Promise<NodeFacts> => {
+  const gather = async (previous: NodeStatus | undefined): Promise<NodeStatusFacts> => {
     const now = new Date(clock.now().wall).toISOString();
     const health = { memoryPressure: false, diskPressure: false, pidPressure: false, problems: world.problems };
     return {

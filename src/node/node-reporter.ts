@@ -7,7 +7,7 @@ import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
-import { initialNode, lostLabels, type NodeFacts, type NodeIdentity, nodeStatus } from "./node-object.ts";
+import { initialNode, lostLabels, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
 import { rememberSent, type SentStatus, statusPatch } from "./status-patch.ts";
 
@@ -27,7 +27,7 @@ export interface NodeReporterDeps {
   readonly log: Logger;
   readonly random: () => number;
   /** Looks at everything anew; `previous` is the status that the server has. */
-  gather(previous: NodeStatus | undefined, options: Abortable): Promise<NodeFacts>;
+  gather(previous: NodeStatus | undefined, options: Abortable): Promise<NodeStatusFacts>;
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
 

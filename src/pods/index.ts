@@ -1,4 +1,5 @@
 export type { AdmissionNode } from "./admission/admission.ts";
+export { rejectionFile } from "./admission/rejection-file.ts";
 export { type RejectionFile, Rejections } from "./admission/rejections.ts";
 export { findUserPool, type UserPool } from "./admission/user-pool.ts";
 export { UserRanges } from "./admission/user-ranges.ts";

@@ -1,4 +1,3 @@
-export { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice } from "./api-checkpoint.ts";
 export { ApiFacts } from "./api-facts.ts";
 export { ApiObjects } from "./api-objects.ts";
 export { ApiPods } from "./api-pods.ts";
@@ -8,6 +7,7 @@ export { type DecodedManifest, decodeManifest, type ManifestProblem } from "./de
 export { FileSource, type FileSourceDeps, type FileSourceOptions } from "./file-source.ts";
 export type { FileFacts, ManifestFiles } from "./manifest-file.ts";
 export { ObjectStore } from "./object-store.ts";
+export { OfflineStart } from "./offline-start.ts";
 export type { WatchChange } from "./pending-changes.ts";
 export { pollTimes } from "./poll-times.ts";
 export type { DocumentParser, Snapshot, SourceObject, SourcePod, SourceProblem } from "./snapshot.ts";

@@ -1,3 +1,1 @@
-export { MirrorPods, type MirrorSource } from "./mirror-pods.ts";
-export { statusMetrics } from "./status-metrics.ts";
-export { type StatusSource, StatusWriter } from "./status-writer.ts";
+export { composePodStatuses, type PodStatusDeps, type PodStatuses } from "./compose.ts";

@@ -6,18 +6,14 @@ import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gitVersion, reportedVersion } from "../lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "../model/generated/types.ts";
-import {
-  declaredFeatures,
-  type NodeFacts,
-  type NodeIdentity,
-  nodeConditions,
-  nodeImages,
-  nodeResources,
-} from "../node/index.ts";
+import { nodeResources } from "./capacity.ts";
+import { nodeConditions } from "./conditions.ts";
+import { declaredFeatures } from "./declared-features.ts";
+import { type NodeIdentity, type NodeStatusFacts, nodeImages } from "./node-object.ts";
 
-/** A runtime that does not answer for this long is down, for the node's state. */
+/** Timeout of a call to the runtime, after which the node status counts it as down, in milliseconds. */
 const ASK_MS = 5000;
-/** The list of images is asked for this often. */
+/** Interval at which images are listed, in milliseconds. */
 const IMAGES_MS = 30_000;
 
 export interface NodeGatherDeps {
@@ -26,18 +22,18 @@ export interface NodeGatherDeps {
   readonly clock: Clock;
   readonly store: OptionStore<typeof agentOptions>;
   readonly addresses: readonly NodeAddress[];
-  /** What else keeps the node from being ready. */
+  /** Further problems that keep the node from being ready. */
   problems(): readonly string[];
-  /** Conditions beside the ones that every node has. */
+  /** Conditions in addition to those that every node has. */
   moreConditions?(previous: readonly NodeCondition[] | undefined, now: string): readonly NodeCondition[];
 }
 
-/** Finds out what the status of the node tells. A part that cannot be found out never keeps the rest back. */
+/** Gathers the facts of the node status. A part that cannot be read never holds back the rest. */
 export class NodeGatherer {
   private readonly machine = machineInfo();
   private imageList: { readonly at: number; readonly images: readonly RuntimeImage[] } | undefined;
   private runtimeName: string | undefined;
-  /** A promise is not taken back while the agent runs. */
+  /** Fixed at start: a declared feature is not withdrawn while the agent runs. */
   private readonly declared: readonly string[];
 
   constructor(private readonly deps: NodeGatherDeps) {
@@ -45,7 +41,7 @@ export class NodeGatherer {
     this.declared = declaredFeatures((gate) => isGateOn(gate, featureGates));
   }
 
-  /** What the node is, for its registration. */
+  /** The identity that the node is registered with. */
   identity(nodeName: string): NodeIdentity {
     const options = this.deps.store.current;
     return {
@@ -60,7 +56,7 @@ export class NodeGatherer {
     };
   }
 
-  async gather(previous: NodeStatus | undefined, { signal }: Abortable): Promise<NodeFacts> {
+  async gather(previous: NodeStatus | undefined, { signal }: Abortable): Promise<NodeStatusFacts> {
     const { store, clock, addresses } = this.deps;
     const options = store.current;
     const [status, images, storageBytes, runtime] = await Promise.all([
@@ -75,7 +71,7 @@ export class NodeGatherer {
       problems: [...runtimeProblems(status), ...this.deps.problems()],
     };
     const now = `${new Date(clock.now().wall).toISOString().slice(0, 19)}Z`;
-    // A cloud's controller that has filled the addresses in knows better.
+    // The cloud controller manager owns the addresses once it has set them.
     const isFilled = options.cloudProvider === "external" && (previous?.addresses ?? []).length > 0;
     return {
       addresses: isFilled ? (previous?.addresses ?? []) : addresses,
@@ -93,13 +89,13 @@ export class NodeGatherer {
         ...{ machineId: machine.machineId, systemUuid: machine.systemUuid, bootId: machine.bootId },
         ...{ kernel: machine.kernel, osImage: machine.osImage, swapBytes: swapSize() },
         runtime,
-        // Others parse it: it is the version whose behaviour we follow, without our own.
+        // Clients parse it: the Kubernetes version without the suffix of this agent.
         kubeletVersion: reportedVersion(options.version).replace(gitVersion, gitVersion.replace(/\+.*$/, "")),
       },
       handlers: status?.handlers ?? [],
       supplementalGroupsPolicy: status?.handlers.length ? status.supplementalGroupsPolicy : undefined,
       declaredFeatures: this.declared,
-      // No kind of volume that is supported is attached by a controller.
+      // No supported kind of volume is attached by a controller.
       volumesInUse: [],
     };
   }

@@ -3,45 +3,52 @@ import { filesystemSize, hasAppArmor, hugePages } from "../adapters/host/node-fa
 import type { RuntimePort, RuntimeStatus } from "../adapters/runtime/port.ts";
 import type { AgentOptions } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
-import { writeAtomic } from "../lib/atomic-file.ts";
-import type { Node } from "../model/generated/types.ts";
+import type { Node, Taint } from "../model/generated/types.ts";
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
-import { type NodeResources, nodeResources } from "../node/index.ts";
-import type { AdmissionNode, RejectionFile } from "../pods/index.ts";
+import { type NodeResources, nodeResources } from "./capacity.ts";
 
-export interface AdmissionParts {
+/** What `NodeRules` is built from. */
+export interface NodeRulesDeps {
   readonly nodeName: string;
   options(): AgentOptions;
-  /** The node as the API server has it; undefined without one, or before it answered. */
+  /** The Node object of the API server; undefined without one, or before it answered. */
   apiNode(): Node | undefined;
 }
 
-/** `ROOT/rejected_pods.json`. */
-export function rejectionFile(host: { readSmall(path: string): string }, rootDir: string): RejectionFile {
-  const path = `${rootDir}/rejected_pods.json`;
-  return { load: () => host.readSmall(path), save: (text) => writeAtomic(path, text) };
+/** The node as pod admission sees it. */
+export interface NodeForAdmission {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  /** Without `pods` their number is not limited. */
+  readonly allocatable: Readonly<Record<string, string>>;
+  readonly kernel: string;
+  readonly hasAppArmor: boolean;
+  /** Undefined until the runtime has answered. */
+  readonly hasStrictGroups: boolean | undefined;
+  readonly allowedUnsafeSysctls: readonly string[];
 }
 
-/** What the node's own rules about pods are made from, and what its runtime can do. */
+/** The node's own facts that pods are admitted and made with: resources, labels, and the features of its runtime. */
 export class NodeRules {
   private readonly machine = machineInfo();
   private readonly appArmor = hasAppArmor();
   private storageBytes = 0;
   private runtime: RuntimeStatus | undefined;
 
-  constructor(private readonly parts: AdmissionParts) {}
+  constructor(private readonly deps: NodeRulesDeps) {}
 
-  /** Finds out what may take a while: called whenever the runtime was (re)connected. What fails is asked again then. */
+  /** Reads what may take a while; called at each relist. A part that fails keeps its last value. */
   async refresh(runtime: Pick<RuntimePort, "status">, { signal }: Abortable): Promise<void> {
     const [storage, status] = await Promise.allSettled([
-      filesystemSize(this.parts.options().rootDir),
+      filesystemSize(this.deps.options().rootDir),
       runtime.status({ signal }),
     ]);
     if (storage.status === "fulfilled") this.storageBytes = storage.value;
     if (status.status === "fulfilled") this.runtime = status.value;
   }
 
-  /** Whether the default handler can make mounts read-only with all below them. */
+  /** True if the default handler supports recursive read-only mounts. */
   get hasRecursiveReadOnly(): boolean {
     return (
       this.runtime?.handlers.some(({ name, recursiveReadOnlyMounts }) => name === "" && recursiveReadOnlyMounts) ===
@@ -49,7 +56,7 @@ export class NodeRules {
     );
   }
 
-  /** More starts at once than this make each other slow: most of a start is computing. */
+  /** The default of `maxConcurrentStarts`: more starts at once slow each other down, most of a start is computing. */
   get usefulStarts(): number {
     return Math.max(4, 2 * this.machine.cores);
   }
@@ -58,16 +65,16 @@ export class NodeRules {
     const { machine, storageBytes } = this;
     return nodeResources(
       { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
-      this.parts.options(),
+      this.deps.options(),
     );
   }
 
-  /** The node as admission sees it now. */
-  admission(): AdmissionNode {
-    const { nodeName } = this.parts;
-    const { nodeLabels, allowedUnsafeSysctls, maxPods } = this.parts.options();
+  /** The node for admission, as of now. */
+  admission(): NodeForAdmission {
+    const { nodeName } = this.deps;
+    const { nodeLabels, allowedUnsafeSysctls, maxPods } = this.deps.options();
     const { pods, ...allocatable } = this.resources().allocatable;
-    const api = this.parts.apiNode();
+    const api = this.deps.apiNode();
     const { runtime } = this;
     return {
       name: nodeName,
@@ -79,7 +86,7 @@ export class NodeRules {
         ...api?.metadata.labels,
       },
       taints: api?.spec?.taints ?? [],
-      // 0 means no limit of their number.
+      // 0 means no limit.
       allocatable: { ...allocatable, ...(maxPods > 0 && pods !== undefined ? { pods } : {}) },
       kernel: this.machine.kernel,
       hasAppArmor: this.appArmor,

@@ -1,0 +1,69 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import { untilAborted } from "../lib/loop.ts";
+import { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice } from "./api-checkpoint.ts";
+import type { ApiFacts } from "./api-facts.ts";
+import type { ApiObjects } from "./api-objects.ts";
+import type { ApiPods } from "./api-pods.ts";
+import type { ApiTokens } from "./api-tokens.ts";
+
+/** An API server that is not reached this long after the start counts as unavailable, in milliseconds. */
+const UNAVAILABLE_AFTER_MS = 5000;
+
+export interface OfflineStartDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly objects: ApiObjects;
+  readonly tokens: ApiTokens;
+  readonly facts: ApiFacts;
+  /** Undefined until the source of API pods is built. */
+  pods(): ApiPods | undefined;
+}
+
+/** Checkpoints the pods that may run without the API server, and starts them if it is unavailable at the start. */
+export class OfflineStart {
+  private readonly checkpoint: ApiCheckpoint;
+
+  constructor(
+    private readonly deps: OfflineStartDeps,
+    rootDir: string,
+  ) {
+    const { clock, log } = deps;
+    this.checkpoint = new ApiCheckpoint({ clock, log, content: () => this.content() }, rootDir);
+  }
+
+  /** Something that is checkpointed may have changed. */
+  touch(): void {
+    this.checkpoint.touch();
+  }
+
+  /** Restores the checkpoint if the API server is unavailable; runs until the signal aborts. */
+  async run(pods: ApiPods, { signal }: Abortable): Promise<void> {
+    const { clock, log, objects, facts, tokens } = this.deps;
+    await clock.sleep(UNAVAILABLE_AFTER_MS, { signal }).catch(() => undefined);
+    const stored = signal.aborted || !pods.isAway ? undefined : await this.checkpoint.load();
+    if (stored !== undefined && pods.isAway) {
+      log.warn("API server is unavailable, starting pods from the checkpoint", { pods: stored.pods.length });
+      objects.restore("ConfigMap", stored.configMaps);
+      objects.restore("Secret", stored.secrets);
+      facts.restore(stored.services, stored.runtimeClasses);
+      tokens.restore(stored.tokens);
+      pods.startWithout(stored.pods);
+    }
+    await untilAborted(signal);
+    await this.checkpoint.close();
+  }
+
+  private content(): CheckpointContent {
+    const { objects, facts, tokens } = this.deps;
+    const pods = (this.deps.pods()?.current() ?? []).filter(maySafelyRunTwice);
+    return {
+      pods,
+      configMaps: objects.known("ConfigMap", pods),
+      secrets: objects.known("Secret", pods),
+      ...facts.known(pods),
+      tokens: tokens.known(pods),
+    };
+  }
+}

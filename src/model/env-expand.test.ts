@@ -29,3 +29,12 @@ for (const [text, want] of cases) {
     assert.equal(expandEnv(text, lookup), want);
   });
 }
+
+test("megabytes of open brackets are read once, not once for each", () => {
+  const text = "$(".repeat(4_000_000);
+  assert.equal(expandEnv(text, () => "x").length, text.length);
+  assert.equal(
+    expandEnv(`${text})`, () => "x"),
+    "x",
+  );
+});

@@ -5,6 +5,8 @@
 export function expandEnv(text: string, lookup: (name: string) => string | undefined): string {
   let result = "";
   let position = 0;
+  // Once no bracket closes any more, none is searched for again: a text of "$(" would take quadratic time.
+  let hasClosing = true;
   while (position < text.length) {
     const dollar = text.indexOf("$", position);
     if (dollar === -1 || dollar === text.length - 1) break;
@@ -15,8 +17,9 @@ export function expandEnv(text: string, lookup: (name: string) => string | undef
       position = dollar + 2;
       continue;
     }
-    const end = next === "(" ? text.indexOf(")", dollar + 2) : -1;
+    const end = next === "(" && hasClosing ? text.indexOf(")", dollar + 2) : -1;
     if (end === -1) {
+      if (next === "(") hasClosing = false;
       result += `$${next}`;
       position = dollar + 2;
       continue;

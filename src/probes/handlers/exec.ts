@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../adapters/runtime/port.ts";
 import { expandEnv } from "../../model/env-expand.ts";
-import type { Container } from "../../model/generated/types.ts";
+import type { Container, ExecAction } from "../../model/generated/types.ts";
 import { failed, type ProbeHandler, type Verdict } from "./handler.ts";
 
 const OUTPUT_LIMIT = 10 * 1024;
@@ -9,7 +9,7 @@ const OUTPUT_LIMIT = 10 * 1024;
 export const exec: ProbeHandler = {
   name: "exec",
   async run({ runtime }, probe, { target, signal, timeoutMs }): Promise<Verdict> {
-    const command = expandCommand(probe.exec?.command ?? [], target.container);
+    const command = commandOf(probe.exec, target.container);
     const timeoutSeconds = timeoutMs / 1000;
     try {
       const { exitCode, stdout, stderr } = await runtime.execSync(
@@ -25,6 +25,18 @@ export const exec: ProbeHandler = {
     }
   },
 };
+
+/** The expanded command of each probe: a manifest that changes brings another object. */
+const expanded = new WeakMap<ExecAction, { container: Container; command: readonly string[] }>();
+
+function commandOf(action: ExecAction | undefined, container: Container): readonly string[] {
+  if (action === undefined) return [];
+  const known = expanded.get(action);
+  if (known?.container === container) return known.command;
+  const command = expandCommand(action.command ?? [], container);
+  expanded.set(action, { container, command });
+  return command;
+}
 
 /** Only variables that stand in the manifest with their values are known here, as in Kubernetes. */
 function expandCommand(command: readonly string[], container: Container): string[] {

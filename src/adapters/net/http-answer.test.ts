@@ -104,3 +104,11 @@ const cases: { name: string; pieces: string[]; want: ReturnType<typeof read> }[]
 describe("an HTTP answer", () => {
   for (const { name, pieces, want } of cases) test(name, () => assert.deepEqual(read(...pieces), want));
 });
+
+test("a head of a megabyte that comes byte by byte is looked at once", () => {
+  const reader = new HttpAnswerReader(20);
+  for (const char of "HTTP/1.1 200 OK\r\nX: ") reader.take(char);
+  for (let index = 0; index < 900_000; index++) reader.take("x");
+  assert.equal(reader.take("\r\nContent-Length: 0\r\n\r\n"), true);
+  assert.equal(reader.answer?.status, 200);
+});

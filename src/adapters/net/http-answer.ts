@@ -23,10 +23,15 @@ const MOST_INFORMATIONAL = 5;
 
 /**
  * Reads an answer as bytes come. It judges by the status line and takes what strict parsers refuse: odd headers,
- * bare line feeds, a body of the wrong length.
+ * bare line feeds, a body of the wrong length. Each byte of a head is looked at once, however small the packets are.
  */
 export class HttpAnswerReader {
-  /** Bytes as latin1, so that one character is one byte. */
+  /** The head as it came, in pieces. Bytes are latin1, so that one character is one byte. */
+  private readonly pieces: string[] = [];
+  private headLength = 0;
+  private readonly headEnd = new HeadEnd();
+  private hasStatusLine = false;
+  /** The body. */
   private text = "";
   private head: Head | undefined;
   private informational = 0;
@@ -35,10 +40,13 @@ export class HttpAnswerReader {
 
   /** Takes more bytes; true when the answer is complete, or more of it would be cut off. Throws when it is none. */
   take(bytes: string): boolean {
-    this.text += bytes;
+    let rest = bytes;
     while (this.head === undefined) {
-      if (!this.readHead()) return false;
+      const next = this.takeHead(rest);
+      if (next === undefined) return false;
+      rest = next;
     }
+    this.text += rest;
     return this.isComplete(this.head);
   }
 
@@ -55,27 +63,37 @@ export class HttpAnswerReader {
   /** The other side has closed: throws unless there is an answer. */
   end(): HttpAnswer {
     if (this.answer !== undefined) return this.answer;
-    if (this.text === "") throw new Error("EOF");
+    if (this.headLength === 0) throw new Error("EOF");
     // A head that breaks off may still have its status line.
-    parseStatusLine(this.text);
+    parseStatusLine(this.pieces.join(""));
     throw new Error("unexpected EOF");
   }
 
-  private readHead(): boolean {
-    const end = headEnd(this.text);
-    if (end === undefined) {
-      if (this.text.length > LARGEST_HEAD) throw new Error("the head of the answer is too large");
-      if (this.text.includes("\n")) parseStatusLine(this.text);
-      return false;
+  /** Adds to the head. Returns what follows it, or undefined while it has not ended. */
+  private takeHead(bytes: string): string | undefined {
+    const next = this.headEnd.find(bytes);
+    const piece = next === undefined ? bytes : bytes.slice(0, next);
+    this.pieces.push(piece);
+    this.headLength += piece.length;
+    if (next === undefined) {
+      if (this.headLength > LARGEST_HEAD) throw new Error("the head of the answer is too large");
+      this.checkStatusLine(piece);
+      return undefined;
     }
-    const head = parseHead(this.text.slice(0, end.at));
-    this.text = this.text.slice(end.next);
-    if (head.status >= 100 && head.status < 200 && head.status !== 101) {
-      if (++this.informational > MOST_INFORMATIONAL) throw new Error("too many 1xx informational responses");
-      return true;
-    }
-    this.head = head;
-    return true;
+    const head = parseHead(this.pieces.join(""));
+    this.pieces.length = 0;
+    this.headLength = 0;
+    this.hasStatusLine = false;
+    if (head.status < 100 || head.status >= 200 || head.status === 101) this.head = head;
+    else if (++this.informational > MOST_INFORMATIONAL) throw new Error("too many 1xx informational responses");
+    return bytes.slice(next);
+  }
+
+  /** What does not begin as an answer is refused as soon as its first line is there. */
+  private checkStatusLine(piece: string): void {
+    if (this.hasStatusLine || !piece.includes("\n")) return;
+    this.hasStatusLine = true;
+    parseStatusLine(this.pieces.join(""));
   }
 
   private isComplete({ status, length, isChunked }: Head): boolean {
@@ -86,15 +104,28 @@ export class HttpAnswerReader {
   }
 }
 
-/** Where the empty line is: the first of those that are strict and those of bare line feeds. */
-function headEnd(text: string): { at: number; next: number } | undefined {
-  // Line by line with indexOf: this is done for every probe, and a regular expression costs several times as much.
-  for (let feed = text.indexOf("\n"); feed !== -1; feed = text.indexOf("\n", feed + 1)) {
-    const after = text.charCodeAt(feed + 1) === CR ? feed + 2 : feed + 1;
-    if (text.charCodeAt(after) !== LF) continue;
-    return { at: text.charCodeAt(feed - 1) === CR ? feed - 1 : feed, next: after + 1 };
+/** Finds the empty line that ends a head, strict or of bare line feeds, over pieces of any size. */
+class HeadEnd {
+  /** What came last: a line feed, a line feed and a carriage return, or neither. */
+  private after: "line" | "feed" | "return" = "line";
+
+  /** Returns the index behind the empty line, or undefined where it is not in this piece. */
+  find(piece: string): number | undefined {
+    for (let at = 0; at < piece.length; at++) {
+      // indexOf skips a line at once: this is done for every probe.
+      if (this.after === "line") {
+        at = piece.indexOf("\n", at);
+        if (at === -1) return undefined;
+        this.after = "feed";
+        continue;
+      }
+      const code = piece.charCodeAt(at);
+      const isReturn = code === CR && this.after === "feed";
+      this.after = isReturn ? "return" : "line";
+      if (code === LF) return at + 1;
+    }
+    return undefined;
   }
-  return undefined;
 }
 
 const CR = 13;

@@ -13,6 +13,9 @@ describe("the path of an httpGet", () => {
     ["?a=b", "/?a=b"],
     ["/x?a=b?c", "/x?a=b?c"],
     ["/x?q=a b", "/x?q=a%20b"],
+    ["/x?a=ä", "/x?a=%C3%A4"],
+    ["/x?a HTTP/1.1\u010d\u010aInjected: yes", "/x?a%20HTTP/1.1%C4%8D%C4%8AInjected:%20yes"],
+    ["/\u010d\u010a", "/%C4%8D%C4%8A"],
     ["/x#part", "/x"],
     ["/x?a=b#part", "/x?a=b"],
     ["/a b", "/a%20b"],
@@ -57,6 +60,13 @@ describe("the request of an httpGet", () => {
   test("an IPv6 address is written in brackets", () => {
     assert.equal(build({ port: 80, host: "fd00::1" }).hostHeader, "[fd00::1]:80");
   });
+
+  for (const host of ["pod\u010d\u010aX: y", "a b", "ä.test"]) {
+    test(`the host ${JSON.stringify(host)} is refused`, () => {
+      assert.throws(() => build({ port: 80, host }), /invalid host/);
+      assert.throws(() => build({ port: 80, httpHeaders: [{ name: "Host", value: host }] }), /invalid host/);
+    });
+  }
 
   const headerCases: { name: string; given: [string, string][]; want: [string, string][]; host?: string }[] = [
     {

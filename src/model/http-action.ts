@@ -21,17 +21,23 @@ export interface HttpActionFacts {
   readonly userAgent: string;
 }
 
-/** The request that an `httpGet` asks for (13 of the lifecycle reference). Throws when its port or a header cannot be used. */
+/** Returns the request that an `httpGet` asks for. Throws when its host, its port or a header cannot be used. */
 export function httpActionRequest(action: HTTPGetAction, facts: HttpActionFacts): HttpRequest {
   const host = action.host === undefined || action.host === "" ? facts.podIp : action.host;
   const port = resolvePort(action.port, facts.container);
   const given = (action.httpHeaders ?? []).map(({ name, value }) => [name, value] as const);
   for (const [name, value] of given) checkHeader(name, value);
-  const hostHeader = given.findLast(([name, value]) => name.toLowerCase() === "host" && value !== "")?.[1];
+  const named = given.findLast(([name, value]) => name.toLowerCase() === "host" && value !== "")?.[1];
+  const hostHeader = named ?? hostAndPort(host, port);
+  if (!/^[\x21-\x7e]+$/.test(hostHeader)) {
+    throw new Error(
+      `invalid host ${JSON.stringify(hostHeader)}: only printable ASCII is allowed, write other names in punycode`,
+    );
+  }
   return {
     ...{ scheme: action.scheme?.toLowerCase() === "https" ? "https" : "http", host, port },
     target: requestTarget(action.path ?? "/"),
-    hostHeader: hostHeader ?? hostAndPort(host, port),
+    hostHeader,
     headers: [
       ...orDefault(given, "User-Agent", facts.userAgent),
       ...orDefault(given, "Accept", "*/*"),
@@ -78,7 +84,7 @@ function parseReference(text: string): string | undefined {
   if (/[\0-\x1f\x7f]/.test(text)) return undefined;
   const [beforeFragment = ""] = text.split("#", 1);
   const mark = beforeFragment.indexOf("?");
-  const query = mark === -1 ? "" : beforeFragment.slice(mark).replaceAll(" ", "%20");
+  const query = mark === -1 ? "" : encodeQuery(beforeFragment.slice(mark));
   const whole = mark === -1 ? beforeFragment : beforeFragment.slice(0, mark);
   // A scheme and a host are replaced by those of the probe.
   const path = whole.replace(/^([A-Za-z][A-Za-z0-9+.-]*:(?=\/))?(\/\/[^/]*)?/, "");
@@ -106,12 +112,24 @@ function decode(path: string): Buffer {
   return Buffer.from(bytes);
 }
 
+/** Percent-encodes what is no printable ASCII; the rest of a query is sent as it was written. */
+function encodeQuery(query: string): string {
+  if (/^[\x21-\x7e]*$/.test(query)) return query;
+  return Array.from(Buffer.from(query, "utf8"), (byte) =>
+    byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : percentEncoded(byte),
+  ).join("");
+}
+
+function percentEncoded(byte: number): string {
+  return `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+}
+
 /** Percent-encodes each byte that a path may not hold. */
 function encodePath(bytes: Buffer): string {
   let encoded = "";
   for (const byte of bytes) {
     const char = String.fromCharCode(byte);
-    encoded += /[A-Za-z0-9\-._~$&+,/:;=@]/.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+    encoded += /[A-Za-z0-9\-._~$&+,/:;=@]/.test(char) ? char : percentEncoded(byte);
   }
   return encoded;
 }

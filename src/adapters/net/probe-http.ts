@@ -16,6 +16,7 @@ const BODY_LIMIT = 10 * 1024;
 export function httpGet(request: HttpRequest, { signal }: Abortable): Promise<HttpAnswer> {
   if (signal.aborted) return Promise.reject(signal.reason as Error);
   return new Promise((resolve, reject) => {
+    const bytes = requestBytes(request);
     const calls = abortCalls(signal);
     const reader = new HttpAnswerReader(BODY_LIMIT);
     let isConnected = false;
@@ -39,7 +40,7 @@ export function httpGet(request: HttpRequest, { signal }: Abortable): Promise<Ht
     const link = open(request, {
       connected: () => {
         isConnected = true;
-        link.write(requestText(request));
+        link.write(bytes);
       },
       took: (text) => {
         try {
@@ -74,22 +75,42 @@ function openTls({ host, port }: TcpAddress, ends: LinkEnds): Link {
   socket.on("secureConnect", ends.connected);
   socket.on("data", (chunk: Buffer) => ends.took(chunk.toString("latin1")));
   socket.on("close", ends.closed);
-  return { write: (text) => void socket.write(text, "latin1"), close: () => void socket.destroy() };
+  return { write: (bytes) => void socket.write(bytes), close: () => void socket.destroy() };
 }
 
 /** A probe sends the same request again and again. */
-const texts = new WeakMap<HttpRequest, string>();
+const encoded = new WeakMap<HttpRequest, Buffer>();
 
-function requestText(request: HttpRequest): string {
-  const known = texts.get(request);
+function requestBytes(request: HttpRequest): Buffer {
+  const known = encoded.get(request);
   if (known !== undefined) return known;
-  const { target, hostHeader, headers } = request;
-  let text = `GET ${target} HTTP/1.1\r\nHost: ${hostHeader}\r\n`;
-  for (const [name, value] of headers) text += `${name}: ${value}\r\n`;
-  text += "Connection: close\r\n\r\n";
-  texts.set(request, text);
-  return text;
+  const bytes = encodeRequest(request);
+  encoded.set(request, bytes);
+  return bytes;
 }
+
+/**
+ * Returns the bytes of a GET. Pod authors choose target, host and headers, so the result is checked as bytes, after every
+ * encoding: exactly one line for the request, one for each header, and nothing that ends a line within one.
+ */
+export function encodeRequest({ target, hostHeader, headers }: HttpRequest): Buffer {
+  const lines = [`GET ${target} HTTP/1.1`, `Host: ${hostHeader}`];
+  for (const [name, value] of headers) lines.push(`${name}: ${value}`);
+  lines.push("Connection: close");
+  const parts = lines.map((line) => Buffer.from(line, "utf8"));
+  if (parts.some((part) => part.some((byte) => byte === CR || byte === LF || byte === 0))) {
+    throw new ProbeNetError("Malformed", "invalid request: a line holds a line end or a zero byte");
+  }
+  const requestLine = parts[0]?.toString("latin1") ?? "";
+  if (!/^GET [\x21-\x7e]+ HTTP\/1\.1$/.test(requestLine)) {
+    throw new ProbeNetError("Malformed", "invalid request: the path must be printable ASCII without spaces");
+  }
+  const end = Buffer.from("\r\n");
+  return Buffer.concat([...parts.flatMap((part) => [part, end]), end]);
+}
+
+const CR = 13;
+const LF = 10;
 
 function worded(request: HttpRequest, isConnected: boolean, error: unknown): ProbeNetError {
   if (error instanceof ProbeNetError) return error;

@@ -18,7 +18,7 @@ export interface LinkEnds {
 
 /** A connection that one exchange uses. */
 export interface Link {
-  write(text: string): void;
+  write(bytes: Buffer): void;
   close(): void;
 }
 
@@ -66,8 +66,8 @@ class ReusedLink implements Link {
     this.socket.connect({ host, port });
   }
 
-  write(text: string): void {
-    this.socket.write(text, "latin1");
+  write(bytes: Buffer): void {
+    this.socket.write(bytes);
   }
 
   close(): void {

@@ -26,6 +26,8 @@ describe("fields", () => {
     ["metadata.labels['example.org/a']", "1"],
     ["metadata.annotations['note']", 'say "hi"\nbye'],
     ["metadata.labels['missing']", ""],
+    ["metadata.labels['constructor']", ""],
+    ["metadata.annotations['toString']", ""],
     ["spec.nodeName", "n1"],
     ["spec.serviceAccountName", "sa"],
     ["status.hostIP", "192.0.2.1"],

@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Pod } from "./generated/types.ts";
 
@@ -10,7 +11,8 @@ export interface FieldFacts {
 /** The value of a downward API field, for variables and for volumes; unknown ones are a configuration error. */
 export function fieldValue(path: string, pod: Pod, facts: FieldFacts): string {
   const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path);
-  if (keyed !== null) return pod.metadata[keyed[1] === "labels" ? "labels" : "annotations"]?.[keyed[2] ?? ""] ?? "";
+  if (keyed !== null)
+    return ownValue(pod.metadata[keyed[1] === "labels" ? "labels" : "annotations"], keyed[2] ?? "") ?? "";
   switch (path) {
     case "metadata.name":
       return pod.metadata.name ?? "";

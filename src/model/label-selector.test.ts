@@ -23,6 +23,7 @@ const rows: [string, LabelSelector | undefined, boolean][] = [
   ["Exists", one("Exists", "tier"), true],
   ["Exists, missing", one("Exists", "zone"), false],
   ["DoesNotExist", one("DoesNotExist", "zone"), true],
+  ["Exists, a name that every object inherits", one("Exists", "constructor"), false],
   ["DoesNotExist, there", one("DoesNotExist", "tier"), false],
   ["an operator that nobody knows", one("Like", "tier"), false],
   ["both kinds must hold", { matchLabels: { app: "web" }, ...one("Exists", "zone") }, false],

@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type { LabelSelector, LabelSelectorRequirement } from "./generated/types.ts";
 
 type Labels = Readonly<Record<string, string>>;
@@ -7,13 +8,13 @@ export function matchesLabels(selector: LabelSelector | undefined, labels: Label
   if (selector === undefined) return false;
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return (
-    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    Object.entries(matchLabels).every(([key, value]) => ownValue(labels, key) === value) &&
     matchExpressions.every((requirement) => holds(requirement, labels))
   );
 }
 
 function holds({ key, operator, values = [] }: LabelSelectorRequirement, labels: Labels): boolean {
-  const value = labels[key];
+  const value = ownValue(labels, key);
   switch (operator) {
     case "In":
       return value !== undefined && values.includes(value);

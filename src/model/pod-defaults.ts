@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type {
   Container,
   ContainerPort,
@@ -75,7 +76,7 @@ function withPodLevelRequests(pod: Pod): Pod {
   const limits = roundList(resources.limits);
   const asked = containerTotals(pod, "requests");
   const requests = Object.entries(limits).map(([name, limit]) => {
-    const amount = asked[name];
+    const amount = ownValue(asked, name);
     return [name, amount === undefined ? limit : formatQuantity(amount)];
   });
   const own = resources.requests && roundList(resources.requests);

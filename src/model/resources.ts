@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type { Container, Pod } from "./generated/types.ts";
 import { isSidecar } from "./pod-facts.ts";
 import {
@@ -50,7 +51,7 @@ export function podLimits(pod: Pod): ResourceAmounts {
   const limits: ResourceAmounts = { ...containerTotals(pod, "limits"), ...parseResources(pod.spec.resources?.limits) };
   const overhead = parseResources(pod.spec.overhead);
   return mapValues(limits, (amount, name) => {
-    const extra = overhead[name];
+    const extra = ownValue(overhead, name);
     return extra === undefined || isZero(amount) ? amount : addAmounts(amount, extra);
   });
 }
@@ -105,7 +106,7 @@ function ownResources(container: Container, side: Side): ResourceAmounts {
 function combine(a: ResourceAmounts, b: ResourceAmounts, join: (x: Amount, y: Amount) => Amount): ResourceAmounts {
   const result: Record<string, Amount> = { ...a };
   for (const [name, amount] of Object.entries(b)) {
-    const known = result[name];
+    const known = ownValue(result, name);
     result[name] = known === undefined ? amount : join(known, amount);
   }
   return result;

@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type { ResourceRequirements } from "./generated/types.ts";
 import { isQualifiedName } from "./names.ts";
 import type { Problems } from "./problems.ts";
@@ -32,7 +33,7 @@ function checkPair(
   problems: Problems,
 ): void {
   const isWhole = !NATIVE.includes(name);
-  const limitText = resources.limits?.[name];
+  const limitText = ownValue(resources.limits, name);
   const request = tryParseQuantity(text);
   const at = `${path}.requests.${name}`;
   if (limitText === undefined) {

@@ -4,6 +4,7 @@ import type { Abortable } from "../lib/abort.ts";
 import { Backoff } from "../lib/backoff.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { ownValue } from "../lib/own-value.ts";
 import { Wakes } from "../lib/wakes.ts";
 import type { ConfigMap, Node } from "../model/generated/types.ts";
 import { type ConfigAssignment, configAssignment, type WantedConfigMap } from "./config-assignment.ts";
@@ -159,7 +160,7 @@ function versionOf(
   if (wantedUid !== undefined && wantedUid !== uid) {
     return `ConfigMap ${path} has the UID ${uid}, and ${wantedUid} is wanted`;
   }
-  const text = object.data?.[key];
+  const text = ownValue(object.data, key);
   if (text === undefined) return `ConfigMap ${path} has no data named ${key}`;
   return { text, version: { namespace, name, uid, resourceVersion, key } };
 }

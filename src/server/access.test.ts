@@ -265,3 +265,7 @@ test("AlwaysAllow asks nobody", async () => {
   );
   assert.deepEqual(asked, []);
 });
+
+test("a path that is named like an inherited property needs proxy, as any other", () => {
+  assert.deepEqual(accessOf("GET", "/constructor/x"), { verb: "get", subresources: ["proxy"] });
+});

@@ -1,3 +1,5 @@
+import { ownValue } from "../lib/own-value.ts";
+
 /** What a request wants to do, in the words of the API server's authorization. */
 export interface Access {
   /** Empty for methods that have none (HEAD, OPTIONS). */
@@ -34,6 +36,6 @@ const ACTING = new Set(["exec", "attach", "portForward", "run"]);
 /** The access that a request needs. Pure; by whole parts of the path, so that `/podsx` is not `/pods`. */
 export function accessOf(method: string, path: string): Access {
   const [, first = ""] = path.split("/");
-  const verb = ACTING.has(first) ? "create" : (VERBS[method] ?? "");
-  return { verb, subresources: FINE[first] ?? ["proxy"] };
+  const verb = ACTING.has(first) ? "create" : (ownValue(VERBS, method) ?? "");
+  return { verb, subresources: ownValue(FINE, first) ?? ["proxy"] };
 }

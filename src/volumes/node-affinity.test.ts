@@ -46,6 +46,11 @@ describe("a node that a volume is bound to", () => {
       selector: { nodeSelectorTerms: [{ matchExpressions: [ssd, hdd] }] },
       want: false,
     },
+    {
+      name: "a label of a name that every object inherits is no label",
+      selector: { nodeSelectorTerms: [{ matchExpressions: [{ key: "constructor", operator: "Exists" }] }] },
+      want: false,
+    },
     { name: "the node's name", selector: { nodeSelectorTerms: [{ matchFields: [name("here")] }] }, want: true },
     { name: "another's name", selector: { nodeSelectorTerms: [{ matchFields: [name("there")] }] }, want: false },
   ];

@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type { NodeSelector, NodeSelectorRequirement } from "../model/generated/types.ts";
 
 type Labels = Readonly<Record<string, string>>;
@@ -17,7 +18,7 @@ function asLabel(field: NodeSelectorRequirement): NodeSelectorRequirement {
 }
 
 function holds({ key, operator, values = [] }: NodeSelectorRequirement, labels: Labels): boolean {
-  const value = labels[key];
+  const value = ownValue(labels, key);
   switch (operator) {
     case "In":
       return value !== undefined && values.includes(value);

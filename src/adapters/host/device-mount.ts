@@ -1,5 +1,6 @@
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { ownValue } from "../../lib/own-value.ts";
 import { exec } from "./exec.ts";
 import { HostError } from "./host-error.ts";
 
@@ -88,7 +89,7 @@ export class DeviceMounts {
       throw new HostError("InvalidArgument", words);
     }
     // Not to be interrupted: half a filesystem is neither blank nor good.
-    await this.must([`mkfs.${type}`, ...(FORMAT_FLAGS[type] ?? []), device], { timeoutMs: FORMAT_MS });
+    await this.must([`mkfs.${type}`, ...(ownValue(FORMAT_FLAGS, type) ?? []), device], { timeoutMs: FORMAT_MS });
   }
 
   private async must(

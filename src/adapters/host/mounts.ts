@@ -122,7 +122,7 @@ export class Mounts {
 
   /** The kernel ignores `ro` on a new bind mount. The other flags are given again, or the remount would clear them. */
   private async makeReadonly(calls: SystemCalls | undefined, target: string): Promise<void> {
-    const kept = mountAt(target)?.options.filter((option) => option in FLAGS && option !== "ro") ?? [];
+    const kept = mountAt(target)?.options.filter((option) => Object.hasOwn(FLAGS, option) && option !== "ro") ?? [];
     if (calls === undefined) {
       return this.command("mount", ["-o", ["remount", "bind", "ro", ...kept].join(","), "--", target]);
     }

@@ -1,3 +1,4 @@
+import { ownValue } from "../../lib/own-value.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import { milliValue, tryParseQuantity, wholeValue } from "../../model/quantity.ts";
 import { podRequests } from "../../model/resources.ts";
@@ -20,9 +21,9 @@ export function shortages(pod: Pod, { others, node }: AdmissionFacts): readonly 
   const names = ["pods", ...NATIVE, ...Object.keys(asked).filter((name) => !NATIVE.includes(name) && name !== "pods")];
   return names.flatMap((resource) => {
     const capacity = capacityOf(node, resource);
-    const requested = asked[resource] ?? 0;
+    const requested = ownValue(asked, resource) ?? 0;
     if (capacity === undefined || requested === 0) return [];
-    const used = others.map((other) => requestsOf(other)[resource] ?? 0).reduce((sum, each) => sum + each, 0);
+    const used = others.map((other) => ownValue(requestsOf(other), resource) ?? 0).reduce((sum, each) => sum + each, 0);
     return requested + used > capacity ? [{ resource, requested, used, capacity }] : [];
   });
 }
@@ -42,7 +43,7 @@ export function requestsOf(pod: Pod): Readonly<Record<string, number>> {
 }
 
 function capacityOf({ allocatable }: AdmissionNode, resource: string): number | undefined {
-  const amount = tryParseQuantity(allocatable[resource] ?? "");
+  const amount = tryParseQuantity(ownValue(allocatable, resource) ?? "");
   if (amount === undefined) return undefined;
   return resource === "cpu" ? milliValue(amount) : wholeValue(amount);
 }

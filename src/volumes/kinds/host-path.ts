@@ -1,4 +1,5 @@
 import type { Abortable } from "../../lib/abort.ts";
+import { ownValue } from "../../lib/own-value.ts";
 import type { HostPathVolumeSource } from "../../model/generated/types.ts";
 import type { PathKind, VolumeHost, VolumeKind } from "../kind.ts";
 
@@ -44,7 +45,8 @@ export async function checkHostPath(
   const found = await host.kindOf(path, options);
   if (type === "DirectoryOrCreate" && found === undefined) return host.makeDir(path, 0o755);
   if (type === "FileOrCreate" && found === undefined) return host.makeFile(path, 0o644);
-  const expected = type === "DirectoryOrCreate" ? "directory" : type === "FileOrCreate" ? "file" : EXPECTED[type];
+  const expected =
+    type === "DirectoryOrCreate" ? "directory" : type === "FileOrCreate" ? "file" : ownValue(EXPECTED, type);
   const failed = "hostPath type check failed:";
   if (expected === undefined) throw new Error(`${failed} hostPath.type "${type}" is not known`);
   if (expected === found) return;

@@ -105,9 +105,9 @@ export class ApiFacts {
     await Promise.all([this.services.run(signal), this.classes.run(signal)]);
   }
 
-  /** Variables of the services that the pod may see; a static pod sees those that are known. */
+  /** Variables of the services that the pod may see; a static pod gets those known now, as it must not wait for a list. */
   async serviceVariables(pod: Pod, options: Abortable): Promise<ReadonlyMap<string, string>> {
-    if (isStaticPod(pod)) return new Map();
+    if (isStaticPod(pod)) return serviceVariables(pod, this.services.peek());
     const problem = "services have not yet been read at least once, cannot construct envvars";
     return serviceVariables(pod, (await this.services.objects(problem, options)).values());
   }

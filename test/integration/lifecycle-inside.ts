@@ -251,7 +251,9 @@ describe("inside a pod", () => {
     if (existsSync(file) && Number(readFileSync(file, "utf8")) >= 32) return;
     site.write(manifest("huge", { containers: [shell("main", FOREVER, { resources: { limits } })] }));
     await site.pod("huge", "is refused", ({ phase }) => phase === "Failed");
-    assert.equal((await statusOf(agent, "huge"))?.reason, "OutOfhugepages-2Mi");
+    const { reason, message } = (await statusOf(agent, "huge")) ?? {};
+    assert.equal(reason, "UnexpectedAdmissionError");
+    assert.match(message ?? "", /\(res: hugepages-2Mi, q: \d+\)/);
     site.remove("huge");
   });
 });

@@ -52,12 +52,12 @@ describe("the life of pods", () => {
     site.write(manifest("other-os", { os: { name: "windows" } }));
     const sysctls = [{ name: "kernel.sem", value: "1 1 1 1" }];
     site.write(manifest("unsafe", { securityContext: { sysctls } }));
-    assert.equal(await rejected("too-much"), "OutOfcpu");
+    assert.equal(await rejected("too-much"), "UnexpectedAdmissionError");
     assert.equal(await rejected("elsewhere"), "NodeAffinity");
     assert.equal(await rejected("other-os"), "PodOSNotSupported");
     assert.equal(await rejected("unsafe"), "SysctlForbidden");
     await restart();
-    assert.equal(await rejected("too-much"), "OutOfcpu");
+    assert.equal(await rejected("too-much"), "UnexpectedAdmissionError");
     for (const name of ["too-much", "elsewhere", "other-os", "unsafe"]) site.remove(name);
     await site.gone("too-much");
   });

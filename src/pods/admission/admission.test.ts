@@ -164,11 +164,7 @@ describe("the node that it asks for", () => {
     ["bound to another", { nodeName: "there" }, "NodeName"],
     ["its system", { os: { name: "linux" } }, undefined],
     ["another system", { os: { name: "windows" } }, "PodOSNotSupported"],
-    [
-      "another system by label",
-      { nodeSelector: { "kubernetes.io/os": "windows" } },
-      "PodOSSelectorNodeLabelDoesNotMatch",
-    ],
+    ["a node of another system", { nodeSelector: { "kubernetes.io/os": "windows" } }, "NodeAffinity"],
     ["groups as ever", { securityContext: { supplementalGroupsPolicy: "Merge" } }, undefined],
     [
       "strict groups",
@@ -181,6 +177,15 @@ describe("the node that it asks for", () => {
   for (const [what, spec, want] of cases) {
     test(`${what}: ${want ?? "welcome"}`, () => assert.equal(refusal(asked(spec))?.reason, want));
   }
+
+  test("a pod label of another system: PodOSSelectorNodeLabelDoesNotMatch, as in Kubernetes", () => {
+    const labelled = (os: string): Pod => {
+      const plain = asked({});
+      return { ...plain, metadata: { ...plain.metadata, labels: { "kubernetes.io/os": os } } };
+    };
+    assert.equal(refusal(labelled("windows"))?.reason, "PodOSSelectorNodeLabelDoesNotMatch");
+    assert.equal(refusal(labelled("linux")), undefined);
+  });
 
   test("what the node can do is not refused", () => {
     const securityContext = { supplementalGroupsPolicy: "Strict", appArmorProfile: { type: "RuntimeDefault" } };
@@ -271,9 +276,19 @@ describe("a critical pod", () => {
     assert.deepEqual(victims(asStatic(asked({})), others, { allocatable: { pods: "2" } }), ["idle"]);
   });
 
-  test("that would be refused anyway takes nobody's place", () => {
+  test("that is rejected for another reason preempts nobody, and that reason is reported", () => {
     const of = { ...mine("2"), spec: { ...mine("2").spec, nodeSelector: { zone: "b" } } };
     assert.equal(victims(of, [sized("a", "3")]), "rejected");
+    assert.equal(refusal(of, small, [sized("a", "3")])?.reason, "NodeAffinity");
+  });
+
+  test("without victims gets UnexpectedAdmissionError, with what is missing, as in Kubernetes", () => {
+    const { reason, message } = refusal(mine("2"), small, [asStatic(sized("a", "3")), sized("b", "500m")]) ?? {};
+    assert.equal(reason, "UnexpectedAdmissionError");
+    assert.equal(
+      message,
+      "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 1000), ]",
+    );
   });
 });
 
@@ -300,11 +315,11 @@ describe("host ports", () => {
     });
   }
 
-  test("says which port, and who has it", () => {
+  test("the message is the one of Kubernetes", () => {
     const others = [onPort("free", {}), onPort("other", { hostPort: 80 })];
     assert.equal(
       refusal(onPort("web", { hostPort: 80 }), {}, others)?.message,
-      "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (TCP 80 is held by other)",
+      "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
     );
   });
 });

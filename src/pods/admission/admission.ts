@@ -4,7 +4,7 @@ import type { ResizeVerdict } from "../worker/resize.ts";
 import type { AdmissionCheck, AdmissionFacts, Rejection } from "./facts.ts";
 import { affinityProblem, appArmorProblem, groupsProblem, nameProblem, osProblem, taintProblem } from "./node.ts";
 import { portProblem } from "./ports.ts";
-import { chooseVictims } from "./preempt.ts";
+import { chooseVictims, type UnmetRequest } from "./preempt.ts";
 import { shortageProblem, shortages } from "./resources.ts";
 import { sysctlProblem } from "./sysctls.ts";
 
@@ -23,22 +23,28 @@ const FIRST: readonly AdmissionCheck[] = [sysctlProblem, osProblem, groupsProble
 const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
 const LAST: readonly AdmissionCheck[] = [appArmorProblem];
 
-/** Whether a pod may run here (section 4). Runs once, when the pod is added; what runs already was admitted. Pure. */
+/** Decides whether a pod may run here. Runs once, when the pod is added; what runs already was admitted. Pure. */
 export function admit(pod: Pod, facts: AdmissionFacts): Admission {
   const early = firstOf(FIRST, pod, facts);
   if (early !== undefined) return { kind: "rejected", rejection: early };
   const missing = shortages(pod, facts);
-  const other = firstOf(PREDICATES, pod, facts);
-  const late = firstOf(LAST, pod, facts);
+  const other = firstOf(PREDICATES, pod, facts) ?? firstOf(LAST, pod, facts);
   const [first] = missing;
-  if (first !== undefined) {
-    const rejection = shortageProblem(first);
-    const isOnlyRoom = other === undefined && late === undefined;
-    const victims = isOnlyRoom && isCriticalPod(pod) ? chooseVictims(pod, facts.others, missing) : undefined;
-    return victims === undefined ? { kind: "rejected", rejection } : { kind: "preempts", victims, rejection };
-  }
-  const rejection = other ?? late;
-  return rejection === undefined ? { kind: "admitted" } : { kind: "rejected", rejection };
+  if (first === undefined) return other === undefined ? { kind: "admitted" } : { kind: "rejected", rejection: other };
+  if (!isCriticalPod(pod)) return { kind: "rejected", rejection: shortageProblem(first) };
+  // A critical pod is never rejected for a shortage itself: for another reason, or because preemption cannot end it.
+  if (other !== undefined) return { kind: "rejected", rejection: other };
+  const { victims, unmet } = chooseVictims(pod, facts.others, missing);
+  if (unmet.length > 0) return { kind: "rejected", rejection: preemptionProblem(unmet) };
+  return { kind: "preempts", victims, rejection: shortageProblem(first) };
+}
+
+/** Why no set of pods frees enough for a critical one, in the words of Kubernetes. */
+function preemptionProblem(unmet: readonly UnmetRequest[]): Rejection {
+  const list = unmet.map(({ resource, amount }) => `(res: ${resource}, q: ${amount}), `).join("");
+  const why = `preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [${list}]`;
+  const message = `Unexpected error while attempting to recover from admission failure: ${why}`;
+  return { reason: "UnexpectedAdmissionError", message };
 }
 
 /** Whether a pod that is here already may have other requests: not at all on this node, or not now. Pure. */

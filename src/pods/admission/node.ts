@@ -1,3 +1,4 @@
+import { ownValue } from "../../lib/own-value.ts";
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration } from "../../model/generated/types.ts";
 import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
 import { allContainers, isStaticPod } from "../../model/pod-facts.ts";
@@ -5,9 +6,9 @@ import type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
 
 const OS_LABEL = "kubernetes.io/os";
 
-/** The operating system that the pod asks for, by its field or by the node's label. */
+/** The operating system that the pod asks for, by its own label or by its field, as in Kubernetes. */
 export function osProblem(pod: Pod): Rejection | undefined {
-  const asked = pod.spec.nodeSelector?.[OS_LABEL];
+  const asked = pod.metadata.labels?.[OS_LABEL];
   if (asked !== undefined && asked !== "linux") {
     const message = `Failed to admit pod as the \`${OS_LABEL}\` label doesn't match node label`;
     return { reason: "PodOSSelectorNodeLabelDoesNotMatch", message };
@@ -44,7 +45,7 @@ function asksForAppArmor(pod: Pod): boolean {
 export function affinityProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   const selector = Object.entries(pod.spec.nodeSelector ?? {});
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const isSelected = selector.every(([key, value]) => node.labels[key] === value);
+  const isSelected = selector.every(([key, value]) => ownValue(node.labels, key) === value);
   const isWelcome = required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
   if (isSelected && isWelcome) return undefined;
   return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector");
@@ -94,7 +95,7 @@ function matchesRequirement(
   labels: Readonly<Record<string, string>>,
 ): boolean {
   const has = Object.hasOwn(labels, key);
-  const value = labels[key] ?? "";
+  const value = ownValue(labels, key) ?? "";
   switch (operator) {
     case "In":
       return has && values.includes(value);

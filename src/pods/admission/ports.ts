@@ -15,7 +15,7 @@ export function portProblem(pod: Pod, { others }: AdmissionFacts): Rejection | u
   for (const other of others) {
     for (const taken of hostPorts(other)) {
       if (!wanted.some((port) => clashes(port, taken))) continue;
-      const message = `Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (${taken.protocol} ${taken.port} is held by ${other.metadata.name})`;
+      const message = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
       return { reason: "NodePorts", message };
     }
   }

@@ -1,3 +1,4 @@
+import { ownValue } from "../../lib/own-value.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import { isCriticalPod } from "../../model/pod-facts.ts";
 import { type QosClass, qosClass } from "../../model/qos.ts";
@@ -6,25 +7,32 @@ import { requestsOf, type Shortage } from "./resources.ts";
 /** What is still missing, by resource, in the numbers of `requestsOf`. */
 type Missing = Readonly<Record<string, number>>;
 
+/** What stays missing of a resource when every preemptable pod is gone. */
+export interface UnmetRequest {
+  readonly resource: string;
+  readonly amount: number;
+}
+
 /**
- * The pods that have to go so that a critical one fits, or undefined when not even all of them would do. As few
- * Guaranteed ones as possible, then as few Burstable ones, then BestEffort ones. Pure.
+ * Returns the pods to preempt so that a critical one fits: as few Guaranteed ones as possible, then as few Burstable
+ * ones, then BestEffort ones. If not even all of them free enough, there are no victims and `unmet` says why. Pure.
  */
 export function chooseVictims(
   pod: Pod,
   others: readonly Pod[],
   shortages: readonly Shortage[],
-): readonly Pod[] | undefined {
+): { readonly victims: readonly Pod[]; readonly unmet: readonly UnmetRequest[] } {
   const missing: Missing = Object.fromEntries(
     shortages.map(({ resource, requested, used, capacity }) => [resource, requested + used - capacity]),
   );
   const candidates = others.filter((other) => mayPreempt(pod, other));
-  if (!isEmpty(without(missing, candidates))) return undefined;
+  const unmet = Object.entries(without(missing, candidates)).filter(([, amount]) => amount > 0);
+  if (unmet.length > 0) return { victims: [], unmet: unmet.map(([resource, amount]) => ({ resource, amount })) };
   const of = (name: QosClass): readonly Pod[] => candidates.filter((candidate) => qosClass(candidate) === name);
   const guaranteed = closest(of("Guaranteed"), without(missing, [...of("BestEffort"), ...of("Burstable")]));
   const burstable = closest(of("Burstable"), without(missing, [...of("BestEffort"), ...guaranteed]));
   const bestEffort = closest(of("BestEffort"), without(missing, [...burstable, ...guaranteed]));
-  return [...bestEffort, ...burstable, ...guaranteed];
+  return { victims: [...bestEffort, ...burstable, ...guaranteed], unmet: [] };
 }
 
 /** A critical pod goes before any that is not; otherwise the priority decides. */
@@ -53,7 +61,7 @@ function distance(pod: Pod, missing: Missing): number {
   const requests = requestsOf(pod);
   return Object.entries(missing)
     .filter(([, amount]) => amount > 0)
-    .map(([name, amount]) => (Math.max(0, amount - (requests[name] ?? 0)) / amount) ** 2)
+    .map(([name, amount]) => (Math.max(0, amount - (ownValue(requests, name) ?? 0)) / amount) ** 2)
     .reduce((sum, each) => sum + each, 0);
 }
 
@@ -67,7 +75,7 @@ function without(missing: Missing, pods: readonly Pod[]): Missing {
   const freed = pods.map(requestsOf);
   return Object.fromEntries(
     Object.entries(missing).map(([name, amount]) => {
-      const sum = freed.reduce((total, requests) => total + (requests[name] ?? 0), 0);
+      const sum = freed.reduce((total, requests) => total + (ownValue(requests, name) ?? 0), 0);
       return [name, amount - sum];
     }),
   );

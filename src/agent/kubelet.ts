@@ -297,7 +297,7 @@ export class Kubelet {
       }),
     );
     return {
-      ...{ runtime: parts.runtime, files, clock, log },
+      ...{ runtime: parts.observer.recording(parts.runtime), files, clock, log },
       images: new ImagePuller(
         {
           ...{ images: parts.images, clock, counted: imageMetrics(this.deps.metrics) },
@@ -339,8 +339,6 @@ export class Kubelet {
         hostsFile: () => files.readSmall("/etc/hosts"),
       },
       httpGet: (request, options) => probeNet.http(request, options),
-      learn: (id, uid, sandboxId) => parts.observer.learn(id, uid, sandboxId),
-      learnStart: (id) => parts.observer.learnStart(id),
     };
   }
 

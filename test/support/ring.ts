@@ -145,7 +145,7 @@ export class FakeRing {
     );
     const options = fixed({ parallel: 1, qps: 0, burst: 0 });
     const execute: ExecuteDeps = {
-      ...{ runtime, files, clock, log: silent },
+      ...{ runtime: observer.recording(runtime), files, clock, log: silent },
       images: new ImagePuller({ images: runtime, clock }, options, signal),
       volumes: {
         prepare: (pod, { signal }) => this.prepareVolumes(pod, signal),
@@ -179,8 +179,6 @@ export class FakeRing {
         hostsFile: () => "",
       },
       httpGet: (request, options) => this.httpGet(request, options),
-      learn: (id, uid, sandboxId) => observer.learn(id, uid, sandboxId),
-      learnStart: (id) => observer.learnStart(id),
     };
     const { journal } = this;
     const probes = new ProbeScheduler(

@@ -1,4 +1,4 @@
-import type { IdMapping, RuntimeImage, RuntimePort } from "../../adapters/runtime/port.ts";
+import type { IdMapping, RuntimeImage } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -10,6 +10,7 @@ import type { DnsFacts } from "../config/dns.ts";
 import type { LimitFacts } from "../config/linux-resources.ts";
 import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
+import type { ExecutorRuntime } from "../observe/recording-runtime.ts";
 import type { SecurityRules } from "../plan/refusal.ts";
 import type { StartSlot } from "../worker/start-slot.ts";
 
@@ -126,7 +127,8 @@ export interface ClusterFacts {
 
 /** Everything that the executors act through. */
 export interface ExecuteDeps {
-  readonly runtime: RuntimePort;
+  /** Records what passes through it, see `RecordingRuntime`. */
+  readonly runtime: ExecutorRuntime;
   readonly images: ImageProvider;
   readonly volumes: VolumeProvider;
   /** ConfigMaps and Secrets that variables come from. */
@@ -142,10 +144,6 @@ export interface ExecuteDeps {
   readonly log: Logger;
   /** For lifecycle hooks, see `hooks.ts`. */
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
-  /** Told of every container and sandbox made, before an event about it can come. */
-  learn(id: string, uid: string, sandboxId?: string): void;
-  /** Tells that the runtime has started a container, which is then no news when an event says so. */
-  learnStart(id: string): void;
 }
 
 /** One pod's run of actions. */

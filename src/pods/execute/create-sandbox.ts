@@ -39,7 +39,6 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
     await requireUserNamespaces(deps, run, handler);
     const config = await describeSandbox(deps, run, attempt);
     const id = await deps.runtime.runSandbox(config, handler, { signal: run.finish });
-    deps.learn(id, identity.uid);
     const status = await deps.runtime.sandboxStatus(id, { signal: run.finish });
     const ips = pod.spec.hostNetwork === true ? [] : status.ips;
     run.sandbox = { id, attempt, ips };

@@ -48,7 +48,6 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
     // The link is there when the container begins to write.
     const linked = linkLog(deps, run, { container, attempt, id });
     await deps.runtime.startContainer(id, { signal: run.finish });
-    deps.learnStart(id);
     await linked;
   } catch (error) {
     step.fail(error);
@@ -133,7 +132,6 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
     });
     const request = { sandboxId: sandbox.id, config, sandbox: await describeSandbox(deps, run, sandbox.attempt) };
     const id = await deps.runtime.createContainer(request, { signal: run.finish });
-    deps.learn(id, podIdentity(pod).uid, sandbox.id);
     step.done();
     return id;
   } catch (error) {

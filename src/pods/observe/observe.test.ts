@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRuntime } from "../../adapters/runtime/fake.ts";
+import type { FakeMethod } from "../../adapters/runtime/fake-control.ts";
 import { RuntimeError, type RuntimeEvent } from "../../adapters/runtime/port.ts";
 import { type Abortable, manyListeners } from "../../lib/abort.ts";
 import { FakeClock } from "../../lib/clock.ts";
@@ -13,6 +14,7 @@ import type { ObservedPod } from "../../model/observed.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { sandboxConfig } from "../config/sandbox-config.ts";
 import { type ListedPod, Observer } from "./observe.ts";
+import type { ExecutorRuntime } from "./recording-runtime.ts";
 
 const AUDIT_MS = 300_000;
 const web = pod("web").container("app").build();
@@ -31,6 +33,8 @@ class Watching {
   readonly errors: string[] = [];
   readonly auditEvery = new LiveValue(AUDIT_MS);
   readonly observer: Observer;
+  /** The runtime as the executors have it. */
+  readonly executors: ExecutorRuntime;
   /** Resolves when the observer has ended. */
   running: Promise<void> = Promise.resolve();
   /** Which events get through, and as what. */
@@ -61,6 +65,7 @@ class Watching {
       },
       this.auditEvery,
     );
+    this.executors = this.observer.recording(runtime);
   }
 
   get options(): Abortable {
@@ -77,15 +82,16 @@ class Watching {
     await this.clock.advance(0);
   }
 
-  async sandbox(attempt = 0): Promise<string> {
+  /** By somebody else than the agent, unless it is made through `executors`. */
+  async sandbox(attempt = 0, runtime: ExecutorRuntime = this.runtime): Promise<string> {
     const config = sandboxConfig(web, {
       ...{ attempt, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },
       ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", limits: LIMITS, owner: "me" },
     });
-    return this.runtime.runSandbox(config, "", this.options);
+    return runtime.runSandbox(config, "", this.options);
   }
 
-  async container(sandboxId: string, attempt = 0): Promise<string> {
+  async container(sandboxId: string, attempt = 0, runtime: ExecutorRuntime = this.runtime): Promise<string> {
     this.runtime.image("app:1");
     const present = await this.runtime.imageStatus("app:1", this.options);
     const config = containerConfig(web, web.spec.containers[0] ?? { name: "" }, {
@@ -96,8 +102,8 @@ class Watching {
       ...{ attempt: 0, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },
       ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", limits: LIMITS },
     });
-    const id = await this.runtime.createContainer({ sandboxId, config, sandbox }, this.options);
-    await this.runtime.startContainer(id, this.options);
+    const id = await runtime.createContainer({ sandboxId, config, sandbox }, this.options);
+    await runtime.startContainer(id, this.options);
     return id;
   }
 
@@ -215,11 +221,11 @@ describe("reading a pod", () => {
     assert.equal(quick.containers[0]?.state, "exited");
   });
 
-  test("what is forgotten is not known any more", async () => {
+  test("a pod that was evicted is not known any more", async () => {
     const watching = new Watching();
     await watching.container(await watching.sandbox());
     await watching.read();
-    watching.observer.forget("uid-of-web");
+    watching.observer.evict("uid-of-web");
     assert.equal(watching.observer.get("uid-of-web"), undefined);
     assert.deepEqual(watching.observer.list(), []);
   });
@@ -236,29 +242,105 @@ describe("a read lists", () => {
     assert.equal(watching.runtime.control.calls.length, before);
   });
 
-  test("once, and then asks for what is known and for what was told", async () => {
+  test("once, and then asks for what is known and for what the executors created", async () => {
     const watching = new Watching();
     const sandbox = await watching.sandbox();
     const first = await watching.container(sandbox);
     await watching.read();
     assert.equal(lists(watching), 1);
-    const second = await watching.container(sandbox, 1);
-    watching.observer.learn(second, "uid-of-web", sandbox);
+    const second = await watching.container(sandbox, 1, watching.executors);
     assert.deepEqual((await watching.read()).containers.map(({ id }) => id).sort(), [first, second].sort());
     assert.equal(lists(watching), 1);
   });
 
-  test("again after a doubt", async () => {
+  test("nothing after a container or a sandbox was removed", async () => {
     const watching = new Watching();
-    const sandbox = await watching.sandbox();
+    await watching.run();
+    const sandbox = await watching.sandbox(0, watching.executors);
+    const first = await watching.container(sandbox, 0, watching.executors);
+    await watching.container(sandbox, 1, watching.executors);
+    await watching.executors.removeContainer(first, watching.options);
+    const before = lists(watching);
+    assert.equal((await watching.read()).containers.length, 1);
+    await watching.executors.removeSandbox(sandbox, watching.options);
+    const { containers, sandboxes } = await watching.read();
+    assert.deepEqual([containers, sandboxes, lists(watching)], [[], [], before]);
+  });
+
+  const unavailable = new RuntimeError("Unavailable", "away");
+  const failures: { method: FakeMethod; call(watching: Watching, ids: Ids): Promise<unknown> }[] = [
+    { method: "runSandbox", call: (watching) => watching.sandbox(1, watching.executors) },
+    { method: "createContainer", call: (watching, { sandbox }) => watching.container(sandbox, 1, watching.executors) },
+    { method: "startContainer", call: (watching, { sandbox }) => watching.container(sandbox, 1, watching.executors) },
+    { method: "stopContainer", call: ({ executors, options }, { app }) => executors.stopContainer(app, 1, options) },
+    { method: "removeContainer", call: ({ executors, options }, { app }) => executors.removeContainer(app, options) },
+    { method: "stopSandbox", call: ({ executors, options }, { sandbox }) => executors.stopSandbox(sandbox, options) },
+    {
+      method: "removeSandbox",
+      call: ({ executors, options }, { sandbox }) => executors.removeSandbox(sandbox, options),
+    },
+  ];
+  for (const { method, call } of failures) {
+    test(`again after a failed ${method}, which may have been carried out all the same`, async () => {
+      const watching = new Watching();
+      const sandbox = await watching.sandbox(0, watching.executors);
+      const app = await watching.container(sandbox, 0, watching.executors);
+      await watching.read();
+      const before = lists(watching);
+      watching.runtime.control.failAfterwards(method, unavailable);
+      await Promise.all([assert.rejects(call(watching, { sandbox, app })), watching.clock.advance(0)]);
+      const { containers, sandboxes } = await watching.read();
+      assert.equal(lists(watching), before + 1);
+      const present = await watching.runtime.listContainers({}, watching.options);
+      assert.deepEqual(containers.map(({ id }) => id).sort(), present.map(({ id }) => id).sort());
+      assert.equal(sandboxes.length, (await watching.runtime.listSandboxes({}, watching.options)).length);
+    });
+  }
+
+  test("again after somebody else removed a container", async () => {
+    const watching = new Watching();
+    const app = await watching.container(await watching.sandbox());
+    await watching.run();
     await watching.read();
-    const untold = await watching.container(sandbox);
+    const before = lists(watching);
+    await watching.runtime.removeContainer(app, watching.options);
+    await watching.clock.advance(0);
     assert.deepEqual((await watching.read()).containers, []);
-    watching.observer.doubt("uid-of-web");
-    assert.deepEqual(
-      (await watching.read()).containers.map(({ id }) => id),
-      [untold],
-    );
+    assert.equal(lists(watching), before + 1);
+  });
+});
+
+interface Ids {
+  readonly sandbox: string;
+  readonly app: string;
+}
+
+describe("an evicted pod leaves nothing behind", () => {
+  test("when a read of it ends later", async () => {
+    const watching = new Watching();
+    await watching.container(await watching.sandbox());
+    watching.runtime.control.delay("containerStatus", 100);
+    const reading = watching.read();
+    await watching.clock.advance(50);
+    watching.observer.evict("uid-of-web");
+    await watching.clock.advance(50);
+    await reading;
+    assert.deepEqual(watching.observer.list(), []);
+  });
+
+  test("when events about its parts come later, or its parts were never read", async () => {
+    const watching = new Watching();
+    await watching.run();
+    const sandbox = await watching.sandbox(0, watching.executors);
+    const app = await watching.container(sandbox, 0, watching.executors);
+    await watching.executors.removeSandbox(sandbox, watching.options);
+    watching.observer.evict("uid-of-web");
+    watching.woken.length = 0;
+    for (const id of [app, sandbox]) for (const type of ["started", "deleted"] as const) await watching.tell(type, id);
+    assert.deepEqual(watching.woken, []);
+    const calls = watching.runtime.control.calls.length;
+    assert.deepEqual((await watching.read()).containers, []);
+    assert.equal(watching.runtime.control.calls.length, calls);
   });
 });
 
@@ -296,10 +378,10 @@ describe("events", () => {
 
   test("about what was only just made are known by whoever made it", async () => {
     const watching = new Watching();
-    watching.pass = anonymous;
     await watching.run();
-    watching.observer.learn("container-2", "uid-of-web");
-    await watching.tell("started", "container-2");
+    watching.pass = silenced;
+    const id = await watching.container(await watching.sandbox(0, watching.executors), 0, watching.executors);
+    await watching.tell("stopped", id);
     assert.deepEqual(watching.woken, ["uid-of-web"]);
     assert.equal(watching.runtime.control.count("listContainers"), 1);
   });
@@ -308,10 +390,8 @@ describe("events", () => {
     const watching = new Watching();
     watching.pass = silenced;
     await watching.run();
-    const sandbox = await watching.sandbox();
-    const id = await watching.container(sandbox);
-    watching.observer.learn(id, "uid-of-web", sandbox);
-    watching.observer.learnStart(id);
+    const sandbox = await watching.sandbox(0, watching.executors);
+    const id = await watching.container(sandbox, 0, watching.executors);
     await watching.tell("started", id);
     assert.deepEqual(watching.woken, []);
     await watching.tell("stopped", id);
@@ -321,10 +401,8 @@ describe("events", () => {
   test("that tell what was read already wake nobody, others do", async () => {
     const watching = new Watching();
     await watching.run();
-    const sandbox = await watching.sandbox();
-    const id = await watching.container(sandbox);
-    watching.observer.learn(sandbox, "uid-of-web");
-    watching.observer.learn(id, "uid-of-web", sandbox);
+    const sandbox = await watching.sandbox(0, watching.executors);
+    const id = await watching.container(sandbox, 0, watching.executors);
     assert.equal((await watching.read()).containers[0]?.state, "running");
     await watching.clock.advance(0);
     watching.woken.length = 0;
@@ -422,19 +500,21 @@ describe("a (re)connection", () => {
     assert.equal(watching.clock.waiting, 0);
   });
 
-  test("forgets ids that are gone, but not one that was learned while the list was made", async () => {
+  test("drops ids that are gone, but not one that was created while the list was made", async () => {
     const watching = new Watching();
-    watching.pass = anonymous;
     await watching.run();
-    watching.observer.learn("gone", "uid-1");
+    watching.pass = silenced;
+    const gone = await watching.sandbox(0, watching.executors);
+    await watching.runtime.removeSandbox(gone, watching.options);
     watching.runtime.control.delay("listContainers", 100);
     watching.runtime.comeBack();
     await watching.clock.advance(50);
-    watching.observer.learn("new", "uid-2");
+    const created = await watching.sandbox(1, watching.executors);
     await watching.clock.advance(50);
-    await watching.tell("started", "gone");
-    await watching.tell("started", "new");
-    assert.deepEqual(watching.woken, ["uid-2"]);
+    await watching.tell("started", gone);
+    assert.deepEqual(watching.woken, []);
+    await watching.tell("stopped", created);
+    assert.deepEqual(watching.woken, ["uid-of-web"]);
   });
 });
 

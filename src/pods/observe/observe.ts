@@ -7,12 +7,15 @@ import { type Live, sleepLive } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import { CONTAINER_HASH_ANNOTATION, POD_UID_LABEL } from "../../model/labels.ts";
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../../model/observed.ts";
-import { Inventory, type PodParts } from "./inventory.ts";
+import { idsOf, type ListedPart, ObservationCache, type PodParts } from "./observation-cache.ts";
+import { type ExecutorRuntime, RecordingRuntime } from "./recording-runtime.ts";
 
 type Runtime = Pick<
   RuntimePort,
   "listSandboxes" | "listContainers" | "sandboxStatus" | "containerStatus" | "events" | "eventSource"
 >;
+
+type ContainerEvent = Extract<RuntimeEvent, { kind: "container" }>;
 
 /** How late an event may be before the change counts as missed. */
 const EVENT_LATE_MS = 1000;
@@ -48,11 +51,7 @@ export interface ObserverHooks {
  * overwrites a newer one.
  */
 export class Observer {
-  private readonly cache = new Map<string, ObservedPod>();
-  private readonly owners = new Map<string, string>();
-  private readonly inventory = new Inventory();
-  /** Containers that the agent has started since they were last read. */
-  private readonly started = new Set<string>();
+  private readonly cache = new ObservationCache();
 
   constructor(
     private readonly deps: { runtime: Runtime; clock: Clock; log: Logger },
@@ -61,34 +60,30 @@ export class Observer {
     private readonly auditEveryMs: Live<number>,
   ) {}
 
+  /** The runtime for the executors: what they create, start and remove through it is known without a list. */
+  recording(runtime: ExecutorRuntime): ExecutorRuntime {
+    return new RecordingRuntime({ runtime, cache: this.cache });
+  }
+
   /** Last known state; may be stale. */
   get(uid: string): ObservedPod | undefined {
     return this.cache.get(uid);
   }
 
   list(): readonly ObservedPod[] {
-    return [...this.cache.values()];
+    return this.cache.list();
   }
 
-  forget(uid: string): void {
-    const known = this.cache.get(uid);
-    if (known !== undefined) for (const id of idsOf(known)) this.owners.delete(id);
-    for (const id of this.started) if (!this.owners.has(id)) this.started.delete(id);
-    this.cache.delete(uid);
-    this.inventory.forget(uid);
-  }
-
-  /** Parts of this pod may have been made or removed unseen: the next read lists them. */
-  doubt(uid: string): void {
-    this.inventory.doubt(uid);
+  /** Drops what is known of a pod that is gone. */
+  evict(uid: string): void {
+    this.cache.evict(uid);
   }
 
   /** Reads one pod from the runtime. Containers that vanish meanwhile are left out. */
   async read(pod: { uid: string; name: string; namespace: string }, options: Abortable): Promise<ObservedPod> {
     const readAt = this.deps.clock.now().mono;
-    const certain = this.inventory.partsOf(pod.uid);
-    const ticket = certain === undefined ? this.inventory.beginList(pod.uid) : undefined;
-    const { sandboxes, containers } = certain ?? (await this.listParts(pod.uid, options));
+    const ticket = this.cache.beginRead(pod.uid);
+    const { sandboxes, containers } = ticket.parts ?? (await this.listParts(pod.uid, options));
     const { runtime } = this.deps;
     const known = this.cache.get(pod.uid);
     const [sandboxStates, containerStates] = await Promise.all([
@@ -110,8 +105,7 @@ export class Observer {
       sandboxes: sandboxStates.filter(isPresent).map(toSandbox).sort(newestSandboxFirst),
       containers: containerStates.filter(isPresent).sort(newestContainerFirst),
     };
-    if (ticket !== undefined) this.inventory.listed(observed, ticket);
-    this.store(observed);
+    this.cache.store(observed, ticket);
     this.hooks.read?.(this.deps.clock.now().mono - readAt);
     return observed;
   }
@@ -130,29 +124,23 @@ export class Observer {
     const audit = this.auditLoop(signal);
     for await (const event of this.deps.runtime.events({ signal })) {
       if (event.kind === "resync") {
-        this.inventory.doubtAll();
+        this.cache.invalidateAll();
         await this.resync(signal);
-        continue;
-      }
-      const uid = event.podUid ?? this.owners.get(event.id) ?? (await this.ownerOf(event.id, event.type, signal));
-      if (uid === undefined || isOld(event, this.cache.get(uid))) continue;
-      // Whoever started it reads after that, or is about to.
-      if (event.type === "started" && this.started.has(event.id)) continue;
-      if (event.type === "deleted") this.inventory.doubt(uid);
-      this.hooks.wake(uid);
+      } else await this.take(event, signal);
     }
     await audit;
   }
 
-  /** Tells whose sandbox this is, or (with the sandbox that it is in) whose container, before an event about it comes. */
-  learn(id: string, uid: string, sandboxId?: string): void {
-    this.owners.set(id, uid);
-    this.inventory.made(uid, id, sandboxId);
-  }
-
-  /** The agent has started this container, and reads its pod next. */
-  learnStart(id: string): void {
-    this.started.add(id);
+  /** Wakes the pod of the event, unless what it reports is known. */
+  private async take(event: ContainerEvent, signal: AbortSignal): Promise<void> {
+    const { id, type } = event;
+    const uid = event.podUid ?? this.cache.ownerOf(id) ?? (await this.lookUpOwner(id, type, signal));
+    if (uid === undefined || isKnown(event, this.cache.get(uid))) return;
+    // Whoever started or removed it reads the pod next.
+    if (type === "started" && this.cache.isOwnStart(id)) return;
+    if (type === "deleted" && this.cache.isRemoved(uid, id)) return;
+    if (type === "deleted") this.cache.invalidateOwner(id);
+    this.hooks.wake(uid);
   }
 
   /** Lists until it succeeds; the events that come meanwhile wait, and are covered by the list. */
@@ -170,7 +158,7 @@ export class Observer {
     }
   }
 
-  private async ownerOf(id: string, type: string, signal: AbortSignal): Promise<string | undefined> {
+  private async lookUpOwner(id: string, type: string, signal: AbortSignal): Promise<string | undefined> {
     if (type !== "stopped" && type !== "oom") return undefined;
     const found = await this.deps.runtime.listContainers({ id }, { signal }).catch(() => []);
     return found[0]?.labels[POD_UID_LABEL];
@@ -195,7 +183,7 @@ export class Observer {
     for (const observed of stale) {
       if (this.cache.get(observed.uid) !== observed) continue;
       this.hooks.missed(observed.uid);
-      this.inventory.doubt(observed.uid);
+      this.cache.invalidate(observed.uid);
       // A pod that has ended is read by nobody else, and would be found again by each audit.
       await this.read(observed, options);
     }
@@ -204,7 +192,7 @@ export class Observer {
 
   /** Lists everything; tells which pods there are, and whose cached state is not what the list says. */
   private async listAll(options: Abortable): Promise<{ pods: Map<string, ListedPod>; stale: ObservedPod[] }> {
-    const before = [...this.owners.keys()];
+    const before = this.cache.ids();
     const began = this.deps.clock.now().mono;
     const [sandboxes, containers] = await Promise.all([
       this.deps.runtime.listSandboxes({}, options),
@@ -213,37 +201,25 @@ export class Observer {
     this.hooks.relisted?.(this.deps.clock.now().mono - began);
     const states = new Map<string, Map<string, string>>();
     const pods = new Map<string, ListedPod>();
+    const parts: ListedPart[] = [];
     for (const { id, metadata, state, annotations } of sandboxes) {
-      this.owners.set(id, metadata.uid);
+      parts.push({ id, uid: metadata.uid });
       pods.set(metadata.uid, { name: metadata.name, namespace: metadata.namespace, annotations });
       put(states, metadata.uid, [id, state]);
     }
     for (const { id, labels, state } of containers) {
       const uid = labels[POD_UID_LABEL];
       if (uid === undefined) continue;
-      this.owners.set(id, uid);
+      parts.push({ id, uid });
       put(states, uid, [id, state]);
     }
-    const listed = new Set([...sandboxes, ...containers].map(({ id }) => id));
-    // What was known before the list and is not in it is gone; what was learned meanwhile may be too new for it.
-    for (const id of before) if (!listed.has(id)) this.owners.delete(id);
-    this.inventory.listedAll(states.keys());
+    this.cache.storeList(parts, before);
     return { pods, stale: this.list().filter((observed) => differs(observed, states.get(observed.uid))) };
-  }
-
-  private store(observed: ObservedPod): void {
-    const before = this.cache.get(observed.uid);
-    if (before !== undefined && before.readAt > observed.readAt) return;
-    const current = new Set(idsOf(observed));
-    if (before !== undefined) for (const id of idsOf(before)) if (!current.has(id)) this.owners.delete(id);
-    for (const id of current) this.owners.set(id, observed.uid);
-    for (const { id, state } of observed.containers) if (state !== "created") this.started.delete(id);
-    this.cache.set(observed.uid, observed);
   }
 }
 
-/** Whether the last read shows what the event tells: then nobody need look again. */
-function isOld(event: Extract<RuntimeEvent, { kind: "container" }>, known: ObservedPod | undefined): boolean {
+/** True if the last read shows what the event reports: then nobody needs to read again. */
+function isKnown(event: ContainerEvent, known: ObservedPod | undefined): boolean {
   const { id, type } = event;
   const container = known?.containers.find((one) => one.id === id);
   const sandbox = known?.sandboxes.find((one) => one.id === id);
@@ -259,10 +235,6 @@ function isOld(event: Extract<RuntimeEvent, { kind: "container" }>, known: Obser
     case "oom":
       return false;
   }
-}
-
-function idsOf(observed: ObservedPod): string[] {
-  return [...observed.sandboxes.map((sandbox) => sandbox.id), ...observed.containers.map((container) => container.id)];
 }
 
 function differs(observed: ObservedPod, listed: ReadonlyMap<string, string> | undefined): boolean {

@@ -24,8 +24,6 @@ interface ActionDeps {
   readonly identity: PodIdentity;
   readonly memory: StartMemory;
   readonly resize: PodResize;
-  /** What the pod has in the runtime is not certain any more. */
-  doubt(): void;
 }
 
 /** What was planned, on what was seen. */
@@ -60,7 +58,6 @@ export class PodActions {
   private async act(run: PodRun, observed: ObservedPod, action: PodAction): Promise<boolean> {
     const { execute, identity, memory } = this.deps;
     const graceSeconds = run.pod.spec.terminationGracePeriodSeconds ?? 30;
-    if (removes(action)) this.deps.doubt();
     switch (action.do) {
       case "stopPod":
         run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
@@ -99,7 +96,6 @@ export class PodActions {
       await startContainer(execute, run, { ...start, ...(crash && { crash }) });
     } catch (error) {
       if (!(error instanceof StartError)) throw error;
-      this.deps.doubt();
       memory.failed(run.pod, start.name, error);
       return false;
     } finally {
@@ -143,10 +139,4 @@ export class PodActions {
     memory.holds.set(resizeHold(name), { untilMono, hash: "", reason: "ResizeError", message });
     return false;
   }
-}
-
-/** After these, only a list tells what is left. */
-function removes(action: PodAction): boolean {
-  if (action.do === "startContainer") return action.start.replaces !== undefined;
-  return action.do === "stopPod" || action.do === "removeContainer" || action.do === "removeSandbox";
 }

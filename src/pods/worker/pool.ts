@@ -35,7 +35,7 @@ export interface PoolOptions {
 
 export interface PoolDeps {
   readonly execute: ExecuteDeps;
-  readonly observer: Pick<Observer, "read" | "forget" | "doubt">;
+  readonly observer: Pick<Observer, "read" | "evict">;
   readonly desired: DesiredPods;
   readonly probes: PodProbes;
   readonly journal: Journal;
@@ -370,7 +370,7 @@ export class WorkerPool {
 
   private drop(uid: string): void {
     this.statuses.delete(uid);
-    this.deps.observer.forget(uid);
+    this.deps.observer.evict(uid);
     this.deps.journal.forget(uid);
   }
 }

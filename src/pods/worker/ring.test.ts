@@ -12,6 +12,12 @@ function changes(ring: FakeRing): string[] {
   return ring.runtime.control.calls.filter(({ method }) => !reads.has(method)).map(({ method }) => method);
 }
 
+/** All calls that the start of a pod with one container needs. */
+const START_CALLS = [
+  ...["runSandbox", "sandboxStatus", "imageStatus", "createContainer", "startContainer"],
+  ...["sandboxStatus", "containerStatus"],
+];
+
 describe("a pod's life on the ring", () => {
   test("a wanted pod runs, with one call for each thing", async () => {
     const ring = new FakeRing();
@@ -33,6 +39,17 @@ describe("a pod's life on the ring", () => {
     assert.match(ring.journal.events(0)[0]?.message ?? "", /^spec\.securityContext\.seLinuxChangePolicy/);
     assert.match(ring.view.explain("uid-of-web")?.warnings[0] ?? "", /^spec\.securityContext\.seLinuxChangePolicy/);
     assert.equal(ring.status()?.phase, "Running");
+  });
+
+  test("a start asks only for what is not certain: nothing is listed, each part is read once after it was made", async () => {
+    const ring = new FakeRing();
+    await ring.want();
+    const before = ring.runtime.control.calls.length;
+    await ring.want(web);
+    assert.deepEqual(
+      ring.runtime.control.calls.slice(before).map(({ method }) => method),
+      START_CALLS,
+    );
   });
 
   test("an idle pod costs no call at all", async () => {
@@ -104,14 +121,14 @@ describe("a pod's life on the ring", () => {
     assert.deepEqual([...ring.files.entries.keys()], []);
   });
 
-  test("an end reads the pod twice: before the stop and after it", async () => {
+  test("the end of a pod lists it once, after the stop", async () => {
     const ring = new FakeRing();
     await ring.want(web);
     const before = ring.runtime.control.calls.length;
     ring.publish();
     await ring.clock.advance(0);
     const calls = ring.runtime.control.calls.slice(before).map(({ method }) => method);
-    assert.deepEqual(calls.filter((method) => method === "listSandboxes").length, 2);
+    assert.deepEqual(calls.filter((method) => method === "listSandboxes").length, 1);
     assert.deepEqual(calls.slice(-2), ["removeContainer", "removeSandbox"]);
     assert.deepEqual(ring.view.summaries(), []);
   });

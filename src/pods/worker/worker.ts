@@ -49,8 +49,6 @@ export interface WorkerDeps {
   readonly execute: ExecuteDeps;
   readonly observer: {
     read(pod: PodIdentity, options: { signal: AbortSignal }): Promise<ObservedPod>;
-    /** What the pod has in the runtime is not certain any more. */
-    doubt(uid: string): void;
   };
   readonly probes: PodProbes;
   readonly journal: PodJournal;
@@ -125,7 +123,7 @@ export class PodWorker {
     this.status = options.known;
     this.wakes = new Wakes(deps.clock);
     const { identity } = this;
-    const { journal, clock, observer, execute } = deps;
+    const { journal, clock, execute } = deps;
     this.memory = new StartMemory({ identity, journal, clock, crashLimits: options.crashLimits });
     this.memory.restartingAll = isRestartingAll(options.known);
     const { files, node } = execute;
@@ -138,7 +136,7 @@ export class PodWorker {
       event: (type, reason, message) => journal.event(type, reason, message),
     });
     const { memory, resize } = this;
-    this.actions = new PodActions({ execute, identity, memory, resize, doubt: () => observer.doubt(identity.uid) });
+    this.actions = new PodActions({ execute, identity, memory, resize });
     if (options.orphan === true) {
       this.isWanted = false;
       this.stop = { graceSeconds: 1 };
@@ -249,8 +247,6 @@ export class PodWorker {
         sleepMs = await this.step(scope.signal);
         if (this.blockedUntil === 0) this.failures = 0;
       } catch (error) {
-        // Whatever was under way may have been done all the same.
-        this.deps.observer.doubt(this.identity.uid);
         sleepMs = isAborted(error, scope.signal) ? 0 : this.failed(error);
       } finally {
         this.acting = undefined;
@@ -310,8 +306,6 @@ export class PodWorker {
 
   private enter(phase: WorkerPhase): number {
     this.state = phase;
-    // The end is planned on what the runtime lists.
-    this.deps.observer.doubt(this.identity.uid);
     if (phase === "stopping") this.deps.probes.terminating(this.identity.uid);
     if (phase === "stopped") this.deps.probes.forget(this.identity.uid);
     this.deps.onPhase(this);
@@ -426,7 +420,6 @@ export class PodWorker {
     const step = run.journal.begin("terminate", { detail: `grace ${graceSeconds}s` });
     try {
       await stopPod(this.deps.execute, run, { observed, graceSeconds });
-      this.deps.observer.doubt(this.identity.uid);
       const after = await this.deps.observer.read(this.identity, { signal: run.interrupt });
       const alive = after.containers.filter((container) => container.state === "running");
       if (alive.length > 0)

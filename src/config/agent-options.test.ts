@@ -24,7 +24,7 @@ const OWN_FLAGS = [
   ...["allow-privileged", "host-network-sources", "host-pid-sources", "host-ipc-sources"],
   ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path"],
 ];
-/** Fields of section 2, by their full path. */
+/** Fields of KubeletConfiguration by their full path. */
 const NESTED_FIELDS = [
   ...["x509.clientCAFile", "webhook.enabled", "webhook.cacheTTL", "anonymous.enabled"].map(
     (f) => `authentication.${f}`,

@@ -23,13 +23,13 @@ export const agentOptions = {
 /** The settings of the agent, complete. */
 export type AgentOptions = Values<typeof agentOptions>;
 
-/** The name of an option, as the code says it. */
+/** The name of an option in the code. */
 export type OptionName = keyof AgentOptions;
 
 /** The names of all options. */
 export const optionNames = Object.keys(agentOptions) as readonly OptionName[]; // reason: the keys of this very object
 
-/** The entry of an option, for those who treat all alike. */
+/** Returns the table entry of an option, without its value type. */
 export function optionOf(name: OptionName): (typeof anyOptions)[string] {
   const entry = anyOptions[name];
   if (entry === undefined) throw new Error(`no option ${name}`);

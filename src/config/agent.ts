@@ -10,7 +10,7 @@ export function parseAgentOptions(argv: readonly string[]): Parsed<typeof agentO
   return { ...parsed, values, problems: problemLines(problems) };
 }
 
-/** The agent takes no words: each is a command that nobody knows. */
+/** The agent takes no positional arguments: each is an unknown command. */
 export function strayWords(words: readonly string[]): string[] {
   return words.map((word) => `unknown command "${word}"; see kubelet --help`);
 }

@@ -197,7 +197,7 @@ export class Assembly {
     this.settings.set(option, { value: optionOf(option).default, origin: { from: "default" } });
   }
 
-  /** Defaults that follow from what the file itself says; a drop-in or a flag later does not move them. */
+  /** Defaults derived from the values of the file itself; a drop-in or a flag does not change them. */
   private deriveFromFile(): void {
     const update = this.setting("nodeStatusUpdateFrequency");
     if (isGiven(update.origin) && !this.isGiven("nodeStatusReportFrequency")) {

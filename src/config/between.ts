@@ -1,9 +1,9 @@
 import type { AgentOptions, OptionName } from "./agent-options.ts";
 import { CPU_OPTION_GATES } from "./rules-fields.ts";
 
-/** What a rule between settings may ask. */
+/** What a rule across settings may look up. */
 export interface Between {
-  /** The option as the user said it: `--flag` or a field. */
+  /** The option as the user wrote it: `--flag` or a field. */
   say(option: OptionName): string;
   isOn(gate: string): boolean;
 }

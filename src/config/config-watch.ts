@@ -16,13 +16,13 @@ export interface ConfigWatchDeps {
 /** A burst of changes (the links of a mounted ConfigMap) is one: quiet for this long, but never later than the other. */
 const QUIET_MS = 40;
 const LATEST_MS = 200;
-/** Watches may fail silently (no watches left, a network filesystem): files are looked at this often all the same. */
+/** Watches may fail silently (no watches left, a network filesystem): files are checked this often all the same. */
 const LOOK_EVERY_MS = 60_000;
 
-/** Calls `changed` after the files of the configuration changed. While it is not `on` nothing is looked at. */
+/** Calls `changed` after the files of the configuration changed. Checks nothing while it is not `on`. */
 export class ConfigWatch {
   private readonly scopes = new Map<string, AbortScope>();
-  /** Of the files as they were before they were read last; at the start nobody knows. */
+  /** The state of the files before they were last read; undefined at the start. */
   private stamps = "";
   private quiet: Timer | undefined;
   private since: number | undefined;
@@ -89,7 +89,7 @@ export class ConfigWatch {
       if (this.scopes.has(place)) continue;
       const scope = new AbortScope([signal]);
       this.scopes.set(place, scope);
-      // A place that cannot be watched is looked at now and then.
+      // A path that cannot be watched is checked periodically.
       await this.deps.watch(place, { signal: scope.signal, onChange: () => this.heard() }).catch(() => undefined);
       signal.throwIfAborted();
     }

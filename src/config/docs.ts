@@ -32,8 +32,8 @@ Highest first: a flag; a later \`.conf\` file of \`--config-dir\`; an earlier on
   \`mergeDefaultEvictionSettings\`; one in a drop-in adds to what is there; without a file there is none.
 - Feature gates of the flag and of the files are united, and the flag wins; other maps are replaced by their flag.
 
-All that is wrong is told in one list, with file, line, field and what is allowed; then nothing is started and the exit
-code is 1. A field that nobody knows, or a key that is set twice, is only a warning, because nodes rely on files written
+All problems are reported in one list, with file, line, field and what is allowed; then nothing is started and the exit
+code is 1. An unknown field, or a key that is set twice, is only a warning, because nodes rely on files written
 for a later version; \`--strict-config\` and \`kubelet config validate\` refuse it.
 
 ## Commands
@@ -69,14 +69,14 @@ turns the watch off. SIGHUP never ends the agent; \`kubelet up\`, which has no f
 With \`--dynamic-config-dir DIR\` a configuration can be put in the place of the \`--config\` file while the agent runs;
 flags and drop-ins still go over it. It is on trial for \`--config-trial-duration\` and then counts as the last known good
 one. The agent goes back to the last known good one, or to its own file, by itself when the configuration does not load
-or is not valid, when the agent ends three times without being told to, or when for a minute it does not reach its
+or is not valid, when the agent crashes three times, or when for a minute it does not reach its
 runtime or cannot serve its ports. Where that needs a restart the agent ends with code 1, for its supervisor to start it.
 Settings marked restart are tried from the next start on; until then the trial does not end. The directory has the
 layout of Kubernetes v1.11 to v1.23; that of v1.8 to v1.10 is read. Without an agent the commands work on the directory
 itself when \`--dynamic-config-dir\` names it. In a cluster a ConfigMap can be the source, named by an annotation of the
 Node: see [dynamic-configuration.md](dynamic-configuration.md).
 
-A setting marked † is accepted and checked, but this version of the agent does not act on it yet; the agent says so
+A setting marked † is accepted and checked, but this version of the agent does not act on it yet; the agent logs that
 once in its log when such a setting is given. One marked ‡ means nothing any more.
 `;
 

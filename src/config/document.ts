@@ -20,7 +20,7 @@ export interface ConfigDocument {
 export const API_VERSION = "kubelet.config.k8s.io/v1beta1";
 export const KIND = "KubeletConfiguration";
 
-/** The value that a document has for an option; `isNull` when it says null there or above. */
+/** The value that a document has for an option; `isNull` if it is null there or above. */
 export interface DocumentEntry {
   readonly option: OptionName;
   readonly raw: unknown;

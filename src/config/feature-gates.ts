@@ -8,7 +8,7 @@ export interface Gate {
   readonly isLocked: boolean;
 }
 
-/** What a map of gates means: what is wrong with which name, and what should be said. */
+/** The outcome of a map of gates: problems and warnings by name. */
 export interface GateVerdict {
   readonly problems: readonly { readonly gate: string; readonly message: string }[];
   readonly warnings: readonly { readonly gate: string; readonly message: string }[];
@@ -42,7 +42,7 @@ export function isGateOn(name: string, given: Readonly<Record<string, boolean>>)
   return own ?? group ?? gate.isOn;
 }
 
-/** A gate of an older release: what it became, told by the table of the older kubelets. */
+/** A gate of an older release: what it became, from the table of older kubelets. */
 export type OldGate = (
   name: string,
   value: boolean,

@@ -11,7 +11,7 @@ import {
 } from "./load.ts";
 import type { OptionStore, Waiting } from "./store.ts";
 
-/** What the agent tells of its configuration, as an event. */
+/** An event about the agent's configuration. */
 export interface ConfigEvent {
   readonly type: "Normal" | "Warning";
   readonly reason: "ConfigChanged" | "ConfigInvalid" | "ConfigNeedsRestart" | "ConfigRolledBack" | "ConfigGood";
@@ -53,7 +53,7 @@ export class LiveConfiguration {
   private dynamic: ConfigDocument | undefined;
   private waits = NOTHING_WAITS;
   private invalid: readonly string[] = [];
-  private told = "";
+  private reportedWaiting = "";
   private tail: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -91,7 +91,7 @@ export class LiveConfiguration {
     return this.inTurn(async () => {
       const inputs = await this.deps.read(abortable);
       this.looked = inputs.places ?? [];
-      this.deps.log.debug(2, "the configuration was read again", { files: this.looked });
+      this.deps.log.debug(2, "Reloaded configuration", { files: this.looked });
       return this.take(inputs, scope);
     });
   }
@@ -101,7 +101,7 @@ export class LiveConfiguration {
     return loadConfiguration(withDynamic(this.base, dynamic));
   }
 
-  /** Puts a dynamic configuration in the place of the file, or takes it away again. An invalid one changes nothing. */
+  /** Replaces the file by a dynamic configuration, or restores the file. An invalid one changes nothing. */
   useDynamic(dynamic: ConfigDocument | undefined): Promise<ReloadOutcome> {
     return this.inTurn(async () => {
       const before = this.dynamic;
@@ -138,25 +138,25 @@ export class LiveConfiguration {
     this.valid = loaded;
     this.invalid = [];
     this.waits = { restart, reload };
-    this.tell(applied);
+    this.report(applied);
     return { applied, restart, reload, problems: [], warnings };
   }
 
   private refuse(problems: readonly string[], warnings: readonly string[]): ReloadOutcome {
     const message = problems.join("; ");
     if (message !== this.invalid.join("; ")) {
-      this.deps.log.warn("the changed configuration is not valid, the one before stays", { problems });
+      this.deps.log.warn("Failed to reload configuration, keeping the previous one", { problems });
       this.deps.event({ type: "Warning", reason: "ConfigInvalid", message });
     }
     this.invalid = problems;
     return { ...this.waits, applied: [], problems, warnings };
   }
 
-  private tell(applied: readonly OptionName[]): void {
+  private report(applied: readonly OptionName[]): void {
     const { log, event } = this.deps;
     if (applied.length > 0) {
       const settings = shown(applied);
-      log.info("configuration changed", { settings });
+      log.info("Applied configuration change", { settings });
       event({ type: "Normal", reason: "ConfigChanged", message: `in force now: ${settings}` });
     }
     const { restart, reload } = this.waits;
@@ -164,11 +164,14 @@ export class LiveConfiguration {
       ...(restart.length === 0 ? [] : [`a restart for ${shown(restart)}`]),
       ...(reload.length === 0 ? [] : [`SIGHUP or "kubelet config apply" for ${shown(reload)}`]),
     ].join(", and ");
-    if (waiting !== "" && waiting !== this.told) {
-      log.warn("changed settings are not in force yet", { restart: shown(restart), reload: shown(reload) });
+    if (waiting !== "" && waiting !== this.reportedWaiting) {
+      log.warn("Changed settings take effect after a restart or reload", {
+        restart: shown(restart),
+        reload: shown(reload),
+      });
       event({ type: "Warning", reason: "ConfigNeedsRestart", message: `the configuration needs ${waiting}` });
     }
-    this.told = waiting;
+    this.reportedWaiting = waiting;
   }
 }
 

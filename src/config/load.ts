@@ -25,7 +25,7 @@ export interface ConfigInputs {
   /** What went wrong before: files that cannot be read or parsed. */
   readonly problems?: readonly ConfigProblem[];
   readonly warnings?: readonly ConfigProblem[];
-  /** The files and directories that were looked at, whether they were there or not. */
+  /** The files and directories that were read, whether they exist or not. */
   readonly places?: readonly string[];
   /** The older kubelets, where the inputs speak of them. */
   readonly old?: OldKubelets | undefined;

@@ -2,7 +2,7 @@ import type { OptionName } from "./agent-options.ts";
 import type { OldGate } from "./feature-gates.ts";
 import type { OptionTable } from "./option.ts";
 
-/** What an old setting comes to: values of today's options, something to say, or a reason to refuse it. */
+/** What an old setting comes to: values of today's options, a warning, or a reason to refuse it. */
 export interface OldOutcome {
   readonly sets?: readonly {
     readonly option: OptionName;

@@ -2,7 +2,7 @@ import { messageOf } from "../lib/errors.ts";
 import type { Option, OptionTable, Values } from "./option.ts";
 import { didYouMean } from "./rules.ts";
 
-/** What the command line said. `values` are complete (defaults filled in) but only to be used without problems. */
+/** The parsed command line. `values` are complete (defaults filled in) but valid only if there are no problems. */
 export interface Parsed<Table extends OptionTable> {
   readonly values: Values<Table>;
   /** The fields that were given, not defaulted. */

@@ -126,7 +126,7 @@ function unknownGate(gates: unknown): boolean {
 }
 
 class Reader {
-  /** Files and directories that were looked at. */
+  /** Files and directories that were read. */
   readonly places = new Set<string>();
 
   constructor(
@@ -135,7 +135,7 @@ class Reader {
     private readonly abortable: Abortable,
   ) {}
 
-  /** The file of `--config`; what v1.3 meant by it is told apart by what it points at. */
+  /** The file of `--config`; what v1.3 meant by it is recognised by its target. */
   async configFile(path: string): Promise<ConfigDocument | "manifests" | undefined> {
     if ((await this.kind(path)) === "directory") return "manifests";
     const document = await this.document(path);

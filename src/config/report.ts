@@ -22,7 +22,7 @@ export interface ReportedSetting {
   readonly waits?: { readonly for: "restart" | "reload"; readonly value: unknown; readonly shown: string };
 }
 
-/** What a running agent says of its configuration. */
+/** What a running agent reports about its configuration. */
 export interface ConfigReport {
   readonly settings: readonly ReportedSetting[];
   /** Why the newest change of the files is not in force. */

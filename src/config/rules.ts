@@ -67,7 +67,7 @@ export function httpUrl(value: string): string | undefined {
   return /^https?:$/.test(new URL(value).protocol) ? undefined : "must be an http or https URL";
 }
 
-/** Each of a list must pass; says which one does not. */
+/** Each item of a list must pass; names the one that does not. */
 export function each(rule: (value: string) => string | undefined): (values: readonly string[]) => string | undefined {
   return (values) => {
     for (const value of values) {
@@ -173,7 +173,7 @@ export function sysctlPattern(value: string): string | undefined {
     : "must be a sysctl's name, or a pattern that ends in *";
 }
 
-/** Milliseconds of at least `low`, said in words. */
+/** A duration of at least `low` milliseconds. */
 export function spanAtLeast(low: number, word: string): (value: number) => string | undefined {
   return (value) => (value >= low ? undefined : `must be at least ${word}`);
 }

@@ -157,7 +157,7 @@ export class ImagePuller {
     journal.event("Warning", "Failed", { message: "Error: ErrImagePull", container: container.name });
     const now = this.deps.clock.now();
     // Pods that went away never say so here; what they left is dropped when others fail.
-    this.backoff.forgetOlderThan(BACKOFF.resetAfterMs, now);
+    this.backoff.evictOlderThan(BACKOFF.resetAfterMs, now);
     const afterMs = this.backoff.next(backoffKey(request), now);
     const waits = `Back-off pulling image "${container.image}"`;
     journal.event("Normal", "BackOff", { message: waits, container: container.name });

@@ -98,7 +98,7 @@ const sets = new WeakMap<AbortSignal, Set<() => void>>();
 /**
  * Calls for when the signal aborts: add one, and delete it when it is not wanted any more. For signals that hundreds of
  * short calls a second use in turn: a listener of an AbortSignal costs as much as the rest of such a call, and here a
- * signal gets one for its whole life. A signal that is aborted already calls nobody.
+ * signal gets one for its whole life. A signal that is already aborted makes no call.
  */
 export function abortCalls(signal: AbortSignal): Set<() => void> {
   const known = sets.get(signal);

@@ -3,9 +3,9 @@ import { basename, dirname, join } from "node:path";
 import { errnoOf } from "./errors.ts";
 
 export interface WriteAtomicOptions {
-  /** Permission bits of the new file, whatever the umask; 0o600 unless said. */
+  /** Permission bits of the new file, whatever the umask; defaults to 0o600. */
   readonly mode?: number;
-  /** Survive a power cut: sync the file before and the directory after the rename; true unless said. */
+  /** Survive a power cut: sync the file before and the directory after the rename; defaults to true. */
   readonly sync?: boolean;
 }
 
@@ -66,7 +66,7 @@ export async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** The content of a file, or undefined when there is none. Other errors are thrown. */
+/** Returns the content of a file, or undefined if it does not exist. Throws other errors. */
 export async function readIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");

@@ -64,7 +64,7 @@ test("keys do not know each other, and old ones are forgotten", () => {
   assert.equal(backoff.next("a", at(10)), 20);
   assert.equal(backoff.next("b", at(10)), 10);
   assert.equal(backoff.remaining("a", at(25)), 5);
-  backoff.forgetOlderThan(50, at(75));
+  backoff.evictOlderThan(50, at(75));
   assert.equal(backoff.get("b"), undefined);
   assert.equal(backoff.get("a")?.failures, 2);
   backoff.reset("a");

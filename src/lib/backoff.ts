@@ -4,13 +4,13 @@ export interface BackoffOptions {
   /** The first delay, in milliseconds. */
   readonly initialMs: number;
   readonly maxMs: number;
-  /** What each further delay is multiplied by; 2 unless said. */
+  /** What each further delay is multiplied by; defaults to 2. */
   readonly factor?: number;
-  /** After this long without a new failure the next one starts at `initialMs` again; never unless said. */
+  /** After this long without a new failure the next one starts at `initialMs` again; if unset, never. */
   readonly resetAfterMs?: number;
-  /** Adds up to this share of the delay (0.1 = up to ten per cent more); none unless said. */
+  /** Adds up to this share of the delay (0.1 = up to ten per cent more); defaults to 0. */
   readonly jitter?: number;
-  /** From 0 to below 1; `Math.random` unless a test gives its own. */
+  /** From 0 to below 1; defaults to `Math.random`. */
   readonly random?: () => number;
 }
 
@@ -37,19 +37,19 @@ export function nextBackoff(last: BackoffState | undefined, now: Instant, option
   return { failures, delayMs, since: now, notBefore: now.mono + delayMs };
 }
 
-/** One growing delay. `next` records a failure and says how long to wait; `reset` after a success. */
+/** One growing delay. `next` records a failure and returns the delay; `reset` after a success. */
 export class Backoff {
   private last: BackoffState | undefined;
 
   constructor(private readonly options: BackoffOptions) {}
 
-  /** Records a failure; the answer is the delay before the next attempt, in milliseconds. */
+  /** Records a failure and returns the delay before the next attempt, in milliseconds. */
   next(now: Instant): number {
     this.last = nextBackoff(this.last, now, this.options);
     return this.last.delayMs;
   }
 
-  /** Milliseconds that are still to wait at `now`; 0 when an attempt is due. */
+  /** Returns the milliseconds left to wait at `now`; 0 if an attempt is due. */
   remaining(now: Instant): number {
     return Math.max(0, (this.last?.notBefore ?? 0) - now.mono);
   }
@@ -64,13 +64,13 @@ export class Backoff {
   }
 }
 
-/** A back-off for each key. It forgets nothing by itself: call `forgetOlderThan` or `reset` when a key goes away. */
+/** A back-off for each key. It never evicts a key by itself: call `evictOlderThan` or `reset` when a key is removed. */
 export class KeyedBackoff<K> {
   private readonly states = new Map<K, BackoffState>();
 
   constructor(private readonly options: BackoffOptions) {}
 
-  /** Records a failure of `key`; the answer is the delay before its next attempt, in milliseconds. */
+  /** Records a failure of `key` and returns the delay before its next attempt, in milliseconds. */
   next(key: K, now: Instant): number {
     const state = nextBackoff(this.states.get(key), now, this.options);
     this.states.set(key, state);
@@ -81,7 +81,7 @@ export class KeyedBackoff<K> {
     return this.states.get(key);
   }
 
-  /** Milliseconds that `key` has still to wait at `now`; 0 when an attempt is due. */
+  /** Returns the milliseconds that `key` has left to wait at `now`; 0 if an attempt is due. */
   remaining(key: K, now: Instant): number {
     return Math.max(0, (this.states.get(key)?.notBefore ?? 0) - now.mono);
   }
@@ -91,7 +91,7 @@ export class KeyedBackoff<K> {
   }
 
   /** Drops the keys whose wait ended more than `ageMs` ago. */
-  forgetOlderThan(ageMs: number, now: Instant): void {
+  evictOlderThan(ageMs: number, now: Instant): void {
     for (const [key, state] of this.states) if (now.mono - state.notBefore > ageMs) this.states.delete(key);
   }
 

@@ -8,8 +8,8 @@ const maps = new Map<string, SourceMap | undefined>();
 const names = new Map<string, string>();
 
 /**
- * The file that called the function `above`, by its name without folder and ending; empty when nobody can tell. In the
- * bundle the map beside it says which source a line came from. Slow at first, remembered for each place.
+ * The file that called the function `above`, by its name without directory and extension; empty if unknown. In the
+ * bundle the source map beside it resolves the line. Slow at first, cached per call site.
  */
 export function callerFile(above: (...args: never[]) => unknown): string {
   const holder: { stack?: string } = {};

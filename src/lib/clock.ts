@@ -74,7 +74,7 @@ export class FakeClock implements Clock {
     return sleepOn(this, ms, options);
   }
 
-  /** How many timers wait: a test can tell that something went to sleep. */
+  /** The number of pending timers, for tests that wait until something sleeps. */
   get waiting(): number {
     return this.pending.size;
   }

@@ -110,11 +110,11 @@ function nameEvent(mask: number): "created" | "deleted" | "movedTo" | "movedFrom
   return "written";
 }
 
-/** Events of one name are counted for this long, in milliseconds, before they are told apart. */
+/** Events of one name are counted for this long, in milliseconds, before they are classified. */
 const COUNT_MS = 5;
 
 /**
- * The fallback over fs.watch, which says `rename` for every kind of change of a name. A name that was there before
+ * The fallback over fs.watch, which reports `rename` for every kind of change of a name. A name that was there before
  * and is there after an even number of them was removed and made again; after an odd number it was replaced.
  */
 class FsWatchDirectories implements DirectoryWatcher {

@@ -16,9 +16,9 @@ export type { PathChange } from "./name-changes.ts";
 
 export interface WatchPathOptions extends Abortable {
   readonly clock: Clock;
-  /** Hears each change, in order. `name` is the entry of a watched directory, or the last part of a watched file's path. */
+  /** Called with each change, in order. `name` is the entry of a watched directory, or the last part of a watched file's path. */
   readonly onChange: (change: PathChange) => void;
-  /** Hears when a directory cannot be watched (no watches left): the periodic look is then all there is. */
+  /** Called when a directory cannot be watched (no watches left): only the periodic resync is left then. */
   readonly onError?: (error: unknown) => void;
   /** `fs.watch` forces the fallback, for tests. */
   readonly backend?: "auto" | "fs.watch";
@@ -26,9 +26,9 @@ export interface WatchPathOptions extends Abortable {
 
 /**
  * Watches a file or the entries of a directory, whether it is there yet or not, through every link on the way, until
- * the signal aborts. Resolves when the watch stands: what is listed after that misses nothing. A removal is told even
- * if the name is back at once, a rename over a name is one `changed`, writes in place are told when quiet for 20 ms.
- * After lost events or a replaced directory comes `rescan`. It is a fast path: keep a slow periodic look beside it.
+ * the signal aborts. Resolves once the watch is established: a list made after that misses nothing. A removal is reported even
+ * if the name is back at once, a rename over a name is one `changed`, writes in place are reported after 20 ms without another.
+ * After lost events or a replaced directory comes `rescan`. It is a fast path: keep a slow periodic resync beside it.
  */
 export async function watchPath(path: string, options: WatchPathOptions): Promise<void> {
   if (options.signal.aborted) return;
@@ -43,7 +43,7 @@ const MOST_FOLLOWED = 256;
 
 interface Rebuild {
   rescan: boolean;
-  /** Names whose way has changed: what they lead to now is told after the rebuild. */
+  /** Names whose route has changed: their new targets are reported after the rebuild. */
   readonly moved: Set<string>;
 }
 
@@ -63,11 +63,11 @@ class PathWatch {
     private readonly options: WatchPathOptions,
   ) {
     this.ownName = basename(path);
-    this.changes = new NameChanges(options.clock, (change) => this.tell(change));
+    this.changes = new NameChanges(options.clock, (change) => this.report(change));
   }
 
   async start(): Promise<void> {
-    this.watcher = await openDirectoryWatcher(this.options, (event) => this.hear(event));
+    this.watcher = await openDirectoryWatcher(this.options, (event) => this.handle(event));
     if (this.closed) return this.watcher.close();
     const names = await this.build();
     this.changes.know(names);
@@ -79,11 +79,11 @@ class PathWatch {
     this.watcher?.close();
   }
 
-  private tell(change: PathChange): void {
+  private report(change: PathChange): void {
     if (!this.closed) this.options.onChange(change);
   }
 
-  private hear(event: DirectoryEvent): void {
+  private handle(event: DirectoryEvent): void {
     if (this.closed) return;
     if (event.what === "overflow") return this.rebuild({ rescan: true });
     if (event.what === "gone") return this.rebuild(this.isDirectory() ? { rescan: true } : { moved: this.ownName });
@@ -124,7 +124,7 @@ class PathWatch {
     return this.main.target.kind === "directory";
   }
 
-  /** The paths that lead to one file each, with the name under which they are told. */
+  /** The paths that lead to one file each, with the name under which they are reported. */
   private tracked(): Iterable<readonly [string, Route]> {
     return this.isDirectory() ? this.links : [[this.ownName, this.main]];
   }
@@ -147,7 +147,7 @@ class PathWatch {
       if (why.rescan || directoryOf(before) !== directoryOf(after)) {
         this.changes.clear();
         this.changes.know(names);
-        this.tell({ kind: "rescan", name: "" });
+        this.report({ kind: "rescan", name: "" });
         continue;
       }
       for (const [tracked, route] of this.tracked()) {
@@ -180,7 +180,7 @@ class PathWatch {
       for (const { name } of found) {
         const route = await findRoute(directory, [name], (passed) => watch(passed, "names"));
         if (route.target.kind === "file") watch(route.target.directory, "content");
-        // The link itself is an entry of the directory and told as such; only what lies behind it counts here.
+        // The link itself is an entry of the directory and reported as such; only what lies behind it counts here.
         links.set(name, { steps: route.steps.slice(1), target: route.target });
       }
     }

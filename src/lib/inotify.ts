@@ -2,7 +2,7 @@ import { closeSync, readSync } from "node:fs";
 import { errnoOf } from "./errors.ts";
 import { loadNative, type Native, systemError } from "./native.ts";
 
-/** Bits of inotify(7), the ones the agent asks for or receives. */
+/** Bits of inotify(7), those that the agent sets or receives. */
 export const MASK = {
   modify: 0x2,
   attrib: 0x4,
@@ -31,7 +31,7 @@ export interface InotifyEvent {
 }
 
 /**
- * inotify(7) itself, because fs.watch says `rename` for a removal, a creation and a replacement alike, and nothing
+ * inotify(7) itself, because fs.watch reports `rename` for a removal, a creation and a replacement alike, and nothing
  * for an overflow. The descriptor is polled by libuv (no thread waits) and read without blocking.
  */
 export class Inotify {

@@ -40,7 +40,7 @@ export class KeyedQueue<K> {
     else this.start(key, slot?.done);
   }
 
-  /** Aborts the run of `key`, if any, and forgets its wake-ups; resolves when it has ended. */
+  /** Aborts the run of `key`, if any, and drops its wake-ups; resolves when it has ended. */
   async drop(key: K): Promise<void> {
     const slot = this.slots.get(key);
     if (slot === undefined) return;

@@ -24,7 +24,7 @@ export class LiveValue<T> implements Live<T> {
   set(value: T): void {
     if (Object.is(value, this.value)) return;
     this.value = value;
-    // A listener may set again: the newest value is then told by that inner round, and this one stops.
+    // A listener may set again: that inner round then reports the newest value, and this one stops.
     for (const listener of [...this.listeners]) {
       if (!Object.is(this.value, value)) return;
       if (this.listeners.has(listener)) listener.fn(value);
@@ -44,7 +44,7 @@ export function fixed<T>(value: T): Live<T> {
   return { current: value, onChange: () => undefined };
 }
 
-/** A view of one part of a live value; listeners hear only changes of that part. */
+/** A view of one part of a live value; listeners are called only on changes of that part. */
 export function select<T, U>(source: Live<T>, pick: (value: T) => U): Live<U> {
   return {
     get current() {
@@ -62,7 +62,7 @@ export function select<T, U>(source: Live<T>, pick: (value: T) => U): Live<U> {
   };
 }
 
-/** Sleeps as long as the live value says, counted from now; a change of it counts at once. Rejects on abort. */
+/** Sleeps for the duration in the live value, counted from now; a change takes effect at once. Rejects on abort. */
 export async function sleepLive(clock: Clock, ms: Live<number>, { signal }: Abortable): Promise<void> {
   signal.throwIfAborted();
   const began = clock.now().mono;

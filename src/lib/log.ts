@@ -17,7 +17,7 @@ export interface Logger {
   with(fields: LogFields): Logger;
 }
 
-/** A logger that says nothing, for tests. */
+/** A logger that discards everything, for tests. */
 export const silent: Logger = {
   info: () => undefined,
   warn: () => undefined,
@@ -31,23 +31,23 @@ export interface LogSink {
   write(text: string): void;
 }
 
-/** How much single files say: `*` and `?` in the pattern stand for any letters; the name has no folder and no ending. */
+/** The verbosity of single files: `*` and `?` in the pattern match any letters; the name has no directory and no extension. */
 export interface ModuleLevel {
   readonly filePattern: string;
   readonly verbosity: number;
 }
 
-/** How much is said, and by which files. */
+/** The verbosity, overall and for single files. */
 export interface LogLevels {
   /** Lines of `debug(n, …)` show while this is at least n. */
   readonly verbosity: Live<number>;
-  /** Files that say more (or less) than that; the first pattern that fits counts. */
+  /** Files with a verbosity of their own; the first matching pattern wins. */
   readonly modules?: Live<readonly ModuleLevel[]>;
 }
 
 export interface LoggerOptions extends LogLevels {
   readonly sink: LogSink;
-  /** Takes the lines that are no errors. */
+  /** Receives the lines that are not errors; defaults to `sink`. */
   readonly infoSink?: LogSink;
   readonly clock: Clock;
   readonly format: "text" | "json";
@@ -65,7 +65,7 @@ export function createLogger(options: LoggerOptions): Logger {
   }, options);
 }
 
-/** Whether a name fits a pattern of `--vmodule`. */
+/** True if a name matches a pattern of `--vmodule`. */
 export function fitsModule(name: string, pattern: string): boolean {
   const parts = pattern.split(/([*?])/).map((part) => {
     if (part === "*") return ".*";
@@ -118,7 +118,7 @@ class LineLogger implements Logger {
     return new LineLogger(this.emit, this.levels, { ...this.bound, ...fields });
   }
 
-  /** The verbosity for whoever called `debug`: nobody asks for the file while no file is named. */
+  /** Returns the verbosity for the caller of `debug`; the file is looked up only if `modules` names any. */
   private limit(): number {
     const { verbosity, modules } = this.levels;
     if (modules === undefined || modules.current.length === 0) return verbosity.current;
@@ -158,7 +158,7 @@ function renderJson(entry: StampedEntry): string {
   line.msg = entry.message;
   if (entry.error !== undefined) line.err = clip(describe(entry.error), VALUE_BYTES);
   for (const key in entry.fields) {
-    // A field must not replace what the line itself says.
+    // A field must not replace a key of the line itself.
     if (entry.fields[key] !== undefined) line[key in line ? `${key}_` : key] = bounded(entry.fields[key]);
   }
   return `${safeJson(line)}\n`;

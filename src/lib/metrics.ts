@@ -9,7 +9,7 @@ export interface CounterSeries {
 }
 
 export interface Counter {
-  /** Adds 1 unless said; never less than 0. */
+  /** Adds `by`, which defaults to 1 and must not be negative. */
   inc(labels?: LabelValues, by?: number): void;
   /** Ends a series, when what it counted is gone. */
   remove(labels: LabelValues): void;
@@ -83,12 +83,12 @@ export class Metrics {
     };
   }
 
-  /** A gauge that is asked at each scrape instead of being kept. */
+  /** A gauge whose value is read at each scrape instead of being stored. */
   gaugeFrom(name: string, help: string, read: Readings): void {
     this.register({ name, help, type: "gauge", collect: () => collected(read) });
   }
 
-  /** A counter whose count somebody else keeps, asked at each scrape. */
+  /** A counter whose value is read from its owner at each scrape. */
   counterFrom(name: string, help: string, read: Readings): void {
     this.register({ name, help, type: "counter", collect: () => collected(read) });
   }

@@ -1,12 +1,12 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** A change that the owner of a watch hears. `rescan`: look at everything again; `name` is empty then. */
+/** A change reported to the owner of a watch. `rescan`: list everything again; `name` is empty then. */
 export interface PathChange {
   readonly kind: "removed" | "appeared" | "changed" | "rescan";
   readonly name: string;
 }
 
-/** What happened to a name, as the directory watcher tells it. */
+/** What happened to a name, as the directory watcher reports it. */
 export type NameEvent = "created" | "deleted" | "movedTo" | "movedFrom" | "written";
 
 /** A file written in place is read only after this long without a further write, in milliseconds. */
@@ -18,9 +18,9 @@ interface Pending {
 }
 
 /**
- * Turns raw events of names into changes. A removal and a rename are told at once; a creation or a write in place
+ * Turns raw events of names into changes. A removal and a rename are reported at once; a creation or a write in place
  * only when the name has been quiet, because a cut-off YAML parses. A rename over a name that was there is one change;
- * a removal is always told, even when the name is back at once.
+ * a removal is always reported, even when the name is back at once.
  *
  *   absent ──created──► settling ──quiet──► present ──written──► settling ──quiet──► present
  *      ▲────────────── deleted, movedFrom ─────┘  └─movedTo─► present
@@ -41,7 +41,7 @@ export class NameChanges {
       case "movedFrom":
         this.settle(name);
         this.present.delete(name);
-        // Made and removed before it was told of: nobody knows it.
+        // Created and removed before it was reported: there is nothing to report.
         if (pending?.kind !== "appeared") this.emit({ kind: "removed", name });
         return;
       case "movedTo": {
@@ -63,12 +63,12 @@ export class NameChanges {
     return this.present.has(name);
   }
 
-  /** Takes what is there now as known, without telling anybody. */
+  /** Marks what exists now as known, without reporting it. */
   know(names: Iterable<string>): void {
     for (const name of names) this.present.add(name);
   }
 
-  /** Forgets everything, also what waits: a rescan follows. */
+  /** Drops all state, pending changes too: a rescan follows. */
   clear(): void {
     for (const name of [...this.pending.keys()]) this.settle(name);
     this.present.clear();

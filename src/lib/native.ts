@@ -45,7 +45,7 @@ export function systemError({ koffi }: Native, call: { syscall: string; path?: s
   return Object.assign(error, { code, errno: -call.errno, syscall: call.syscall, path: call.path });
 }
 
-/** A C function of koffi: called in the thread pool, so that the event loop goes on. */
+/** A C function of koffi: called in the thread pool, so that the event loop is not blocked. */
 export interface NativeFunction {
   async(...args: unknown[]): unknown;
 }

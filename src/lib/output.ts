@@ -14,9 +14,9 @@ export interface ChunkWriter {
 export interface LineSinkOptions {
   readonly writer: ChunkWriter;
   readonly clock: Clock;
-  /** Characters kept while the reader is slow; 1 MiB unless said. */
+  /** Characters kept while the reader is slow; defaults to 1 MiB. */
   readonly limit?: number;
-  /** Words for lines that were lost; klog-like unless said. Undefined text: say nothing. */
+  /** The text for lost lines, in klog format by default; undefined writes nothing. */
   readonly describeDropped?: (lines: number) => string | undefined;
   /** Called at the first failed write because the reader left; a command ends quietly then. */
   readonly onBroken?: () => void;
@@ -26,7 +26,7 @@ const DEFAULT_LIMIT = 1024 * 1024;
 
 /**
  * Text to a slow, stopped or vanished reader without ever blocking: one asynchronous write in flight, the rest in a
- * bounded buffer, what does not fit is dropped, counted, and said so when there is room again.
+ * bounded buffer, what does not fit is dropped, counted, and reported once there is room again.
  *
  *   idle ──write──► writing ──done──► idle, or writing the next batch
  *                      └──error──► the batch is counted as lost; the next write tries again

@@ -8,7 +8,7 @@ export interface Place {
   readonly name: string;
 }
 
-/** Where a path leads at this moment, and the names that decide it. */
+/** The target of a path at one moment, and the names that determine it. */
 export interface Route {
   /** Each directory and link on the way: a change of one of these names may lead the path elsewhere. */
   readonly steps: readonly Place[];
@@ -22,7 +22,7 @@ export interface Route {
 const MOST_LINKS = 40;
 
 /**
- * Follows a path name by name. `visit` is called with each directory before a name in it is looked at, so that a
+ * Follows a path name by name. `visit` is called with each directory before a name in it is read, so that a
  * watch placed there misses nothing. What cannot be read is `missing`.
  */
 export async function findRoute(

@@ -8,9 +8,9 @@ export type Cell = string | { readonly text: string; readonly style: CellStyle }
 
 export interface TableOptions {
   readonly header?: readonly string[];
-  /** Style the cells and the header; only for a terminal that wants it. */
+  /** Style the cells and the header; only for a terminal that supports it. */
   readonly color?: boolean;
-  /** Spaces between columns; 3 unless said. */
+  /** Spaces between columns; defaults to 3. */
   readonly gap?: number;
 }
 

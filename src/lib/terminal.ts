@@ -10,7 +10,7 @@ export class DescriptorTerminal {
     this.isTerminal = isatty(fd);
   }
 
-  /** The size of now; 80 × 24 where there is none. */
+  /** The current size; defaults to 80 × 24. */
   size(): { columns: number; rows: number } {
     if (!this.isTerminal) return { columns: 80, rows: 24 };
     if (this.stream === undefined) {

@@ -25,7 +25,7 @@ export class TokenBucket {
     private readonly options: Live<TokenBucketOptions>,
   ) {}
 
-  /** Takes a token if one is there and nobody waits; never waits. */
+  /** Takes a token if one is available and there is no waiter; never blocks. */
   tryTake(): boolean {
     if (this.isUnlimited()) return true;
     this.fill();

@@ -9,7 +9,7 @@ export const agentVersion = typeof __AGENT_VERSION__ === "string" ? __AGENT_VERS
 /** The Kubernetes release whose behaviour the agent follows, with our own version behind the `+`. */
 export const gitVersion = `v${typeof __KUBERNETES_VERSION__ === "string" ? __KUBERNETES_VERSION__ : "1.36.3"}+kubelet-ts.${agentVersion}`;
 
-/** What `--version=v1.36.3-mine` asks the agent to call itself; any other value leaves its own name. */
+/** The version to report for `--version=v1.36.3-mine`; any other value keeps the built-in one. */
 export function reportedVersion(flag: string): string {
   return flag.startsWith("v") ? flag : gitVersion;
 }

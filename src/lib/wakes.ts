@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** Lets a loop sleep until somebody has something for it; a wake-up during its work is not lost. */
+/** Lets a loop sleep until it is woken; a wake-up while it works is not lost. */
 export class Wakes {
   private isWoken = false;
   private resume: (() => void) | undefined;
@@ -12,12 +12,12 @@ export class Wakes {
     this.resume?.();
   }
 
-  /** A new look begins: whatever was told before is part of it. */
+  /** Begins a new pass: it covers every wake-up before it. */
   clear(): void {
     this.isWoken = false;
   }
 
-  /** Until the next wake-up, the abort or so many milliseconds; at once when it was woken since the last sleep. */
+  /** Sleeps until the next wake-up, the abort or `ms`; returns at once if it was woken since the last sleep. */
   async sleep(ms: number | undefined, signal: AbortSignal): Promise<void> {
     if (!this.isWoken && !signal.aborted) await this.pause(ms, signal);
     this.isWoken = false;

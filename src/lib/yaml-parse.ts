@@ -19,9 +19,9 @@ export interface ParsedDocument {
   readonly lines?: ReadonlyMap<string, number>;
 }
 
-/** What a caller wants beside the values. */
+/** What is parsed besides the values. */
 export interface ParseWishes {
-  /** Fill `lines` of each document. Off unless asked for: it costs a second walk. */
+  /** Fill `lines` of each document. Defaults to false: it costs a second walk. */
   readonly lines?: boolean;
 }
 
@@ -90,7 +90,7 @@ export function parseText(text: string, wishes: ParseWishes = {}): ParseOutcome 
 /** Those who walk a value recursively, the thread's message among them, run out of stack in the thousands. */
 const MOST_LEVELS = 500;
 
-/** True also for a value that contains itself. Not recursive, and each part is looked at once for each depth it has. */
+/** True also for a value that contains itself. Not recursive, and each part is visited once for each depth it has. */
 function isTooDeep(root: unknown): boolean {
   const deepest = new Map<object, number>();
   const rest: [unknown, number][] = [[root, 0]];
@@ -114,7 +114,7 @@ function tryJson(text: string): ParsedDocument | undefined {
   try {
     return { value: JSON.parse(text), line: text.slice(0, start).split("\n").length };
   } catch {
-    // YAML has the same brackets, and its parser says where the mistake is.
+    // YAML has the same brackets, and its parser reports the position of the error.
     return undefined;
   }
 }

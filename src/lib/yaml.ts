@@ -23,7 +23,7 @@ export class YamlError extends CodedError<YamlErrorCode> {
 
 export interface ParseOptions extends Abortable, ParseWishes {
   readonly clock: Clock;
-  /** The program of the parsing thread; beside this file unless said (`yaml-worker.cjs` in the bundle). */
+  /** The program of the parsing thread; defaults to the one beside this file (`yaml-worker.cjs` in the bundle). */
   readonly worker?: string;
 }
 

@@ -1,7 +1,7 @@
 import type { Secret } from "./generated/types.ts";
 import { parseImageRef } from "./image-ref.ts";
 
-/** What a registry wants to know of us. */
+/** Credentials for one registry. */
 export interface RegistryAuth {
   readonly username?: string;
   readonly password?: string;

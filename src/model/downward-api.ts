@@ -2,7 +2,7 @@ import { ownValue } from "../lib/own-value.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Pod } from "./generated/types.ts";
 
-/** What a pod's fields say beyond its object: addresses that only the node knows. */
+/** Values of a pod's fields that are not in its object: addresses that only the node knows. */
 export interface FieldFacts {
   readonly podIps: readonly string[];
   readonly hostIps: readonly string[];

@@ -45,7 +45,7 @@ export function parseDurationNanos(text: string): bigint {
   return isNegative ? -total : total;
 }
 
-/** The same in milliseconds, as timers want it; finer parts stay as a fraction. */
+/** The same in milliseconds, as timers take it; finer parts stay as a fraction. */
 export function parseDuration(text: string): number {
   const nanos = parseDurationNanos(text);
   return Number(nanos / 1_000_000n) + Number(nanos % 1_000_000n) / 1_000_000;

@@ -1,5 +1,5 @@
 /**
- * Replaces `$(NAME)` by what `lookup` knows. `$$` is one dollar sign, so `$$(NAME)` stays literal; a name that nobody
+ * Replaces `$(NAME)` by the value that `lookup` returns. `$$` is one dollar sign, so `$$(NAME)` stays literal; a name that nobody
  * knows and an unclosed bracket stay as they are written. One pass: what is put in is not expanded again.
  */
 export function expandEnv(text: string, lookup: (name: string) => string | undefined): string {

@@ -29,7 +29,7 @@ const BLANKS = /^[ \t\r]*$/;
 
 /**
  * The value of the first line that sets `key`: `NAME='VALUE'`, where the value is taken as it stands and may go over
- * several lines. Undefined when no line does. Throws an `Error` that tells the line's number, never its content.
+ * several lines. Undefined when no line does. Throws an `Error` that names the line number, never its content.
  */
 export function envFileValue(text: string, key: string): string | undefined {
   let rest = text;

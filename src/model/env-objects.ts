@@ -26,7 +26,7 @@ export function envReferences(container: Container, namespace: string): readonly
   return [...found.values()];
 }
 
-/** Reads what `envReferences` names; asks nothing for a container without references. */
+/** Reads the objects that `envReferences` names; makes no call for a container without references. */
 export async function readEnvObjects(
   source: ObjectSource,
   refs: readonly EnvRef[],

@@ -14,7 +14,7 @@ export interface HttpRequest {
   readonly headers: readonly (readonly [string, string])[];
 }
 
-/** Who asks, and of whom. */
+/** The pod and the client that a request is built for. */
 export interface HttpActionFacts {
   readonly podIp: string;
   readonly container: Pick<Container, "ports">;
@@ -56,7 +56,7 @@ export function hostAndPort(host: string, port: number): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** The header as it was given, if it was; an empty value takes it away. */
+/** Returns the header as given, else the default; an empty value removes it. */
 function orDefault(
   given: readonly (readonly [string, string])[],
   name: string,

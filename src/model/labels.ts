@@ -16,7 +16,7 @@ export const PRE_STOP_HANDLER_ANNOTATION = "io.kubernetes.container.preStopHandl
 export const POD_DELETION_GRACE_PERIOD_ANNOTATION = "io.kubernetes.pod.deletionGracePeriod";
 export const POD_TERMINATION_GRACE_PERIOD_ANNOTATION = "io.kubernetes.pod.terminationGracePeriod";
 
-/** Annotations of pods that tell where they came from. */
+/** Annotations that record the source of a pod. */
 export const CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source";
 export const CONFIG_SEEN_ANNOTATION = "kubernetes.io/config.seen";
 export const CONFIG_HASH_ANNOTATION = "kubernetes.io/config.hash";
@@ -36,7 +36,7 @@ export const SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical";
 /** Pods of this priority and above are critical. */
 export const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
 
-/** Sandbox annotation of pods that `kubelet up` made on a runtime that others use too: whose they are. */
+/** Sandbox annotation of pods that `kubelet up` created on a shared runtime: the owner. */
 export const OWNER_ANNOTATION = "kubelet-ts/owner";
 
 /** The crash history that a container was started with, so that it survives the agent; see `pods/crash-backoff.ts`. */

@@ -59,7 +59,7 @@ export function logLinkName(of: { pod: string; namespace: string; container: str
 export interface HostName {
   readonly hostname: string;
   readonly domain: string;
-  /** What the sandbox is called: the host name, or the full name where the pod asks for that. */
+  /** What the sandbox is called: the host name, or the FQDN if the pod sets setHostnameAsFQDN. */
   readonly sandboxHostname: string;
   /** Set when the full name is too long; the sandbox must not be made then. */
   readonly error?: string;

@@ -1,4 +1,4 @@
-/** What the runtime says about containers, as plain data. Times are wall-clock milliseconds; 0 means "not yet". */
+/** Containers and sandboxes as the runtime reports them, as plain data. Times are wall-clock milliseconds; 0 means "not yet". */
 export type ContainerState = "created" | "running" | "exited" | "unknown";
 
 /** One instance (attempt) of a container, as the runtime last reported it. */
@@ -23,12 +23,12 @@ export interface ObservedContainer {
   readonly hash: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Absolute path of the log file, empty when the runtime does not tell. */
+  /** Absolute path of the log file, empty if the runtime does not report it. */
   readonly logPath: string;
   readonly mounts: readonly ObservedMount[];
-  /** Who its first process is; absent where the runtime does not tell (before containerd 2). */
+  /** The user of its first process; absent if the runtime does not report it (before containerd 2). */
   readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] };
-  /** The signal that it is stopped with; absent where the runtime does not tell. */
+  /** Its stop signal; absent if the runtime does not report it. */
   readonly stopSignal?: string;
 }
 

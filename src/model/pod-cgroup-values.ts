@@ -25,7 +25,7 @@ export interface CgroupRules {
   readonly podPidsLimit: number;
 }
 
-/** The values of a pod's own cgroup (3.2 of the node reference). */
+/** The values of a pod's own cgroup. */
 export function podCgroupValues(pod: Pod, rules: CgroupRules): CgroupValues {
   const limits = podLimits(pod);
   const quota = quotaOf(pod, limits, rules);

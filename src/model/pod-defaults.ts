@@ -69,7 +69,7 @@ function defaultResources(resources: ResourceRequirements): ResourceRequirements
   return { ...resources, ...(limits && { limits }), ...(Object.keys(requests).length > 0 && { requests }) };
 }
 
-/** A pod-level limit without a request: what the containers ask for together, else the limit itself. */
+/** A pod-level limit without a request: the sum of the containers' requests, else the limit itself. */
 function withPodLevelRequests(pod: Pod): Pod {
   const { resources } = pod.spec;
   if (resources?.limits === undefined) return pod;

@@ -54,7 +54,7 @@ export function containersOf({ spec }: Pod, kind: ContainerKind): readonly Conta
   return (kind === "init" ? spec.initContainers : spec.ephemeralContainers) ?? [];
 }
 
-/** True for an init container that goes on running beside the regular ones. */
+/** True for a sidecar: an init container with restartPolicy Always. */
 export function isSidecar(container: Container): boolean {
   return container.restartPolicy === "Always";
 }

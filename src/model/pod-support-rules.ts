@@ -1,6 +1,6 @@
 /** What the agent does with a field. `when` limits a rule to some values; without it any value that is set counts. */
 export interface Rule {
-  /** `ok` and `part` also look into the field's own type, if that has rules. `why` says how or why not. */
+  /** `ok` and `part` also check the field's own type, if that has rules. `why` is the remark or the reason. */
   readonly kind: "ok" | "part" | "warn" | "refuse";
   readonly why: string;
   readonly when?: (value: unknown) => boolean;
@@ -30,7 +30,7 @@ const container: Readonly<Record<string, Rule>> = {
 
 const nativeResources = ["cpu", "memory", "ephemeral-storage"];
 
-/** True when the list asks for something that only a device plugin could give. */
+/** True if the list requests something that only a device plugin provides. */
 function hasDevices(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return Object.keys(value).some((name) => !nativeResources.includes(name) && !name.startsWith("hugepages-"));

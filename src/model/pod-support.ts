@@ -44,7 +44,7 @@ function ruleFor(rules: Readonly<Record<string, Rule>>, name: string): Rule {
   return rule ?? { kind: "warn", why: "is not acted on yet" };
 }
 
-/** Absent, empty and switched-off values ask for nothing. A rule with a `when` looks at `false` itself. */
+/** Absent, empty and false values request nothing. A rule with a `when` checks `false` itself. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 }

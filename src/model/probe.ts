@@ -6,7 +6,7 @@ export type ProbeResult = "success" | "failure" | "unknown";
 
 /** The results of one container's probes; a field is undefined when the container has no such probe. */
 export interface ContainerProbes {
-  /** The instance that they are about: results of an earlier one say nothing about its successor. */
+  /** The container instance: results of an earlier one do not apply to its successor. */
   readonly containerId: string;
   readonly started: boolean | undefined;
   readonly ready: boolean | undefined;

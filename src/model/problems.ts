@@ -1,6 +1,6 @@
 import { type FieldProblem, shownValue } from "./problem.ts";
 
-/** Gathers what is wrong with an object, so that all of it is told at once. */
+/** Collects the problems of an object, so that all are reported at once. */
 export class Problems {
   readonly list: FieldProblem[] = [];
 

@@ -41,7 +41,7 @@ function hasPodLevel(resources: ResourceRequirements | undefined): boolean {
   return COUNTED.some((name) => resources?.requests?.[name] !== undefined || resources?.limits?.[name] !== undefined);
 }
 
-/** Adds a positive amount and tells whether there was one. */
+/** Adds a positive amount; true if there was one. */
 function addTo(sums: Map<string, Amount>, name: string, text: string | undefined): boolean {
   if (text === undefined) return false;
   const amount = parseQuantity(text);

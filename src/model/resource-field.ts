@@ -4,7 +4,7 @@ import { type Amount, isZero, parseQuantity, ZERO } from "./quantity.ts";
 
 const ONE = parseQuantity("1");
 
-/** The value of a `resourceFieldRef`: ceil(amount / divisor); no limit stands for the pod's or the node's (8.6). */
+/** The value of a `resourceFieldRef`: ceil(amount / divisor); without a limit, that of the pod, else the node's allocatable. */
 export function resourceFieldValue(
   pod: Pod,
   ref: ResourceFieldSelector,

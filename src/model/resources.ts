@@ -40,7 +40,7 @@ export function maxResources(a: ResourceAmounts, b: ResourceAmounts): ResourceAm
   return combine(a, b, largerAmount);
 }
 
-/** What the pod asks for as a whole: pod-level values where given, else those of its containers, plus overhead. */
+/** The requests of the pod as a whole: pod-level values if set, else the sum of its containers, plus overhead. */
 export function podRequests(pod: Pod): ResourceAmounts {
   const own = parseResources(pod.spec.resources?.requests);
   return addResources({ ...containerTotals(pod, "requests"), ...own }, parseResources(pod.spec.overhead));

@@ -59,7 +59,7 @@ function checkFields(schema: TypeSchema, place: { path: string; value: object },
     }
   }
   for (const [name, field] of Object.entries(schema)) {
-    // A required field with a real default may be left out; "" and 0 only say what Go would make of it.
+    // A required field with a real default may be left out; "" and 0 are only Go's zero values.
     if (!field.required || Boolean(field.default) || seen.has(name)) continue;
     addError(findings, { path: join(place.path, name), value: undefined }, ["is required", `add ${name}`]);
   }

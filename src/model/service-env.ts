@@ -1,8 +1,8 @@
 import type { Pod, Service } from "./generated/types.ts";
 
 /**
- * 8.6: variables that tell a container where services are: the API server's always, the others of its namespace where
- * the pod wants them. Pure.
+ * Returns the service variables of a container: always those of the API server, the others of its namespace if
+ * `enableServiceLinks` is set. Pure.
  */
 export function serviceVariables(pod: Pod, services: Iterable<Service>): ReadonlyMap<string, string> {
   const own = pod.metadata.namespace ?? "";

@@ -50,7 +50,7 @@ export function toStaticPod(pod: Pod, uid: string, { source, nodeName }: StaticP
   };
 }
 
-/** A manifest cannot say that it is being deleted: its file does that by going away. */
+/** A manifest cannot request deletion: removing its file does. */
 function withoutLifecycle(metadata: ObjectMeta): ObjectMeta {
   const { deletionTimestamp: _at, deletionGracePeriodSeconds: _grace, managedFields: _managed, ...rest } = metadata;
   return rest;

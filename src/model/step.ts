@@ -20,7 +20,7 @@ export type StepName =
   | "remove"
   | "finished";
 
-/** One step with its times (wall-clock milliseconds). `until` and `outcome` are missing while it goes on. */
+/** One step with its times (wall-clock milliseconds). `until` and `outcome` are absent while it is in progress. */
 export interface PodStep {
   readonly step: StepName;
   readonly container?: string;
@@ -80,7 +80,7 @@ export interface PodSummary extends PodIdentity {
   /** Wall-clock milliseconds at which the agent first saw the pod. */
   readonly seenAt: number;
   readonly startedAt?: number;
-  /** The step that goes on now, or the last one. */
+  /** The step in progress, or the last one. */
   readonly step?: PodStep;
   readonly next?: NextTry;
 }

@@ -221,7 +221,7 @@ const containerCases: [Partial<Container>, string][] = [
         { containerPort: 2, hostPort: 9 },
       ],
     },
-    "spec.containers[0].ports[1].hostPort: is used twice (9); spec.containers[0].ports[0] wants it too",
+    "spec.containers[0].ports[1].hostPort: is used twice (9); spec.containers[0].ports[0] uses it too",
   ],
   [{ env: [{ name: "A=B" }] }, 'spec.containers[0].env[0].name: is not a valid variable name ("A=B")'],
   [{ env: [{ name: "A", valueFrom: {} }] }, "spec.containers[0].env[0].valueFrom: must have exactly one source"],
@@ -285,7 +285,7 @@ const containerCases: [Partial<Container>, string][] = [
     { securityContext: { privileged: true, allowPrivilegeEscalation: false } },
     "spec.containers[0].securityContext.allowPrivilegeEscalation: cannot be false together with privileged",
   ],
-  [{ livenessProbe: {} }, "spec.containers[0].livenessProbe: must say one way of probing"],
+  [{ livenessProbe: {} }, "spec.containers[0].livenessProbe: must specify a handler type"],
   [
     { startupProbe: { tcpSocket: { port: 1 }, successThreshold: 2 } },
     "spec.containers[0].startupProbe.successThreshold: must be 1",

@@ -5,7 +5,7 @@ import type { Problems } from "./problems.ts";
 
 const PORT_RANGE = [1, 65_535] as const;
 
-/** Checks the ports of all containers, and that no two of them want the same port of the host. */
+/** Checks the ports of all containers, and that no two of them use the same host port. */
 export function checkPorts(spec: PodSpec, problems: Problems): void {
   const hostPorts = new Map<string, string>();
   for (const kind of ["containers", "initContainers"] as const) {
@@ -59,7 +59,7 @@ function checkHostPort(path: string, port: ContainerPort, { problems, hostPorts 
   const key = `${port.protocol ?? "TCP"}/${port.hostIP ?? ""}/${port.hostPort}`;
   const other = hostPorts.get(key);
   if (other !== undefined) {
-    const fix = `${other} wants it too: choose another one`;
+    const fix = `${other} uses it too: choose another port`;
     problems.add(`${path}.hostPort`, port.hostPort, { message: "is used twice", fix });
   }
   hostPorts.set(key, path);

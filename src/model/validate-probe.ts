@@ -29,7 +29,7 @@ function checkProbe(path: string, probe: Probe, problems: Problems): void {
   const handlers = HANDLERS.filter((handler) => probe[handler] !== undefined);
   if (handlers.length !== 1) {
     const fix = handlers.length === 0 ? `add one of ${HANDLERS.join(", ")}` : `keep one of ${handlers.join(", ")}`;
-    problems.add(path, undefined, { message: "must say one way of probing", fix });
+    problems.add(path, undefined, { message: "must specify a handler type", fix });
   }
   for (const field of COUNTS) problems.range(`${path}.${field}`, probe[field], LIMITLESS);
 }

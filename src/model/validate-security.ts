@@ -56,7 +56,7 @@ export function checkContainerSecurity(path: string, container: Container, probl
   if (context.allowPrivilegeEscalation !== false) return;
   const gains = context.privileged ? "privileged" : context.capabilities?.add?.includes("SYS_ADMIN") ? "SYS_ADMIN" : "";
   if (gains !== "") {
-    const fix = "allow it, or take the privilege away";
+    const fix = "set allowPrivilegeEscalation to true, or drop the privilege";
     problems.add(`${base}.allowPrivilegeEscalation`, false, { message: `cannot be false together with ${gains}`, fix });
   }
 }

@@ -122,7 +122,7 @@ describe("the configuration of a node comes from the cluster", () => {
   test("a restarted agent goes on with the last known good, and takes the next good one", async () => {
     await agent.end("SIGTERM");
     agent = await site.join(flags());
-    await is("it has started", () => /the dynamic configuration was rolled back/.test(agent.stderr));
+    await is("it has started", () => /Rolled back dynamic configuration/.test(agent.stderr));
     await pause(3000);
     assert.equal(maxPods(), "34");
     assert.equal(condition()?.reason, "RolledBack");

@@ -4,8 +4,8 @@ import { shimSocketPath } from "./leftovers.ts";
 import { listProcesses, ownProcesses, type ProcessInfo, signalProcess } from "./processes.ts";
 
 /**
- * Shims that nobody knows any more. A request that is cancelled at the wrong moment, because its agent was killed, makes
- * containerd 1.6 forget a shim that it has just started: it never gets a container, and its bundle, in which it was
+ * Orphaned shims. A request that is cancelled at the wrong moment, because its agent was killed, makes
+ * containerd 1.6 lose track of a shim that it has just started: it never gets a container, and its bundle, in which it was
  * started, is gone. A shim in use has a child; one that starts has its bundle. Pure but for `directoryOf`.
  */
 export function abandonedShims(

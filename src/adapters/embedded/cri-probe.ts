@@ -7,7 +7,7 @@ import { CodedError } from "../../lib/errors.ts";
 export class ProbeError extends CodedError<"Unavailable" | "Refused"> {}
 
 /**
- * Just enough CRI to tell that a runtime is up and has an image: two unary calls on bare HTTP/2, a new connection each
+ * Just enough CRI to check that a runtime is up and has an image: two unary calls on bare HTTP/2, a new connection each
  * time it is made. The real client is `adapters/cri`; this one exists so that start-up can ask every 20 ms, which a
  * gRPC channel with its reconnect back-off cannot.
  */

@@ -88,7 +88,7 @@ export function bootId(): string {
   return readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
 }
 
-/** A program's path, as the shell would find it (the sbin directories included, whatever PATH says). */
+/** A program's path, as the shell would find it (the sbin directories included, whatever PATH is). */
 export function findInPath(program: string, path: string | undefined): string | undefined {
   if (program.includes("/")) return program;
   for (const directory of searchPath(path).split(delimiter)) {

@@ -1,6 +1,6 @@
 import { CodedError } from "../../lib/errors.ts";
 
-/** Why the embedded runtime could not be had. The message says what to do about it. */
+/** Why the embedded runtime is unavailable. The message names the fix. */
 export type EmbeddedErrorCode =
   | "MissingProgram"
   | "UnsupportedVersion"

@@ -27,7 +27,7 @@ const END_LIMIT_MS = 3000;
 /** Silence up to this long needs no word on the terminal. */
 const SILENCE_MS = 1000;
 /**
- * When shims that containerd forgot are looked for, after the start of the agent whose predecessor was killed: a request
+ * When orphaned shims are searched for, after the start of the agent whose predecessor was killed: a request
  * of the dead one may still be on its way out at first.
  */
 const ABANDONED_LOOKS_MS = [0, 5000, 10_000, 60_000];

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname, join, resolve } from "node:path";
 
-/** Where the embedded runtime keeps things and what it may be told. Everything else follows from `stateDir`. */
+/** Paths and settings of the embedded runtime. Everything else is derived from `stateDir`. */
 export interface EmbeddedOptions {
   /** One directory for everything; `/var/lib/kubelet-ts` by default. */
   readonly stateDir: string;
@@ -19,7 +19,7 @@ export const DEFAULT_STATE_DIR = "/var/lib/kubelet-ts";
 /** Every name and path that belongs to one state directory. Pure: the same directory always gives the same names. */
 export interface Layout {
   readonly stateDir: string;
-  /** Eight hex digits of the state directory: what tells two embedded runtimes on one machine apart. */
+  /** Eight hex digits of the state directory: distinguishes two embedded runtimes on one machine. */
   readonly hash: string;
   /** `kubelet-ts-<hash>`: name of the CNI network, of the cgroup and the comment of our iptables rules. */
   readonly name: string;
@@ -33,7 +33,7 @@ export interface Layout {
   readonly containerdRoot: string;
   readonly containerdState: string;
   readonly runcRoot: string;
-  /** Sockets of the shims; only containerd 2 can be told, 1.6 uses `/run/containerd/s`. */
+  /** Sockets of the shims; configurable only in containerd 2; 1.6 uses `/run/containerd/s`. */
   readonly shimSocketDir: string;
   readonly configFile: string;
   readonly logFile: string;

@@ -9,7 +9,7 @@ export interface LocalImage {
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly env?: readonly string[];
-  /** Who its processes are, by name or number; root unless said. */
+  /** The user of its processes, by name or number; defaults to root. */
   readonly user?: string;
 }
 

@@ -36,7 +36,7 @@ export function listProcesses(): ProcessInfo[] {
   return found;
 }
 
-/** The processes of one state directory, told from others' by the paths in their command lines and their parents. */
+/** The processes of one state directory, recognised by the paths in their command lines and their parents. */
 export interface OwnProcesses {
   readonly containerd: readonly ProcessInfo[];
   readonly shims: readonly ProcessInfo[];

@@ -40,7 +40,7 @@ export function readSettings(layout: Layout): StateSettings | undefined {
   if (typeof value !== "object" || value === null || !("kind" in value) || value.kind !== "kubelet-ts-state") {
     return undefined;
   }
-  // Only we write this file, as a whole; the mark tells that it is the one.
+  // Only we write this file, as a whole; the mark identifies it.
   return value as StateSettings;
 }
 
@@ -78,7 +78,10 @@ function chosenCidr(layout: Layout, options: EmbeddedOptions): string {
   }
   const given = parseCidr(options.podCidr);
   if (given === undefined || given.prefix > 29) {
-    throw new EmbeddedError("NoSubnet", `${options.podCidr} is no IPv4 subnet with room for pods (like 10.88.0.0/24)`);
+    throw new EmbeddedError(
+      "NoSubnet",
+      `${options.podCidr} is not an IPv4 subnet with room for pods (like 10.88.0.0/24)`,
+    );
   }
   return formatCidr(given);
 }

@@ -38,7 +38,7 @@ interface Teardown {
 
 /**
  * Stops every pod, container and the private containerd, and leaves nothing behind. It works on what the kernel shows
- * and asks containerd nothing: one way, whether that lives, hangs or is dead. May be repeated; what a broken run left
+ * and makes no call to containerd: one way, whether it is running, hung or dead. May be repeated; what a broken run left
  * is found by the names that follow from the state directory. The agent itself must have ended.
  */
 export async function tearDown(
@@ -62,7 +62,7 @@ export async function tearDown(
   return teardown.result;
 }
 
-/** First containerd, so that nobody restarts or cleans beside us; the shims and their containers stay. */
+/** First containerd, so that it neither restarts nor cleans up concurrently; the shims and their containers stay. */
 async function stopContainerd({ deps, layout, result }: Teardown): Promise<void> {
   const { containerd } = ownProcesses(listProcesses(), layout);
   for (const process of containerd) signalProcess(process, "SIGTERM");

@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Layout } from "./layout.ts";
 import { type ProcessInfo, readProcess } from "./processes.ts";
 
-/** A connection may end before its process does; this long after it the process is looked at. */
+/** A connection may end before its process does; this long after it the process is checked. */
 const SETTLE_MS = 20;
 
 /**

@@ -108,7 +108,7 @@ test("a checkpoint that was damaged meanwhile is written again", async () => {
 test("a name that leads out of the store is refused and nothing is written", async () => {
   const disk = new Map<string, string>();
   const { dynamic } = await agentOn(disk);
-  await assert.rejects(dynamic.assign("{}", { ...version("1"), uid: ".." }, { signal }), /is no plain name/);
+  await assert.rejects(dynamic.assign("{}", { ...version("1"), uid: ".." }, { signal }), /is not a plain file name/);
   assert.equal(disk.size, 0);
 });
 

@@ -10,13 +10,13 @@ export const MOST_STARTS = 3;
 
 export interface ChooserDeps {
   readonly store: DynamicStore;
-  /** Parses a configuration; `file` is where it is said to be. */
+  /** Parses a configuration; `file` is its name in messages. */
   parse(text: string, file: string, abortable: Abortable): Promise<ConfigDocument>;
   /** What is wrong with it in the place of the file; a line each. */
   judge(document: ConfigDocument): readonly string[];
 }
 
-/** What the agent runs with, and what is to be said of it. */
+/** The configuration that the agent runs with, and what to report about it. */
 export interface Chosen {
   readonly state: "local" | "trial" | "good" | "rolled back";
   /** Undefined is the local configuration. */

@@ -305,7 +305,7 @@ test("the last known good one is damaged too: the local configuration, and it sa
   disk.content.set("/d/store/checkpoints/file/1/kubelet", "{");
   const agent = agentOn(disk);
   assert.equal(await started(agent), undefined);
-  assert.match(agent.dynamic.report().error ?? "", /is not what was written there/);
+  assert.match(agent.dynamic.report().error ?? "", /checksum does not match/);
 });
 
 test("killed before or after every write of an apply and its start, the next agent runs the old or the new one", async () => {
@@ -413,5 +413,5 @@ test("the pointers that kubelets of v1.11 wrote are read; one that leads out of 
   disk.content.set(`${META}/assigned`, pointer({ ...ref, kubeletConfigKey: ".." }));
   const agent = agentOn(disk);
   assert.equal(await started(agent), undefined);
-  assert.match(agent.dynamic.report().error ?? "", /is no plain name/);
+  assert.match(agent.dynamic.report().error ?? "", /is not a plain file name/);
 });

@@ -26,7 +26,7 @@ export interface DynamicDeps extends ChooserDeps {
 
 /** Unhealthy for this long during the trial is too long: a runtime's own restart takes less. */
 export const UNHEALTHY_MS = 60_000;
-/** Who wants a short trial wants a short patience, but not less than this. */
+/** The shortest patience, however short the trial is. */
 const LEAST_PATIENCE_MS = 10_000;
 const CHECK_EVERY_MS = 5000;
 
@@ -95,7 +95,7 @@ export class DynamicConfiguration {
     return this.deps.store.history();
   }
 
-  /** Calls `fn` after each change of what `report` tells, but for the time that is left. */
+  /** Calls `fn` after each change of what `report` returns, except for the time that is left. */
   onChange(fn: () => void, { signal }: Abortable): void {
     if (signal.aborted) return;
     const listener = { fn };
@@ -123,7 +123,7 @@ export class DynamicConfiguration {
   }
 
   /**
-   * Takes the configuration of a ConfigMap on trial, because the cluster says so: one that does not load is assigned all
+   * Takes the configuration of a ConfigMap on trial, as the cluster assigned it: one that does not load is assigned all
    * the same, and rolled back. May be repeated: what is assigned already is left alone, whatever became of it.
    */
   assign(text: string, version: ConfigMapVersion, abortable: Abortable): Promise<void> {
@@ -157,7 +157,7 @@ export class DynamicConfiguration {
       const target = toLocal ? undefined : this.good;
       if (left === undefined) throw new ConfigError("Impossible", "the local configuration is in force already");
       if (target !== undefined && sourceId(target) === sourceId(left)) {
-        const message = "the configuration in force is the last known good one; to leave it too, say --to-local";
+        const message = "the configuration in force is the last known good one; to leave it as well, use --to-local";
         throw new ConfigError("Impossible", message);
       }
       const to = target && { source: target, document: await this.chooser.kept(target, abortable) };
@@ -197,12 +197,12 @@ export class DynamicConfiguration {
     try {
       await this.deps.store.setLastKnownGood(source);
     } catch (error) {
-      this.deps.log.error("the last known good configuration could not be written, it is tried again", error);
+      this.deps.log.error("Failed to persist last known good configuration, will retry", error);
       return;
     }
     this.good = source;
     this.chosen = { ...this.chosen, state: "good" };
-    this.deps.log.info("the configuration is the last known good one now", { source: sourceName(source) });
+    this.deps.log.info("Promoted configuration to last known good", { source: sourceName(source) });
     this.deps.event({ type: "Normal", reason: "ConfigGood", message: `${describe(source)} has held its trial` });
     await this.past.remember(source, "good", undefined);
     this.tellChange();
@@ -222,7 +222,7 @@ export class DynamicConfiguration {
   private async drop(source: ConfigSource, why: string, abortable: Abortable): Promise<ReloadOutcome> {
     const { store } = this.deps;
     await store.setTrial({ of: sourceId(source), starts: 0, failed: why }).catch((error: unknown) => {
-      this.deps.log.error("the failed trial could not be written down", error);
+      this.deps.log.error("Failed to persist failed configuration trial", error);
     });
     await this.past.remember(source, "rolled back", why);
     const chosen = await this.chooser.fallBack(why, await store.lastKnownGood(abortable), abortable);
@@ -299,7 +299,7 @@ export class DynamicConfiguration {
     const { state, active } = this.chosen;
     if (state !== "trial" || active === undefined) return;
     await this.deps.store.setTrial({ of: sourceId(active), starts: 0 }).catch((error: unknown) => {
-      this.deps.log.error("the end of the agent could not be written down", error);
+      this.deps.log.error("Failed to persist clean shutdown of the agent", error);
     });
   }
 
@@ -309,7 +309,7 @@ export class DynamicConfiguration {
 
   private tellRolledBack({ active, error = "" }: Chosen): void {
     const now = active === undefined ? "the local configuration" : describe(active);
-    this.deps.log.warn("the dynamic configuration was rolled back", { why: error, now });
+    this.deps.log.warn("Rolled back dynamic configuration", { why: error, now });
     this.deps.event({ type: "Warning", reason: "ConfigRolledBack", message: `${error}; in force: ${now}` });
   }
 
@@ -325,7 +325,7 @@ export class DynamicConfiguration {
     this.wake = () => scope.abort();
     try {
       const left = this.report().trialLeftMs;
-      // A trial whose time is over but that waits (for health, for a restart) is looked at as often as any.
+      // A trial that is past its time but waits (for health, for a restart) is checked as often as any.
       const ms = left === undefined ? NEVER_MS : left === 0 ? CHECK_EVERY_MS : Math.min(CHECK_EVERY_MS, left);
       await this.deps.clock.sleep(ms, { signal: scope.signal });
     } catch (error) {

@@ -4,7 +4,7 @@ import type { Logger } from "../../lib/log.ts";
 import { type ConfigSource, sourceId, sourceName } from "./source.ts";
 import type { DynamicStore, HistoryEntry } from "./store.ts";
 
-/** Writes down what became of each configuration, for people: a full disk must not stop what it tells of. */
+/** Records the outcome of each configuration for operators; a full disk must not stop the change itself. */
 export class ConfigHistory {
   constructor(private readonly deps: { readonly store: DynamicStore; readonly clock: Clock; readonly log: Logger }) {}
 
@@ -23,7 +23,7 @@ export class ConfigHistory {
       const at = before?.at ?? new Date(this.deps.clock.now().wall).toISOString();
       await this.deps.store.remember({ id, name: sourceName(source), at, state: kept ?? state, ...(why && { why }) });
     } catch (error) {
-      this.deps.log.warn("the history of the configuration could not be written", { error: messageOf(error) });
+      this.deps.log.warn("Failed to write configuration history", { error: messageOf(error) });
     }
   }
 }

@@ -23,6 +23,6 @@ export interface DynamicReport {
   readonly trialLeftMs?: number;
   /** True while settings of the active one wait for a restart. */
   readonly waitsForRestart?: boolean;
-  /** Missing while nobody but this machine decides. */
+  /** Absent while only this machine decides. */
   readonly followed?: Follow;
 }

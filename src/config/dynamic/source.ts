@@ -72,7 +72,7 @@ export function isBaseName(name: string): boolean {
 
 function baseName(value: unknown): string {
   const name = text(value);
-  if (!isBaseName(name)) throw damaged(`"${name}" is no plain name`);
+  if (!isBaseName(name)) throw damaged(`"${name}" is not a plain file name`);
   return name;
 }
 

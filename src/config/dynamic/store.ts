@@ -102,7 +102,7 @@ export class DynamicStore {
   async keepConfigMap(content: string, version: ConfigMapVersion): Promise<ConfigSource> {
     const { uid, resourceVersion, key } = version;
     const odd = [uid, resourceVersion, key].find((name) => !isBaseName(name));
-    if (odd !== undefined) throw new ConfigError("Invalid", `"${odd}" is no plain name`);
+    if (odd !== undefined) throw new ConfigError("Invalid", `"${odd}" is not a plain file name`);
     const source: ConfigSource = { kind: "configMap", ...version, digest: digestOf(content) };
     await this.deps.files.write(this.checkpointPath(source), content);
     return source;
@@ -114,10 +114,10 @@ export class DynamicStore {
     const content = await this.deps.files.read(path).catch((error: unknown) => {
       throw new ConfigError("Damaged", `${path}: ${messageOf(error)}`, { cause: error });
     });
-    if (content === undefined) throw new ConfigError("Damaged", `${path}: is not there`);
+    if (content === undefined) throw new ConfigError("Damaged", `${path}: does not exist`);
     if (source.isOldLayout === true) return oldContent(content, path, source.key);
     if (source.digest !== undefined && source.digest !== digestOf(content)) {
-      throw new ConfigError("Damaged", `${path}: is not what was written there`);
+      throw new ConfigError("Damaged", `${path}: checksum does not match`);
     }
     return content;
   }

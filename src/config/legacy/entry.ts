@@ -38,7 +38,7 @@ export function moved(option: OptionName, names: Names): OldEntry {
   };
 }
 
-/** It means nothing any more, whatever its value; `why` says what is there instead. */
+/** It has no effect any more, whatever its value; `why` names the replacement. */
 export function gone<T>(kind: OptionKind<T>, names: Names, why: string): OldEntry {
   const warning = `ended with ${names.last} and is ignored: ${why}`;
   const what = `ignored: ${why}`;
@@ -53,7 +53,7 @@ export function refused<T>(
 ): OldEntry {
   return {
     ...names,
-    what: `ignored if it asks for nothing special, else refused: ${why}`,
+    what: `ignored if it has its default value, else refused: ${why}`,
     kind: kind as OptionKind<unknown>, // reason: it only ever sees its own values
     outcome: (value) =>
       isHarmless(value as T) // reason: made by this kind
@@ -62,7 +62,7 @@ export function refused<T>(
   };
 }
 
-/** It became something else; `outcome` says what. */
+/** It was replaced; `outcome` maps its value. */
 export function turned<T>(
   kind: OptionKind<T>,
   names: Names & Pick<OldEntry, "what">,

@@ -4,7 +4,7 @@ import { positive } from "../rules.ts";
 
 const SECOND = 1000;
 
-/** Flags that Kubernetes hands to cAdvisor (section 4.3). */
+/** Flags that Kubernetes passes to cAdvisor. */
 export const cadvisorFlags = {
   housekeepingInterval: option(duration, {
     flag: "housekeeping-interval",

@@ -7,7 +7,7 @@ import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
 
-/** Eviction, node shutdown and the network (section 1.5). */
+/** Eviction, node shutdown and the network. */
 export const evictionFields = configFields({
   evictionHard: option(thresholdMap, {
     flag: "eviction-hard",

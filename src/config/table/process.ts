@@ -22,7 +22,7 @@ function sources(flag: string, what: string): Option<readonly string[]> {
   });
 }
 
-/** What only flags set (section 4.1), and what only this agent has. */
+/** What only flags set, and what only this agent has. */
 export const processFlags = {
   config: option(text("FILE"), {
     flag: "config",

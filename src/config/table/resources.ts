@@ -8,7 +8,7 @@ import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
 
-/** Cgroups, resources and who gets them (section 1.4). */
+/** Cgroups, resources and who gets them. */
 export const resourceFields = configFields({
   kubeletCgroups: option(text("CGROUP"), {
     flag: "kubelet-cgroups",

@@ -7,7 +7,7 @@ import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
 
-/** The runtime, images and container logs (section 1.3). */
+/** The runtime, images and container logs. */
 export const runtimeFields = configFields({
   containerRuntimeEndpoint: option(text("SOCKET"), {
     flag: "container-runtime-endpoint",

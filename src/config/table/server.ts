@@ -10,7 +10,7 @@ const port = between(0, 65535);
 const SECOND = 1000;
 const HOUR = 3_600_000;
 
-/** The servers, TLS, authentication and authorization (section 1.1). */
+/** The servers, TLS, authentication and authorization. */
 export const serverFields = configFields({
   enableServer: option(bool, {
     flag: "enable-server",

@@ -8,7 +8,7 @@ import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
 
-/** Pod sources, the API client and the node's registration (section 1.2). */
+/** Pod sources, the API client and the node's registration. */
 export const sourceFields = configFields({
   staticPodPath: option(text("PATH"), {
     flag: "pod-manifest-path",

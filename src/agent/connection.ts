@@ -16,7 +16,7 @@ import {
   writeNodeKubeconfig,
 } from "../adapters/kubeapi/index.ts";
 import type { AgentOptions, agentOptions, OptionStore } from "../config/index.ts";
-import { ConfigError } from "../config/index.ts";
+import { ConfigurationError } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
@@ -201,6 +201,6 @@ async function addressesOfNode(
       resolved: nodeIP === "" ? await addressesOf(nodeName) : [],
     });
   } catch (error) {
-    throw new ConfigError("Impossible", messageOf(error));
+    throw new ConfigurationError("Impossible", messageOf(error));
   }
 }

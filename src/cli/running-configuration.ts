@@ -1,10 +1,10 @@
 import { manifestFiles } from "../adapters/host/manifest-files.ts";
 import {
   type agentOptions,
-  ConfigError,
   type ConfigEvent,
   type ConfigInputs,
   type ConfigReport,
+  ConfigurationError,
   ConfigWatch,
   type DynamicConfiguration,
   type HistoryEntry,
@@ -65,7 +65,7 @@ export class RunningConfiguration implements AgentConfiguration {
   /** Throws with all that is wrong. */
   async reload({ signal }: Abortable): Promise<ReloadOutcome> {
     const outcome = await this.deps.live.reload("all", { signal });
-    if (outcome.problems.length > 0) throw new ConfigError("Invalid", outcome.problems.join("\nerror: "));
+    if (outcome.problems.length > 0) throw new ConfigurationError("Invalid", outcome.problems.join("\nerror: "));
     return outcome;
   }
 
@@ -73,7 +73,7 @@ export class RunningConfiguration implements AgentConfiguration {
     const dynamic = this.needDynamic();
     const text = await manifestFiles.read(file, { signal, maxBytes: MOST_BYTES }).catch((error: unknown) => {
       signal.throwIfAborted();
-      throw new ConfigError("Invalid", `${file}: ${messageOf(error)}`, { cause: error });
+      throw new ConfigurationError("Invalid", `${file}: ${messageOf(error)}`, { cause: error });
     });
     return dynamic.apply(text, file, { signal });
   }
@@ -118,7 +118,10 @@ export class RunningConfiguration implements AgentConfiguration {
   private needDynamic(): DynamicConfiguration {
     const { dynamic } = this.deps;
     if (dynamic !== undefined) return dynamic;
-    throw new ConfigError("Impossible", "the agent runs without --dynamic-config-dir; change the file of --config");
+    throw new ConfigurationError(
+      "Impossible",
+      "the agent runs without --dynamic-config-dir; change the file of --config",
+    );
   }
 }
 

@@ -1,8 +1,8 @@
 export { completeOptions, parseAgentOptions, strayWords } from "./agent.ts";
 export { type AgentOptions, agentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
-export { ConfigError } from "./config-error.ts";
 export { type ConfigProblem, formatConfigProblem } from "./config-problem.ts";
 export { ConfigWatch } from "./config-watch.ts";
+export { ConfigurationError } from "./configuration-error.ts";
 export { API_VERSION, type ConfigDocument, KIND } from "./document.ts";
 export { DynamicConfiguration } from "./dynamic/dynamic-configuration.ts";
 export type { DynamicReport, Follow } from "./dynamic/report.ts";

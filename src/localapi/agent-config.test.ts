@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bareRequest } from "../adapters/net/http-route.ts";
-import { ConfigError } from "../config/index.ts";
+import { ConfigurationError } from "../config/index.ts";
 import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
 
 const calls: unknown[] = [];
@@ -9,7 +9,7 @@ const config: AgentConfiguration = {
   report: () => ({ settings: [], problems: ["p"] }),
   reload: async () => ({ applied: ["maxPods"] }),
   apply: async (file) => {
-    if (file === "/bad") throw new ConfigError("Invalid", "maxPods: must be at least 0");
+    if (file === "/bad") throw new ConfigurationError("Invalid", "maxPods: must be at least 0");
     calls.push(file);
     return {};
   },

@@ -1,6 +1,6 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { ConfigError } from "../config-error.ts";
+import { ConfigurationError } from "../configuration-error.ts";
 import type { ConfigDocument } from "../document.ts";
 import { type ConfigSource, sourceId } from "./source.ts";
 import type { DynamicStore, Pointer } from "./store.ts";
@@ -40,7 +40,7 @@ export class ConfigChooser {
       if (!isGood) await this.countStart(source);
       return { state: isGood ? "good" : "trial", active: source, document: await this.kept(source, abortable) };
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
+      if (!(error instanceof ConfigurationError)) throw error;
       return this.fallBack(error.message, isGood ? { state: "none" } : good, abortable);
     }
   }
@@ -54,12 +54,12 @@ export class ConfigChooser {
     try {
       return { state: "rolled back", active: source, document: await this.kept(source, abortable), error: why };
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
+      if (!(error instanceof ConfigurationError)) throw error;
       return { ...local, error: `${why}; nor is the last known good one: ${error.message}` };
     }
   }
 
-  /** What a pointer leads to; throws a `ConfigError` when it is not whole or not valid. */
+  /** What a pointer leads to; throws a `ConfigurationError` when it is not whole or not valid. */
   async kept(source: ConfigSource, abortable: Abortable): Promise<ConfigDocument> {
     const { store } = this.deps;
     return this.load(await store.checkpoint(source), store.checkpointPath(source), abortable);
@@ -72,10 +72,10 @@ export class ConfigChooser {
       document = await this.deps.parse(text, file, abortable);
     } catch (error) {
       abortable.signal.throwIfAborted();
-      throw new ConfigError("Invalid", `${file}: ${messageOf(error)}`, { cause: error });
+      throw new ConfigurationError("Invalid", `${file}: ${messageOf(error)}`, { cause: error });
     }
     const problems = this.deps.judge(document);
-    if (problems.length > 0) throw new ConfigError("Invalid", problems.join("; "));
+    if (problems.length > 0) throw new ConfigurationError("Invalid", problems.join("; "));
     return document;
   }
 
@@ -83,11 +83,11 @@ export class ConfigChooser {
   private async countStart(source: ConfigSource): Promise<void> {
     const { store } = this.deps;
     const trial = await store.trial(source);
-    if (trial.failed !== undefined) throw new ConfigError("Invalid", trial.failed);
+    if (trial.failed !== undefined) throw new ConfigurationError("Invalid", trial.failed);
     if (trial.starts >= MOST_STARTS) {
       const failed = `the agent crashed ${trial.starts} times under it`;
       await stored(() => store.setTrial({ ...trial, failed }));
-      throw new ConfigError("Invalid", failed);
+      throw new ConfigurationError("Invalid", failed);
     }
     await stored(() => store.setTrial({ ...trial, starts: trial.starts + 1 }));
   }
@@ -98,7 +98,9 @@ export async function stored<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    throw new ConfigError("NotStored", `the configuration could not be written: ${messageOf(error)}`, { cause: error });
+    if (error instanceof ConfigurationError) throw error;
+    throw new ConfigurationError("NotStored", `the configuration could not be written: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
 }

@@ -1,7 +1,7 @@
 import { type Abortable, AbortedError, AbortScope } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
-import { ConfigError } from "../config-error.ts";
+import { ConfigurationError } from "../configuration-error.ts";
 import type { ConfigDocument } from "../document.ts";
 import type { ConfigEvent, ReloadOutcome } from "../live-configuration.ts";
 import { type ChooserDeps, type Chosen, ConfigChooser, stored } from "./chooser.ts";
@@ -134,7 +134,7 @@ export class DynamicConfiguration {
       try {
         document = await this.chooser.kept(source, abortable);
       } catch (error) {
-        if (!(error instanceof ConfigError)) throw error;
+        if (!(error instanceof ConfigurationError)) throw error;
         await this.drop(source, error.message, abortable);
         return;
       }
@@ -155,10 +155,10 @@ export class DynamicConfiguration {
       this.refuseIfFollowed();
       const left = this.assigned;
       const target = toLocal ? undefined : this.good;
-      if (left === undefined) throw new ConfigError("Impossible", "the local configuration is in force already");
+      if (left === undefined) throw new ConfigurationError("Impossible", "the local configuration is in force already");
       if (target !== undefined && sourceId(target) === sourceId(left)) {
         const message = "the configuration in force is the last known good one; to leave it as well, use --to-local";
-        throw new ConfigError("Impossible", message);
+        throw new ConfigurationError("Impossible", message);
       }
       const to = target && { source: target, document: await this.chooser.kept(target, abortable) };
       return this.leave(left, { why: "by kubelet config rollback", toLocal, ...(to && { to }) });
@@ -214,7 +214,7 @@ export class DynamicConfiguration {
     if (source === undefined) return;
     const { restart } = await this.drop(source, why, abortable);
     if (restart.length > 0) {
-      throw new ConfigError("RolledBack", `${this.chosen.error}; the agent ends to start again without it`);
+      throw new ConfigurationError("RolledBack", `${this.chosen.error}; the agent ends to start again without it`);
     }
   }
 
@@ -248,7 +248,7 @@ export class DynamicConfiguration {
   private refuseIfFollowed(): void {
     if (this.followed === undefined) return;
     const message = `the configuration of this node is assigned by ${this.followed.by}: change it there`;
-    throw new ConfigError("Impossible", message);
+    throw new ConfigurationError("Impossible", message);
   }
 
   /** True when exactly this is assigned and what is kept of it is whole. */

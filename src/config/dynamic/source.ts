@@ -1,4 +1,4 @@
-import { ConfigError } from "../config-error.ts";
+import { ConfigurationError } from "../configuration-error.ts";
 import { API_VERSION } from "../document.ts";
 
 /** Where a dynamic configuration came from, and which of its versions this is. */
@@ -86,6 +86,6 @@ function record(value: unknown): Readonly<Record<string, unknown>> {
   return value as Readonly<Record<string, unknown>>; // reason: checked above
 }
 
-function damaged(what: string): ConfigError {
-  return new ConfigError("Damaged", what);
+function damaged(what: string): ConfigurationError {
+  return new ConfigurationError("Damaged", what);
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { ConfigError } from "../config-error.ts";
+import { ConfigurationError } from "../configuration-error.ts";
 import { type ConfigSource, decodePointer, encodePointer, isBaseName, sourceId } from "./source.ts";
 
 /** The files of the store. */
@@ -102,7 +102,7 @@ export class DynamicStore {
   async keepConfigMap(content: string, version: ConfigMapVersion): Promise<ConfigSource> {
     const { uid, resourceVersion, key } = version;
     const odd = [uid, resourceVersion, key].find((name) => !isBaseName(name));
-    if (odd !== undefined) throw new ConfigError("Invalid", `"${odd}" is not a plain file name`);
+    if (odd !== undefined) throw new ConfigurationError("Invalid", `"${odd}" is not a plain file name`);
     const source: ConfigSource = { kind: "configMap", ...version, digest: digestOf(content) };
     await this.deps.files.write(this.checkpointPath(source), content);
     return source;
@@ -112,12 +112,12 @@ export class DynamicStore {
   async checkpoint(source: ConfigSource): Promise<string> {
     const path = this.checkpointPath(source);
     const content = await this.deps.files.read(path).catch((error: unknown) => {
-      throw new ConfigError("Damaged", `${path}: ${messageOf(error)}`, { cause: error });
+      throw new ConfigurationError("Damaged", `${path}: ${messageOf(error)}`, { cause: error });
     });
-    if (content === undefined) throw new ConfigError("Damaged", `${path}: does not exist`);
+    if (content === undefined) throw new ConfigurationError("Damaged", `${path}: does not exist`);
     if (source.isOldLayout === true) return oldContent(content, path, source.key);
     if (source.digest !== undefined && source.digest !== digestOf(content)) {
-      throw new ConfigError("Damaged", `${path}: checksum does not match`);
+      throw new ConfigurationError("Damaged", `${path}: checksum does not match`);
     }
     return content;
   }
@@ -203,9 +203,9 @@ function oldContent(content: string, path: string, key: string): string {
     const map: unknown = JSON.parse(content);
     data = typeof map === "object" && map !== null && "data" in map ? map.data : undefined;
   } catch (error) {
-    throw new ConfigError("Damaged", `${path}: ${messageOf(error)}`, { cause: error });
+    throw new ConfigurationError("Damaged", `${path}: ${messageOf(error)}`, { cause: error });
   }
   const found = isBaseName(key) && typeof data === "object" && data !== null ? Reflect.get(data, key) : undefined;
-  if (typeof found !== "string") throw new ConfigError("Damaged", `${path}: has no data named ${key}`);
+  if (typeof found !== "string") throw new ConfigurationError("Damaged", `${path}: has no data named ${key}`);
   return found;
 }

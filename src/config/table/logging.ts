@@ -11,7 +11,7 @@ export const loggingFields = configFields({
     flag: "v",
     default: 0,
     topic: "Logging",
-    help: "How much to log: 0 is normal, 2 tells more, 4 and above is for finding faults.",
+    help: "Log verbosity: 0 is normal, 2 adds details, 4 and above is for debugging.",
     since: "1.23",
     short: "v",
     field: "logging.verbosity",

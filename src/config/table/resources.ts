@@ -348,7 +348,7 @@ export const resourceFields = configFields({
     flag: "kernel-memcg-notification",
     default: false,
     topic: "Eviction",
-    help: "Let the kernel tell of low memory instead of asking.",
+    help: "Use kernel memory notifications instead of polling.",
     since: "1.19",
     effect: "planned",
   }),

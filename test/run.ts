@@ -1,8 +1,12 @@
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
+import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import fc from "fast-check";
+import { skipsNotAllowed } from "./allowed-skips.ts";
+import { changesSince, processChanges, readProcessState, restoreProcess } from "./support/process-state.ts";
+import { chooseSeed } from "./support/random.ts";
 
 // Runs every unit test in one process: `tsx test/run.ts [PART-OF-A-PATH …] [-t NAME-PATTERN]`.
 // The first process only watches: reporters can be set nowhere but on the command line, and a test process that
@@ -12,20 +16,26 @@ const here = join(import.meta.dirname, "..");
 /** Another root is for the test of this file. */
 const root = process.env["KUBELET_TEST_ROOT"] ?? here;
 
+const STRICT = process.env["KUBELET_STRICT"] === "1";
+/** Property tests try the same values each time, except in CI; the variable KUBELET_PROPERTY_SEED chooses others. */
+const PROPERTY_SEED = 20261116;
+/** The name of a file's suite is this and its place in the list: no name pattern means it. */
+const FILE_MARK = "·";
+
 /** How long nothing may be reported before the run counts as hung. */
 const SILENCE_LIMIT_MS = 30_000;
 /** And the whole run, should a test never let go of the event loop. */
 const TIME_LIMIT_MS = 300_000;
 
-/** Property tests try the same values each time; another number tries others. */
-const PROPERTY_SEED = Number(process.env["KUBELET_PROPERTY_SEED"] ?? 20261116);
-
 /** What the reporter counts; shared through the global object, because node loads the reporter by itself. */
 interface TestState {
   passed: number;
   failed: number;
-  skipped: number;
-  readonly reported: Set<string>;
+  readonly skipped: { readonly file: string; readonly test: string; readonly reason: string }[];
+  /** The files in the order in which their tests run. */
+  readonly files: readonly string[];
+  /** How many tests of each file passed or failed. */
+  readonly executed: Map<string, number>;
   lastEvent: number;
   /** The test that began last. */
   running: string;
@@ -93,7 +103,8 @@ async function runTests(): Promise<void> {
   const { filters, pattern } = parseArguments(process.argv.slice(2));
   const files = findTests(filters);
   const began = performance.now();
-  const state: TestState = { passed: 0, failed: 0, skipped: 0, reported: new Set(), lastEvent: began, running: "none" };
+  const executed = new Map<string, number>();
+  const state: TestState = { passed: 0, failed: 0, skipped: [], files, executed, lastEvent: began, running: "none" };
   Object.assign(globalThis, { [Symbol.for("kubelet.tests")]: state });
 
   const reallyExit = process.exit.bind(process);
@@ -112,41 +123,82 @@ async function runTests(): Promise<void> {
     reallyExit(1);
   }, 1000).unref();
 
-  /** A contract's tests stand in the suite that its entry calls, so any test of the folder speaks for them. */
-  const hasReported = (file: string): boolean => {
-    const suites = join(root, "test/contract/");
-    if (!file.startsWith("test/contract/")) return state.reported.has(join(root, file));
-    return [...state.reported].some((reported) => reported.startsWith(suites));
-  };
+  const seed = chooseSeed("KUBELET_PROPERTY_SEED", PROPERTY_SEED);
   process.on("exit", (code) => {
     for (const file of hung ? [] : files) {
-      const silent = pattern === undefined && !hasReported(file);
-      if (imported.has(file) && !silent) continue;
+      if (imported.has(file) && (pattern !== undefined || wasTested(state, file))) continue;
       state.failed++;
-      process.stdout.write(
-        `✗ ${file}: ${imported.has(file) ? "no test of it was reported" : "was not read to its end"}\n`,
-      );
+      process.stdout.write(`✗ ${file}: ${imported.has(file) ? "no test of it was run" : "was not read to its end"}\n`);
     }
+    reportSkips(state);
     if (files.length === 0) process.stdout.write(`no test file matches ${filters.join(" ")}\n`);
     const took = ((performance.now() - began) / 1000).toFixed(1);
-    const skipped = state.skipped > 0 ? `, ${state.skipped} skipped` : "";
+    const skipped = state.skipped.length > 0 ? `, ${state.skipped.length} skipped` : "";
     process.stdout.write(
-      `${state.passed} passed, ${state.failed} failed${skipped} (${files.length} files, ${took} s, Node ${process.versions.node})\n`,
+      `property seed ${seed} (again with KUBELET_PROPERTY_SEED=${seed})\n` +
+        `${state.passed} passed, ${state.failed} failed${skipped} (${files.length} files, ${took} s, Node ${process.versions.node})\n`,
     );
     if (state.failed > 0 || files.length === 0 || code !== 0) process.exitCode = 1;
     process.send?.("finished");
   });
 
-  fc.configureGlobal({ seed: PROPERTY_SEED });
-  for (const file of files) {
-    try {
-      await import(pathToFileURL(join(root, file)).href);
-      imported.add(file);
-    } catch (error) {
-      process.stdout.write(`✗ ${file}: ${error instanceof Error ? error.stack : String(error)}\n`);
-    }
-  }
+  fc.configureGlobal({ seed });
+  await readFiles(files, imported);
   process.channel?.unref();
+}
+
+/** A file whose tests were all skipped was not tested; only strict mode minds. */
+function wasTested(state: TestState, file: string): boolean {
+  if ((state.executed.get(file) ?? 0) > 0) return true;
+  return !STRICT && state.skipped.some((skipped) => skipped.file === file);
+}
+
+function reportSkips(state: TestState): void {
+  const forbidden = new Set(STRICT ? skipsNotAllowed(state.skipped) : []);
+  for (const skipped of state.skipped) {
+    if (forbidden.has(skipped)) state.failed++;
+    const mark = forbidden.has(skipped) ? "✗ skipped, and not in test/allowed-skips.ts:" : "skipped";
+    process.stdout.write(`${mark} ${skipped.file}: ${skipped.test}: ${skipped.reason}\n`);
+  }
+}
+
+/**
+ * Reads every file into a suite of its own, so that its file-level hooks are its own too and what it leaves behind in the
+ * process is seen. The first test holds all others back until the last file is read.
+ */
+async function readFiles(files: readonly string[], imported: Set<string>): Promise<void> {
+  let release = (): void => undefined;
+  const allRead = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  void test(FILE_MARK, () => allRead);
+  for (const [index, file] of files.entries()) {
+    const atFirst = readProcessState();
+    await new Promise<void>((resolve) => {
+      void describe(`${FILE_MARK}${index}`, async () => {
+        let found = atFirst;
+        before(() => {
+          found = readProcessState();
+        });
+        try {
+          await import(pathToFileURL(join(root, file)).href);
+          imported.add(file);
+        } catch (error) {
+          process.stdout.write(`✗ ${file}: ${error instanceof Error ? error.stack : String(error)}\n`);
+        }
+        // The last of the file's own hooks.
+        after(async () => {
+          const changes = [...whileRead, ...(await changesSince(found))];
+          restoreProcess(found);
+          if (changes.length > 0) throw new Error(`${file} leaves the process changed: ${changes.join(", ")}`);
+        });
+        const whileRead = processChanges(atFirst, readProcessState());
+        restoreProcess(atFirst);
+        resolve();
+      });
+    });
+  }
+  release();
 }
 
 function openResources(): string {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { FakeClock, SystemClock } from "./clock.ts";
 import { parseDocuments, YamlError } from "./yaml.ts";
 
@@ -134,13 +134,13 @@ test("a large text is parsed in a thread and comes out the same", async () => {
   assert.equal(await code(`${large}bad: [`), "Syntax");
 });
 
-test("the thread is ended by the signal and by the time limit", async () => {
+test("the thread is ended by the signal and by the time limit", async (t) => {
   const controller = new AbortController();
   const aborted = parseDocuments(large, { clock, signal: controller.signal });
   controller.abort("enough");
   await assert.rejects(aborted, (error) => error === "enough");
   const fake = new FakeClock();
-  const endless = parseDocuments(large, { clock: fake, signal, worker: endlessProgram() });
+  const endless = parseDocuments(large, { clock: fake, signal, worker: endlessProgram(t) });
   endless.catch(() => undefined);
   while (fake.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
   await fake.advance(5_000);
@@ -152,9 +152,9 @@ test("a thread that dies is an error, not a wait without end", async () => {
 });
 
 /** A program that never answers, as a data: file would be refused by path. */
-function endlessProgram(): string {
+function endlessProgram(t: TestContext): string {
   const path = join(mkdtempSync(join(tmpdir(), "yaml-")), "endless.cjs");
   writeFileSync(path, "for (;;) {}");
-  process.once("exit", () => rmSync(join(path, ".."), { recursive: true }));
+  t.after(() => rmSync(join(path, ".."), { recursive: true }));
   return path;
 }

@@ -8,3 +8,10 @@ export function randomFrom(start: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+/** The seed that an environment variable names; else a random one in CI, and the same one each time elsewhere. */
+export function chooseSeed(variable: string, usual: number): number {
+  const named = process.env[variable];
+  if (named !== undefined && named !== "") return Number(named);
+  return process.env["CI"] === "true" ? Math.floor(Math.random() * 2 ** 31) : usual;
+}

@@ -19,20 +19,46 @@ const indent = (text) => text.replace(/^/gm, "    ");
 /** A failed suite only repeats what its failed tests said. */
 const isEcho = (data) => data.details?.error?.failureType === "subtestsFailed";
 
+/** The suite of a test file, named by its place in the list: see test/run.ts. */
+const FILE_MARK = "·";
+
+/** A test that passed, failed or was skipped: counted for the file whose suite is running. */
+function note(data, seen) {
+  if (data.skip === undefined && data.todo === undefined) seen.executed++;
+  else {
+    const reason = [data.skip, data.todo].find((text) => typeof text === "string" && text !== "") ?? "no reason given";
+    seen.skipped.push({ test: data.name, reason });
+  }
+}
+
+/** The end of a file's suite: what was seen since the one before it is the file's. */
+function endFile(data, seen) {
+  const file = state.files[Number(data.name.slice(FILE_MARK.length))];
+  if (file !== undefined) {
+    state.executed.set(file, seen.executed);
+    state.skipped.push(...seen.skipped.map((skipped) => ({ file, ...skipped })));
+  }
+  return { executed: 0, skipped: [] };
+}
+
 // oxlint-disable-next-line import/no-default-export -- the way node finds a reporter
 export default async function* report(events) {
+  let seen = { executed: 0, skipped: [] };
   for await (const { type, data } of events) {
     state.lastEvent = performance.now();
     if (type === "test:dequeue") state.running = `${data.name}${place(data)}`;
-    if (data?.file !== undefined && (type === "test:pass" || type === "test:fail")) state.reported.add(data.file);
     const isSuite = data?.details?.type === "suite";
+    const isEnd = type === "test:pass" || type === "test:fail";
+    const isFile = isEnd && data.nesting === 0 && data.name.startsWith(FILE_MARK);
+    if (isFile) seen = endFile(data, seen);
+    else if (isEnd && (!isSuite || data.skip !== undefined)) note(data, seen);
     if (type === "test:pass") {
-      if (data.skip !== undefined || data.todo !== undefined) state.skipped++;
-      else if (!isSuite) state.passed++;
+      if (isFile || data.skip !== undefined || data.todo !== undefined) continue;
+      if (!isSuite) state.passed++;
       if (verbose && !isSuite) yield `✓ ${data.name}${place(data)}\n`;
     } else if (type === "test:fail") {
-      if (data.todo !== undefined) state.skipped++;
-      else if (!isEcho(data)) {
+      if (data.todo !== undefined) continue;
+      if (!isEcho(data)) {
         state.failed++;
         yield `✗ ${data.name}${place(data)}\n${indent(causeOf(data.details?.error))}\n`;
       } else if (!isSuite) state.failed++;

@@ -102,8 +102,9 @@ test("a certificate of a plug-in is shown to the server", async (t) => {
 
 /** A proxy that speaks just enough CONNECT and SOCKS5 for one connection at a time. */
 async function proxy(t: TestContext, serve: (near: Socket, join: (port: number) => Socket) => void): Promise<string> {
+  const open = new Set<Socket>();
   const server: Server = createServer((near) => {
-    near.on("error", () => undefined);
+    open.add(near.on("error", () => undefined));
     serve(near, (port) => {
       const far = connect(port, "127.0.0.1");
       far.on("error", () => undefined).on("close", () => near.destroy());
@@ -113,7 +114,10 @@ async function proxy(t: TestContext, serve: (near: Socket, join: (port: number) 
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => server.close());
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
   const address = server.address();
   return `127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
 }

@@ -132,7 +132,7 @@ describe("an HTTP probe's connection", () => {
     const port = await freePort(t);
     await assert.rejects(httpGet(request(port), { signal }), { code: "Dial" });
     await assert.rejects(probeTcp({ host: "127.0.0.1", port }, { signal }), { code: "Dial" });
-    const server = createServer((socket) => socket.end("HTTP/1.1 204\r\n\r\n"));
+    const server = createServer((socket) => socket.resume().end("HTTP/1.1 204\r\n\r\n"));
     server.on("connection", (socket) => socket.on("error", () => undefined));
     await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
     t.after(() => void server.close());

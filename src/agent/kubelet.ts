@@ -3,13 +3,14 @@ import { CriImages } from "../adapters/cri/cri-images.ts";
 import { CriRuntime } from "../adapters/cri/cri-runtime.ts";
 import { manifestFiles } from "../adapters/host/manifest-files.ts";
 import { hasSelinux } from "../adapters/host/node-facts.ts";
+import { openQuotas } from "../adapters/host/open-quotas.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "../adapters/host/volume-host.ts";
 import { declareCertificateMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
 import { restClientMetrics } from "../adapters/kubeapi/client-metrics.ts";
 import { fetchManifest } from "../adapters/net/http-get.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
-import { type AgentOptions, agentOptions, type DynamicConfiguration, OptionStore } from "../config/index.ts";
+import { type AgentOptions, agentOptions, type DynamicConfiguration, isGateOn, OptionStore } from "../config/index.ts";
 import { ImagePuller, imageMetrics, pullSecrets } from "../images/index.ts";
 import { type Abortable, isAborted, manyListeners } from "../lib/abort.ts";
 import type { Clock, Instant } from "../lib/clock.ts";
@@ -51,17 +52,16 @@ import {
   WorkerPool,
   workerMetrics,
 } from "../pods/index.ts";
-import { type ProbeScheduler, probeHooks, recordFiles } from "../probes/index.ts";
-import type { CgroupDriver } from "../resources/index.ts";
+import { composeProbes, type ProbeScheduler, probeHooks, recordFiles } from "../probes/index.ts";
+import { type CgroupDriver, composeResources, type ResourceHost, refreshCgroups } from "../resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "../sources/index.ts";
-import { type StorageAccounts, VolumeReconciler } from "../volumes/index.ts";
+import { composeStorage, type StorageAccounts, storageOf, VolumeReconciler } from "../volumes/index.ts";
 import { Cluster } from "./cluster.ts";
 import type { ClusterConnection } from "./connection.ts";
-import { composeProbes } from "./probes.ts";
-import { composeResources, keepCgroups, type ResourceHost } from "./resources.ts";
 import { composeServers, type Servers } from "./servers.ts";
-import { composeQuotas, composeStorage, storageOf } from "./storage.ts";
 
+/** The gate for measuring emptyDirs of pods with a user namespace by quotas. */
+const QUOTA_GATE = "LocalStorageCapacityIsolationFSQuotaMonitoring";
 /** How long creates and starts may take to finish once the agent was told to stop. */
 const FINISH_MS = 5000;
 /** glibc gives nothing back by itself: memory is trimmed this long after the last change of a burst. */
@@ -160,7 +160,7 @@ export class Kubelet {
     });
     this.sourceNames = this.cluster === undefined ? LOCAL_SOURCES : [...LOCAL_SOURCES, "api"];
     this.desired = new DesiredPods({ clock }, { sources: this.sourceNames });
-    const quotas = composeQuotas(deps, this.store);
+    const quotas = openQuotas(deps, () => isGateOn(QUOTA_GATE, this.store.current.featureGates));
     this.volumeHost = new LinuxVolumeHost(deps.host, clock, { quotas });
     this.volumes = this.makeVolumes();
     const { runtime, images } = this.connect();
@@ -186,7 +186,7 @@ export class Kubelet {
     this.servers = servers;
     this.loops = [
       { name: "observer", run: (signal) => observer.run(signal) },
-      { name: "cgroups", run: (signal) => keepCgroups(this.execute.cgroups, clock, signal) },
+      { name: "cgroups", run: (signal) => refreshCgroups(this.execute.cgroups, clock, signal) },
       ...this.sources(),
       ...(this.cluster?.attach({
         ...{ desired: this.desired, pool: this.pool, journal: this.journal, runtime, images },

@@ -233,7 +233,7 @@ describe("an agent whose cluster misbehaves", () => {
       "-p",
       JSON.stringify(intruder),
     );
-    await until("the agent says so", () => agent.stderr.includes("two agents have the same node name"));
+    await until("the agent says so", () => agent.stderr.includes("Found another agent with the same node name"));
     await until(
       "it renews its lease again",
       async () => (await site.lease()).metadata.annotations?.["kubelet-ts/instance"] !== "someone-else",
@@ -242,7 +242,7 @@ describe("an agent whose cluster misbehaves", () => {
   });
 
   test("two agents that run with one name are both told of it", async () => {
-    const said = "two agents have the same node name";
+    const said = "Found another agent with the same node name";
     await agent.end("SIGTERM");
     agent = await site.join();
     await site.renewed();

@@ -6,7 +6,7 @@ import { readInputs } from "../config/read.ts";
 import { manyListeners } from "../lib/abort.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
-import { composeProbes } from "./probes.ts";
+import { composeProbes } from "./compose.ts";
 
 const { signal } = new AbortController();
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { nodeCgroupValues } from "../model/pod-cgroup-values.ts";
-import { type LimitOptions, limitRules } from "./resources.ts";
+import { type LimitOptions, limitRules } from "./limit-rules.ts";
 
 const MIB = 2 ** 20;
 const OPTIONS: LimitOptions = {

@@ -1,15 +1,15 @@
 import type { AgentOptions } from "../config/index.ts";
-import { ProbeScheduler } from "../probes/index.ts";
+import { ProbeScheduler } from "./scheduler.ts";
 
 type SchedulerDeps = ConstructorParameters<typeof ProbeScheduler>[0];
 
-/** What decides how pods are probed. */
+/** The settings that decide how pods are probed. */
 export interface ProbeSettings {
   readonly options: Pick<AgentOptions, "upstreamProbeTiming">;
   readonly machine: { readonly addresses: readonly string[] };
 }
 
-/** The prober, as the configuration says. Runs until the signal aborts. */
+/** The probe scheduler as configured; runs until the signal aborts. */
 export function composeProbes(deps: SchedulerDeps, settings: ProbeSettings, signal: AbortSignal): ProbeScheduler {
   const { options, machine } = settings;
   return new ProbeScheduler(

@@ -1,3 +1,4 @@
+import type { ApiConnection } from "../adapters/kubeapi/index.ts";
 import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, DynamicConfiguration, OptionStore } from "../config/index.ts";
 import { recordJournal } from "../events/index.ts";
@@ -5,7 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Loop, untilAborted } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { Node, Pod } from "../model/generated/types.ts";
+import type { Node, NodeAddress, Pod } from "../model/generated/types.ts";
 import { composeClusterNode, type NodeReporter } from "../node/index.ts";
 import type { DesiredPods, Journal, WorkerPool } from "../pods/index.ts";
 import {
@@ -19,7 +20,11 @@ import {
   type Snapshot,
 } from "../sources/index.ts";
 import { composePodStatuses, type PodStatuses } from "../status/index.ts";
-import type { ClusterConnection } from "./connection.ts";
+
+/** The clients of the API server, and the node's addresses there. */
+export interface ClusterConnection extends ApiConnection {
+  readonly addresses: readonly NodeAddress[];
+}
 
 /** What the parts that face the API server are built from. */
 export interface ClusterDeps {

@@ -56,8 +56,7 @@ import { composeProbes, type ProbeScheduler, probeHooks, recordFiles } from "../
 import { type CgroupDriver, composeResources, type ResourceHost, refreshCgroups } from "../resources/index.ts";
 import { FileSource, ObjectStore, type Snapshot, type SourceProblem, UrlSource } from "../sources/index.ts";
 import { composeStorage, type StorageAccounts, storageOf, VolumeReconciler } from "../volumes/index.ts";
-import { Cluster } from "./cluster.ts";
-import type { ClusterConnection } from "./connection.ts";
+import { Cluster, type ClusterConnection } from "./cluster.ts";
 import { composeServers, type Servers } from "./servers.ts";
 
 /** The gate for measuring emptyDirs of pods with a user namespace by quotas. */

@@ -9,7 +9,7 @@ import { LinuxHost } from "../adapters/host/index.ts";
 import { sendDatagram } from "../adapters/host/notify-socket.ts";
 import { setOwnLimits } from "../adapters/host/own-process.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
-import { type ConnectDeps, connectCluster } from "../agent/connection.ts";
+import { type ConnectDeps, connectApi } from "../adapters/kubeapi/index.ts";
 import { Kubelet, type KubeletSettings } from "../agent/kubelet.ts";
 import { type AgentOptions, isGiven } from "../config/index.ts";
 import { type Abortable, AbortScope, isAborted, withScope } from "../lib/abort.ts";
@@ -19,6 +19,7 @@ import { fixed } from "../lib/live.ts";
 import { createLogger, type Logger, type LogLevels, type LogSink, silent } from "../lib/log.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
+import { resolveNodeAddresses } from "../node/index.ts";
 import { findUserPool, runOnce, type UserPool } from "../pods/index.ts";
 import { beginConfiguration, tellNotActedOn } from "./begin-configuration.ts";
 import { CliError } from "./cli-error.ts";
@@ -333,10 +334,11 @@ export class Launcher implements AgentLauncher {
     { signal }: Abortable,
   ): Promise<Pick<KubeletSettings, "connection" | "machine">> {
     if (options.runOnce) return { machine };
-    const connection = await connectCluster({ ...given, clock: this.deps.clock }, machine, { signal });
+    const connection = await connectApi({ ...given, clock: this.deps.clock }, machine.nodeName, { signal });
     if (connection === undefined) return { machine };
-    const addresses = connection.addresses.filter(({ type }) => type === "InternalIP").map(({ address }) => address);
-    return { connection, machine: { ...machine, addresses } };
+    const found = await resolveNodeAddresses(options, machine);
+    const addresses = found.filter(({ type }) => type === "InternalIP").map(({ address }) => address);
+    return { connection: { ...connection, addresses: found }, machine: { ...machine, addresses } };
   }
 
   private refuseWithoutRoot(command: string): void {

@@ -1,4 +1,4 @@
-export { type AddressFacts, nodeAddresses } from "./addresses.ts";
 export { type ClusterNodeDeps, composeClusterNode } from "./compose.ts";
 export { NodeReporter } from "./node-reporter.ts";
 export { type NodeForAdmission, NodeRules } from "./node-rules.ts";
+export { resolveNodeAddresses } from "./resolve-addresses.ts";

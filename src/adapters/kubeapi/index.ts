@@ -4,6 +4,7 @@ export { CertStore, CertStoreError, type CertStoreOptions, type StoredPair } fro
 export { certificate, newKey } from "./certificates.ts";
 export { type ClientConfig, type Identity, KubeconfigError } from "./client-config.ts";
 export { createKubeClients, type KubeClients, type KubeClientsOptions } from "./clients.ts";
+export { type ApiConnection, type ConnectDeps, connectApi } from "./connect.ts";
 export { type CertificateWish, requestCertificate, SigningError } from "./csr.ts";
 export { type KubeconfigOptions, loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
 export type { ObjectChange } from "./object-store.ts";

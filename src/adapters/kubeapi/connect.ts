@@ -1,41 +1,26 @@
-import { addressesOf } from "../adapters/host/node-facts.ts";
-import {
-  bootstrap,
-  type CertificateFacts,
-  CertificateRotation,
-  CertStore,
-  type ClientConfig,
-  clientWish,
-  createKubeClients,
-  type Identity,
-  isKubeconfigUsable,
-  type KubeClients,
-  loadAuthFile,
-  loadKubeconfig,
-  materialText,
-  writeNodeKubeconfig,
-} from "../adapters/kubeapi/index.ts";
-import type { AgentOptions, agentOptions, OptionStore } from "../config/index.ts";
-import { ConfigurationError } from "../config/index.ts";
-import type { Abortable } from "../lib/abort.ts";
-import type { Clock } from "../lib/clock.ts";
-import { messageOf } from "../lib/errors.ts";
-import { fixed, select } from "../lib/live.ts";
-import type { Logger } from "../lib/log.ts";
-import { gitVersion } from "../lib/version.ts";
-import type { NodeAddress } from "../model/generated/types.ts";
-import { nodeAddresses } from "../node/index.ts";
+import type { AgentOptions, agentOptions, OptionStore } from "../../config/index.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { fixed, select } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import { gitVersion } from "../../lib/version.ts";
+import { loadAuthFile } from "./auth-file.ts";
+import { bootstrap, clientWish, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
+import { CertStore } from "./cert-store.ts";
+import type { ClientConfig, Identity } from "./client-config.ts";
+import { createKubeClients, type KubeClients } from "./clients.ts";
+import { loadKubeconfig } from "./kubeconfig.ts";
+import { type CertificateFacts, CertificateRotation } from "./rotation.ts";
 
-/** For limits that are switched off by 0, as in Kubernetes. */
+/** The rate limit if the configured one is 0, as in Kubernetes. */
 const LEAST_QPS = 5;
 
-/** The way to the cluster, and who we are there. */
-export interface ClusterConnection {
+/** The clients of the API server and their certificate. */
+export interface ApiConnection {
   readonly clients: KubeClients;
-  readonly addresses: readonly NodeAddress[];
-  /** Keeps the client certificate fresh; missing where it is not ours to renew. */
+  /** Rotates the client certificate; missing if the agent does not own it. */
   readonly rotate?: (signal: AbortSignal) => Promise<void>;
-  /** What is known of that certificate. */
+  /** Facts about that certificate, for metrics. */
   readonly certificate?: () => CertificateFacts;
 }
 
@@ -46,17 +31,16 @@ export interface ConnectDeps {
 }
 
 /**
- * Reads the kubeconfig, asks for the first certificate if there is none, and makes the clients. Undefined for an agent
- * that runs alone. Rejects with a coded error when the configuration cannot be used; a server that is away is fine.
+ * Reads the kubeconfig, requests the first certificate if there is none, and builds the clients. Undefined without an
+ * API server. Rejects with a coded error if the configuration is unusable; an unavailable server is fine.
  */
-export async function connectCluster(
+export async function connectApi(
   deps: ConnectDeps,
-  machine: { readonly nodeName: string; readonly addresses: readonly string[] },
+  nodeName: string,
   { signal }: Abortable,
-): Promise<ClusterConnection | undefined> {
+): Promise<ApiConnection | undefined> {
   const options = deps.store.current;
   if (options.kubeconfig === "" && options.apiServers.length === 0) return undefined;
-  const { nodeName } = machine;
   const certificates = new CertStore(deps.clock, { directory: options.certDir, prefix: "kubelet-client" });
   const rotates = options.rotateCertificates && options.kubeconfig !== "";
   await bootstrapIfNeeded(deps, { nodeName, certificates, rotates }, { signal });
@@ -65,16 +49,12 @@ export async function connectCluster(
   const clients = clientsOf(deps, own === undefined ? found : { ...found, identity: own.identity });
   const rotation =
     own && (await clientRotation(deps, { nodeName, certificates, clients, isForeign: own.isForeign }, { signal }));
-  return {
-    clients,
-    addresses: await addressesOfNode(options, machine),
-    ...rotation,
-  };
+  return { clients, ...rotation };
 }
 
 /**
- * Without a usable kubeconfig one is made from the bootstrap kubeconfig. Where certificates are rotated it only names the
- * certificate that the rotation will get, so that nothing waits for the API server; else the certificate is waited for.
+ * Writes the kubeconfig from the bootstrap kubeconfig if there is no usable one. If certificates are rotated it only
+ * refers to the certificate that the rotation will request, so that nothing waits for the API server.
  */
 async function bootstrapIfNeeded(
   deps: ConnectDeps,
@@ -90,8 +70,8 @@ async function bootstrapIfNeeded(
 }
 
 /**
- * The identity whose certificate is ours to renew: that of the store. A pair that only the kubeconfig has is put there,
- * to be replaced by one of our own. Undefined where there is no certificate to begin with.
+ * The identity whose certificate the agent rotates: that of the store. A pair that only the kubeconfig holds is copied
+ * there, to be replaced at once. Undefined without a certificate.
  */
 async function ownIdentity(
   { identity }: ClientConfig,
@@ -134,12 +114,12 @@ interface RotationParts {
   readonly isForeign: boolean;
 }
 
-/** Asks with the certificate that is to be replaced; without a good one, with the bootstrap credentials. */
+/** Requests with the certificate that is to be replaced; once that has expired, with the bootstrap credentials. */
 async function clientRotation(
   deps: ConnectDeps,
   { clients, certificates, nodeName, isForeign }: RotationParts,
   { signal }: Abortable,
-): Promise<Required<Pick<ClusterConnection, "rotate" | "certificate">>> {
+): Promise<Required<Pick<ApiConnection, "rotate" | "certificate">>> {
   const { clock, log } = deps;
   const { bootstrapKubeconfig: path } = deps.store.current;
   // Tools that join a node remove this file afterwards and leave the flag.
@@ -189,18 +169,4 @@ function clientsOf({ clock, log, store }: ConnectDeps, config: ClientConfig): Ku
       heartbeatTimeoutMs: Math.min(nodeStatusUpdateFrequency, nodeLeaseDurationSeconds * 1000),
     },
   );
-}
-
-async function addressesOfNode(
-  { nodeIP, cloudProvider }: AgentOptions,
-  { nodeName, addresses }: { readonly nodeName: string; readonly addresses: readonly string[] },
-): Promise<readonly NodeAddress[]> {
-  try {
-    return nodeAddresses({
-      ...{ nodeName, nodeIp: nodeIP, isExternalCloud: cloudProvider === "external", own: addresses },
-      resolved: nodeIP === "" ? await addressesOf(nodeName) : [],
-    });
-  } catch (error) {
-    throw new ConfigurationError("Impossible", messageOf(error));
-  }
 }

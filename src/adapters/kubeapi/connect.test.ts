@@ -3,14 +3,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { FakeApiServer } from "../../test/contract/kubeapi-fake-server.ts";
-import { until } from "../../test/contract/kubeapi-suite.ts";
-import { CertStore, certificate, clientWish, newKey } from "../adapters/kubeapi/index.ts";
-import { agentOptions, OptionStore, parseAgentOptions } from "../config/index.ts";
-import { manyListeners } from "../lib/abort.ts";
-import { FakeClock } from "../lib/clock.ts";
-import { silent } from "../lib/log.ts";
-import { connectCluster } from "./connection.ts";
+import { FakeApiServer } from "../../../test/contract/kubeapi-fake-server.ts";
+import { until } from "../../../test/contract/kubeapi-suite.ts";
+import { agentOptions, OptionStore, parseAgentOptions } from "../../config/index.ts";
+import { manyListeners } from "../../lib/abort.ts";
+import { FakeClock } from "../../lib/clock.ts";
+import { silent } from "../../lib/log.ts";
+import { connectApi } from "./connect.ts";
+import { CertStore, certificate, clientWish, newKey } from "./index.ts";
 
 const HOUR = 3_600_000;
 const REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -42,8 +42,7 @@ async function scene(t: TestContext) {
     const all = ["--rotate-certificates", `--kubeconfig=${paths.kubeconfig}`, `--cert-dir=${paths.pki}`, ...flags];
     const options = new OptionStore(agentOptions, parseAgentOptions(all).values);
     const stop = manyListeners();
-    const machine = { nodeName: "n1", addresses: ["192.0.2.1"] };
-    const connection = await connectCluster({ clock, log: silent, store: options }, machine, stop);
+    const connection = await connectApi({ clock, log: silent, store: options }, "n1", stop);
     const running = connection?.rotate?.(stop.signal);
     t.after(async () => {
       stop.abort();

@@ -33,7 +33,7 @@ export interface BeginDeps {
 
 /** The agent as its configuration sees it. */
 export interface ConfiguredAgent {
-  tell(event: ConfigEvent): void;
+  recordEvent(event: ConfigEvent): void;
   trouble(abortable: Abortable): Promise<string | undefined>;
 }
 
@@ -62,7 +62,7 @@ export async function beginConfiguration(
   const untold: ConfigEvent[] = [];
   const event = (told: ConfigEvent): void => {
     if (later.agent === undefined) untold.push(told);
-    else later.agent.tell(told);
+    else later.agent.recordEvent(told);
   };
   const load = (document: ConfigDocument) =>
     later.live?.judge(document) ?? loadConfiguration(withDynamic(start.inputs, document));
@@ -97,7 +97,7 @@ export async function beginConfiguration(
     ...{ store, log, configuration },
     attach(built, metrics) {
       later.agent = built;
-      for (const told of untold) built.tell(told);
+      for (const told of untold) built.recordEvent(told);
       if (dynamic !== undefined) countSources(metrics, () => dynamic.report());
     },
   };

@@ -48,6 +48,11 @@ export class DesiredPods {
     return this.awaited.size === 0;
   }
 
+  /** True once every source has delivered its list and none of them had manifests that it could not read. */
+  get isComplete(): boolean {
+    return this.allSourcesReady && this.incomplete.size === 0;
+  }
+
   /** True while the source may want pods that it cannot name. */
   isIncomplete(source: string): boolean {
     return this.incomplete.has(source);

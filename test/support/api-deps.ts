@@ -2,8 +2,8 @@ import type { Abortable } from "../../src/lib/abort.ts";
 import { fixed } from "../../src/lib/live.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../../src/model/observed.ts";
-import type { ApiDeps, ApiSwitches } from "../../src/server/index.ts";
-import { ping } from "../../src/server/index.ts";
+import type { ApiDeps, ApiSwitches } from "../../src/server/api-deps.ts";
+import { ping } from "../../src/server/health.ts";
 
 export const ALL_ON: ApiSwitches = {
   ...{ debugging: true, systemLogs: true, systemLogQuery: false, profiling: true, debugFlags: true },

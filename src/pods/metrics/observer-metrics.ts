@@ -1,5 +1,7 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
+import type { ObserverHooks } from "../observe/observe.ts";
 
 /** Declares the duration of reading one pod; returns the callback for the observer. */
 export function readMetrics(metrics: Metrics): (tookMs: number) => void {
@@ -20,5 +22,31 @@ export function relistMetrics(metrics: Metrics, clock: Clock): (tookMs: number) 
     duration.observe(tookMs / 1000);
     if (last !== undefined) interval.observe((now - last) / 1000);
     last = now;
+  };
+}
+
+export interface ObserverMetricsDeps {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly runtime: { readonly eventSource: string };
+}
+
+/** Declares the metrics of the observer; returns its callbacks. */
+export function observerMetrics(
+  deps: ObserverMetricsDeps,
+): Required<Pick<ObserverHooks, "relisted" | "read" | "missed">> {
+  const { metrics, clock, log, runtime } = deps;
+  const missed = metrics.counter(
+    "kubelet_ts_audit_missed_total",
+    "Number of changes that a relist found and no event had reported.",
+  );
+  return {
+    relisted: relistMetrics(metrics, clock),
+    read: readMetrics(metrics),
+    missed: (uid) => {
+      missed.inc();
+      log.warn("Relist found a change that no event had reported", { podUID: uid, source: runtime.eventSource });
+    },
   };
 }

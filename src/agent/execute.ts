@@ -1,0 +1,118 @@
+import { hasSelinux } from "../adapters/host/node-facts.ts";
+import { PodHost } from "../adapters/host/pod-host.ts";
+import type { LinuxVolumeHost } from "../adapters/host/volume-host.ts";
+import { probeNet } from "../adapters/net/probe-net.ts";
+import type { ImagePort } from "../adapters/runtime/port.ts";
+import type { agentOptions, OptionStore } from "../config/index.ts";
+import { ImagePuller, imageMetrics, pullSecrets } from "../images/index.ts";
+import { select } from "../lib/live.ts";
+import type { NodeRules } from "../node/index.ts";
+import { type ExecuteDeps, type Journal, thermalPaths, UserRanges } from "../pods/index.ts";
+import { composeResources } from "../resources/index.ts";
+import type { ObjectStore } from "../sources/index.ts";
+import { VolumeReconciler } from "../volumes/index.ts";
+import type { Cluster } from "./cluster.ts";
+import type { KubeletDeps, KubeletSettings } from "./kubelet.ts";
+
+/** What the executors of the ring are built from. */
+export interface ExecuteParts {
+  readonly deps: KubeletDeps;
+  readonly settings: KubeletSettings;
+  readonly store: OptionStore<typeof agentOptions>;
+  readonly rules: NodeRules;
+  readonly cluster: Cluster | undefined;
+  /** ConfigMaps and Secrets of manifests, for an agent without an API server. */
+  readonly objects: ObjectStore;
+  readonly signal: AbortSignal;
+}
+
+/** Volumes of pods. */
+export function composeVolumes(
+  { deps, settings, rules, cluster, objects }: ExecuteParts,
+  { host, journal }: { readonly host: LinuxVolumeHost; readonly journal: Journal },
+): VolumeReconciler {
+  const { clock, log } = deps;
+  return new VolumeReconciler(
+    {
+      ...{ host, objects: cluster?.objects ?? objects, clock, log },
+      ...(cluster && { tokens: cluster.tokens, trustBundles: cluster.trustBundles }),
+      // Read at each use: reservations and labels change while the agent runs.
+      node: {
+        get allocatable() {
+          return rules.resources().allocatable;
+        },
+        get labels() {
+          return rules.admission().labels;
+        },
+      },
+      event: (pod, { type, reason, message }) => journal.of(pod).event(type, reason, message),
+      waiting: (pod, next) => journal.of(pod).setNext(next),
+    },
+    { rootDir: settings.options.rootDir },
+  );
+}
+
+/** Everything that the executors act through. */
+export function composeExecute(
+  parts: ExecuteParts,
+  ring: Pick<ExecuteDeps, "runtime" | "volumes"> & { readonly images: ImagePort },
+): ExecuteDeps {
+  const { deps, settings, store, cluster } = parts;
+  const { clock, log } = deps;
+  const files = new PodHost(deps.host);
+  const { cgroups, limits } = composeResources({ deps, settings, options: () => store.current });
+  const { images, ...rest } = ring;
+  return {
+    ...{ ...rest, files, clock, log, cgroups },
+    images: composePuller(parts, images),
+    objects: cluster?.objects ?? parts.objects,
+    ...(cluster && { cluster: cluster.facts }),
+    users: new UserRanges(files, {
+      rootDir: settings.options.rootDir,
+      pool: settings.userPool,
+      idsPerPod: () => store.current.idsPerPod,
+    }),
+    node: nodeFacts(parts, { files, limits }),
+    httpGet: (request, options) => probeNet.http(request, options),
+  };
+}
+
+function composePuller({ deps, store, cluster, signal }: ExecuteParts, images: ImagePort): ImagePuller {
+  const { clock, log, metrics } = deps;
+  const credentials = cluster && pullSecrets({ objects: cluster.objects, log });
+  return new ImagePuller(
+    { images, clock, counted: imageMetrics(metrics), ...(credentials && { credentials }) },
+    select(store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"), (o) => ({
+      parallel: o.serializeImagePulls ? 1 : (o.maxParallelImagePulls ?? 0),
+      qps: o.registryPullQPS,
+      burst: o.registryBurst,
+    })),
+    signal,
+  );
+}
+
+function nodeFacts(
+  { settings, store, rules }: ExecuteParts,
+  { files, limits }: { readonly files: PodHost; readonly limits: ExecuteDeps["node"]["limits"] },
+): ExecuteDeps["node"] {
+  const { options, machine, owner } = settings;
+  const { rootDir, podLogsDir } = options;
+  const hostIps = machine.addresses;
+  return {
+    paths: { rootDir, podLogsDir, containerLogsDir: settings.containerLogsDir },
+    ...{ hostIps, limits, runtimeName: settings.runtimeName },
+    allocatable: () => rules.resources().allocatable,
+    extraMaskedPaths: thermalPaths(files),
+    hasRecursiveReadOnly: () => rules.hasRecursiveReadOnly,
+    hasSelinux: hasSelinux(),
+    security: () => store.current,
+    seccompDefault: options.seccompDefault || options.seccompDefaultFlag,
+    ...(owner === undefined ? {} : { owner }),
+    dns: () => {
+      const { resolvConf, clusterDNS: clusterDns, clusterDomain } = store.current;
+      const text = resolvConf === "" ? undefined : files.readSmall(resolvConf);
+      return { resolvConf: text, hostIps, clusterDns, clusterDomain };
+    },
+    hostsFile: () => files.readSmall("/etc/hosts"),
+  };
+}

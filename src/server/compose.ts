@@ -1,0 +1,82 @@
+import { collectGarbage } from "../adapters/host/collect-garbage.ts";
+import type { KubeClients } from "../adapters/kubeapi/index.ts";
+import type { KeptListener } from "../adapters/net/kept-listener.ts";
+import type { agentOptions, OptionStore } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Loop } from "../lib/loop.ts";
+import type { Metrics } from "../lib/metrics.ts";
+import type { NodeAddress, Pod } from "../model/generated/types.ts";
+import type { ObservedPod } from "../model/observed.ts";
+import { agentApi } from "./agent-api.ts";
+import { agentChecks } from "./agent-checks.ts";
+import { agentGuard } from "./agent-guard.ts";
+import type { LogReader, StatsPages, StreamRuntime } from "./api-deps.ts";
+import { RequestMetrics } from "./request-metrics.ts";
+import { healthServer, mainServer, readOnlyServer } from "./servers.ts";
+import { servingTls } from "./serving-certificate.ts";
+
+/** Memory is trimmed this long after a crowd of connections: what they held is closed and collected by then. */
+const TRIM_AFTER_MS = 5000;
+
+/** What the ports of the agent are built from. */
+export interface ServerDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly store: OptionStore<typeof agentOptions>;
+  readonly nodeName: string;
+  /** The desired pods with their status. */
+  readonly view: { pods(): readonly Pod[]; onChange(fn: () => void, options: Abortable): void };
+  readonly observer: { get(uid: string): ObservedPod | undefined; list(): readonly ObservedPod[] };
+  readonly runtime: StreamRuntime;
+  readonly logs: LogReader;
+  makeDir(path: string, mode: number): Promise<void>;
+  /** Returns free memory to the system. */
+  trimMemory(): void;
+  /** Time of the last relist; undefined before the first. */
+  listedAt(): { readonly wall: number; readonly mono: number } | undefined;
+  /** Undefined without an API server. */
+  readonly connection?: { readonly clients: KubeClients; readonly addresses: readonly NodeAddress[] } | undefined;
+  readonly stats?: StatsPages | undefined;
+}
+
+/** The TCP ports of the agent; those that are turned off are missing. */
+export interface AgentPorts {
+  readonly health?: KeptListener;
+  readonly readOnly?: KeptListener;
+  readonly main?: KeptListener;
+}
+
+/** Builds the ports as configured, and the loops that keep their certificates current. */
+export function composePorts(deps: ServerDeps): { readonly ports: AgentPorts; readonly loops: readonly Loop[] } {
+  const { clock, log, store, metrics } = deps;
+  const options = store.current;
+  const { listedAt } = deps;
+  const checks = agentChecks({ clock, listedAt, syncFrequency: () => store.current.syncFrequency });
+  const requests = new RequestMetrics(clock, metrics);
+  const api = { ...agentApi(deps, checks), streamed: requests.streamed.bind(requests) };
+  const afterCrowd = (): void =>
+    void clock.after(TRIM_AFTER_MS, () => {
+      collectGarbage();
+      deps.trimMemory();
+    });
+  const health = healthServer({ clock, log, checks }, { host: options.healthzBindAddress, port: options.healthzPort });
+  const readOnly = readOnlyServer(
+    { clock, log, api, requests, afterCrowd },
+    { host: options.address, port: options.readOnlyPort },
+  );
+  // Run-once serves no clients.
+  const secure = options.enableServer && !options.runOnce ? servingTls(deps) : undefined;
+  const main =
+    secure &&
+    mainServer(
+      { clock, log, api, requests, afterCrowd, guard: agentGuard(deps), tls: secure.tls },
+      { host: options.address, port: options.port },
+    );
+  return {
+    ports: { ...(health && { health }), ...(readOnly && { readOnly }), ...(main && { main }) },
+    loops: secure?.loops ?? [],
+  };
+}

@@ -1,9 +1,9 @@
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from "../../model/generated/types.ts";
 import { isSidecar } from "../../model/pod-facts.ts";
 import { hasRestartAllRule, restartTriggers } from "../plan/restart-rules.ts";
-import type { StatusFacts } from "./derive.ts";
 import { time } from "./derive-container.ts";
 import { withReadinessGates } from "./readiness-gates.ts";
+import type { StatusFacts } from "./status-facts.ts";
 
 /** True for the name of an init container that goes on running. */
 export function isSidecarOf(pod: Pod, name: string): boolean {

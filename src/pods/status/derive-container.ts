@@ -39,46 +39,108 @@ export interface ContainerFacts {
   readonly restartingAll?: boolean;
 }
 
-/** 11.4 of the lifecycle reference: newest instance as state, the one before it as last state. */
+/** The status of one container: the newest instance as its state, the one before it as its last state. */
 export function deriveContainerStatus(container: Container, facts: ContainerFacts): ContainerStatus {
   const instances = facts.observed.containers.filter((observed) => observed.name === container.name);
   const [newest, older] = instances;
-  const state = newest === undefined ? stateWithoutContainer(facts) : stateOf(newest, facts);
-  const lastEnded = older?.state === "exited" ? older : undefined;
-  let status: ContainerStatus = {
-    name: container.name,
-    state,
-    lastState: lastEnded === undefined ? (facts.previous?.lastState ?? {}) : { terminated: ended(lastEnded, facts) },
-    ready: false,
-    restartCount: newest?.attempt ?? facts.previous?.restartCount ?? 0,
-    image: newest === undefined ? (container.image ?? "") : newest.image,
-    imageID: newest?.imageRef ?? "",
-    ...(newest === undefined ? {} : { containerID: `${facts.runtimeName}://${newest.id}` }),
+  const known = newest === undefined ? withoutInstance(container, facts) : withInstance(newest, older, facts);
+  const status = whileWaiting(container, known, { newest, facts });
+  return {
+    ...status,
     ...(facts.kind === "ephemeral" ? {} : { started: false }),
     ...resourcesOf(container, newest, facts),
     ...mountStatuses(container, facts.hasRecursiveReadOnly === true),
-    ...userOf(newest),
-    ...(newest?.stopSignal === undefined ? {} : { stopSignal: newest.stopSignal }),
+    ...readyFlags(container, status, facts),
   };
-  if (newest === undefined && facts.previous?.state?.running !== undefined) status = vanished(status, facts);
-  const before = facts.previous?.state?.terminated;
-  if (newest === undefined && facts.restartingAll === true && before !== undefined) {
-    status = { ...status, lastState: { terminated: before }, restartCount: status.restartCount + 1 };
-  }
-  if (shouldWait(container, newest, facts) && facts.waiting !== undefined) {
-    const terminated = status.state?.terminated;
-    status = {
-      ...status,
-      state: { waiting: facts.waiting },
-      ...(terminated === undefined ? {} : { lastState: { terminated } }),
-    };
-  }
-  return { ...status, ...readyFlags(container, status, facts) };
+}
+
+function withInstance(
+  newest: ObservedContainer,
+  older: ObservedContainer | undefined,
+  facts: ContainerFacts,
+): ContainerStatus {
+  const containerID = `${facts.runtimeName}://${newest.id}`;
+  return {
+    name: newest.name,
+    state: stateOf(newest, facts),
+    lastState: lastStateOf(containerID, older, facts),
+    ready: false,
+    restartCount: restartCount(newest, containerID, facts.previous),
+    image: newest.image,
+    imageID: newest.imageRef,
+    containerID,
+    ...userOf(newest),
+    ...(newest.stopSignal === undefined ? {} : { stopSignal: newest.stopSignal }),
+  };
+}
+
+/** The runtime may have lost the instance before this one: then the status before tells how it ended. */
+function lastStateOf(
+  containerID: string,
+  older: ObservedContainer | undefined,
+  { previous, ...facts }: ContainerFacts,
+): ContainerState {
+  if (older?.state === "exited") return { terminated: ended(older, facts) };
+  const terminated = previous?.containerID === containerID ? undefined : previous?.state?.terminated;
+  return terminated === undefined ? (previous?.lastState ?? {}) : { terminated };
+}
+
+/** Never falls: a runtime that lost the instances before this one begins to count anew. */
+function restartCount(
+  { attempt, state }: ObservedContainer,
+  containerID: string,
+  previous: ContainerStatus | undefined,
+): number {
+  if (previous === undefined) return attempt;
+  const isOther = previous.containerID !== containerID;
+  const isUncounted = isOther && state === "running" && previous.state?.terminated !== undefined;
+  return Math.max(attempt, previous.restartCount + (isUncounted ? 1 : 0));
+}
+
+/**
+ * The runtime has no instance of the container. How it ended stays known as in Kubernetes: a container that must not
+ * run twice does not, and a completed pod stays one.
+ */
+function withoutInstance(container: Container, facts: ContainerFacts): ContainerStatus {
+  const { previous, restartingAll } = facts;
+  const terminated = previous?.state?.terminated;
+  if (previous !== undefined && terminated !== undefined && restartingAll !== true) return previous;
+  const waiting: ContainerStatus = {
+    name: container.name,
+    state: stateWithoutContainer(facts),
+    lastState: previous?.lastState ?? {},
+    ready: false,
+    restartCount: previous?.restartCount ?? 0,
+    image: container.image ?? "",
+    imageID: "",
+  };
+  if (previous === undefined) return waiting;
+  if (terminated !== undefined)
+    return { ...waiting, lastState: { terminated }, restartCount: previous.restartCount + 1 };
+  const isVanished = previous.state?.running !== undefined && previous.lastState?.terminated === undefined;
+  return isVanished ? vanished(waiting, facts) : waiting;
+}
+
+/** A container that is to be started and is not shows why, and how it ended before. */
+function whileWaiting(
+  container: Container,
+  status: ContainerStatus,
+  { newest, facts }: { newest: ObservedContainer | undefined; facts: ContainerFacts },
+): ContainerStatus {
+  if (facts.waiting === undefined || !shouldWait(container, newest, facts)) return status;
+  const terminated = status.state?.terminated;
+  return {
+    ...status,
+    state: { waiting: facts.waiting },
+    ...(terminated === undefined ? {} : { lastState: { terminated } }),
+  };
 }
 
 function shouldWait(container: Container, newest: ObservedContainer | undefined, facts: ContainerFacts): boolean {
   if (facts.terminating) return false;
   if (facts.kind === "ephemeral") return newest === undefined || newest.state === "created";
+  const lost = newest === undefined ? facts.previous?.state?.terminated : undefined;
+  if (lost !== undefined && !mayRestart(facts.pod, lost, container)) return false;
   if (newest === undefined || newest.state === "created" || newest.state === "unknown") return true;
   if (newest.state === "running") return false;
   if (newest.hash !== containerHash(container)) return true;
@@ -88,7 +150,7 @@ function shouldWait(container: Container, newest: ObservedContainer | undefined,
   return mayRestart(facts.pod, newest, container);
 }
 
-/** 11.6: ready and started, from the state and the results of the probes of this very instance. */
+/** Ready and started, from the state and the results of the probes of this very instance. */
 export function readyFlags(
   container: Container,
   status: Pick<ContainerStatus, "state" | "containerID">,
@@ -128,7 +190,10 @@ function stateOf(container: ObservedContainer, facts: ContainerFacts): Container
   }
 }
 
-function ended(container: ObservedContainer, facts: ContainerFacts): NonNullable<ContainerState["terminated"]> {
+function ended(
+  container: ObservedContainer,
+  facts: Pick<ContainerFacts, "runtimeName">,
+): NonNullable<ContainerState["terminated"]> {
   return {
     exitCode: container.exitCode,
     ...(container.reason === "" ? {} : { reason: container.reason }),
@@ -168,8 +233,8 @@ function resourcesOf(
   };
 }
 
-function userOf(newest: ObservedContainer | undefined): Pick<ContainerStatus, "user"> {
-  if (newest?.user === undefined) return {};
+function userOf(newest: ObservedContainer): Pick<ContainerStatus, "user"> {
+  if (newest.user === undefined) return {};
   const { uid, gid, groups } = newest.user;
   return { user: { linux: { uid, gid, ...(groups.length === 0 ? {} : { supplementalGroups: groups }) } } };
 }

@@ -32,6 +32,7 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
   const identity = podIdentity(pod);
   await enterLane(run);
   const step = journal.begin("sandbox", { detail: attempt === 0 ? "" : `attempt ${attempt}` });
+  let created: string | undefined;
   try {
     const logDir = deps.files.makeDir(podLogDir(deps.node.paths, identity), 0o755);
     await Promise.all([ensureCgroup(deps, run), logDir]);
@@ -39,14 +40,17 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
     await requireUserNamespaces(deps, run, handler);
     const config = await describeSandbox(deps, run, attempt);
     const id = await deps.runtime.runSandbox(config, handler, { signal: run.finish });
+    created = id;
     const status = await deps.runtime.sandboxStatus(id, { signal: run.finish });
     const ips = pod.spec.hostNetwork === true ? [] : status.ips;
     run.sandbox = { id, attempt, ips };
     step.done(pod.spec.hostNetwork === true ? "on the host's network" : `IP ${ips.join(", ") || "none"}`);
   } catch (error) {
     step.fail(error);
-    const text = error instanceof Error ? error.message : String(error);
-    journal.event("Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${text}`);
+    const text = messageOf(error);
+    if (created === undefined) {
+      journal.event("Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${text}`);
+    } else journal.event("Warning", "FailedPodSandBoxStatus", `Unable to get pod sandbox status: ${text}`);
     throw error;
   }
 }

@@ -5,6 +5,7 @@ import { type EnvObjects, envReferences, readEnvObjects } from "../../model/env-
 import type { Container } from "../../model/generated/types.ts";
 import { logLinkName } from "../../model/names.ts";
 import { containersOf, podIdentity } from "../../model/pod-facts.ts";
+import { orderPodIps } from "../../model/pod-ips.ts";
 import { StartError } from "../../model/start-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { containerConfig } from "../config/container-config.ts";
@@ -186,7 +187,8 @@ async function serviceVariables(deps: ExecuteDeps, run: PodRun): Promise<Readonl
 }
 
 function podIps(deps: ExecuteDeps, run: PodRun): readonly string[] {
-  return run.pod.spec.hostNetwork === true ? deps.node.hostIps : (run.sandbox?.ips ?? []);
+  const { hostIps } = deps.node;
+  return run.pod.spec.hostNetwork === true ? hostIps : orderPodIps(run.sandbox?.ips ?? [], hostIps);
 }
 
 function failed(run: PodRun, container: Container, what: { reason: string; error: unknown }): StartError {

@@ -28,6 +28,18 @@ describe("a pod's life on the ring", () => {
     assert.deepEqual(reasons, ["Pulled", "Created", "Started"]);
   });
 
+  test("a sandbox whose status cannot be read is an event of its own", async () => {
+    const ring = new FakeRing();
+    await ring.want();
+    ring.runtime.control.fail("sandboxStatus", new RuntimeError("Unknown", "no such luck"));
+    await ring.want(web);
+    const [event] = ring.journal.events(0);
+    assert.deepEqual(
+      [event?.type, event?.reason, event?.message],
+      ["Warning", "FailedPodSandBoxStatus", "Unable to get pod sandbox status: no such luck"],
+    );
+  });
+
   test("a field that is not acted on is named, in an event and in what explain shows", async () => {
     const ring = new FakeRing();
     await ring.want(

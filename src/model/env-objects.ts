@@ -3,12 +3,15 @@ import type { Container } from "./generated/types.ts";
 import { configMapEntries, type ObjectEntries, secretEntries } from "./object-data.ts";
 import { type ObjectRef, type ObjectSource, objectKey } from "./object-source.ts";
 
-/** The content of the objects that variables come from, by `objectKey`; one that does not exist is missing. */
+/**
+ * The content of the objects that variables come from, by `objectKey`; an object that does not exist is missing. Of a
+ * ConfigMap only `data` counts: `binaryData` is never a variable, as in Kubernetes.
+ */
 export type EnvObjects = ReadonlyMap<string, ObjectEntries>;
 
 type EnvRef = ObjectRef<"ConfigMap" | "Secret">;
 
-/** The objects that a container's variables come from, each once. */
+/** Returns the objects that a container's variables come from, each once. */
 export function envReferences(container: Container, namespace: string): readonly EnvRef[] {
   const found = new Map<string, EnvRef>();
   const add = (kind: EnvRef["kind"], name: string | undefined): void => {
@@ -34,14 +37,25 @@ export async function readEnvObjects(
 ): Promise<EnvObjects> {
   const entries = await Promise.all(
     refs.map(async (ref): Promise<readonly (readonly [string, ObjectEntries])[]> => {
-      const content = await readEntries(source, ref, options);
+      const content = await readVariables(source, ref, options);
       return content === undefined ? [] : [[objectKey(ref), content]];
     }),
   );
   return new Map(entries.flat());
 }
 
-/** The content of one ConfigMap or Secret; undefined when it does not exist. */
+async function readVariables(
+  source: ObjectSource,
+  ref: EnvRef,
+  options: Abortable,
+): Promise<ObjectEntries | undefined> {
+  const { kind, namespace, name } = ref;
+  if (kind === "Secret") return readEntries(source, ref, options);
+  const found = await source.get({ kind, namespace, name }, options);
+  return found && configMapEntries({ ...found, binaryData: {} });
+}
+
+/** Returns the content of one ConfigMap or Secret; undefined if it does not exist. */
 export async function readEntries(
   source: ObjectSource,
   { kind, namespace, name }: EnvRef,

@@ -96,6 +96,17 @@ const choices: { name: string; status?: Partial<ContainerStatus>; previous?: boo
     want: /waiting to start: trying and failing to pull image$/,
   },
   {
+    name: "waiting for a pull that failed",
+    status: { state: { waiting: { reason: "ErrImagePull" } } },
+    want: /waiting to start: image can't be pulled$/,
+  },
+  {
+    name: "waiting without its image",
+    status: { state: { waiting: { reason: "ErrImageNeverPull" } } },
+    want: /waiting to start: ErrImageNeverPull$/,
+  },
+  { name: "no state", status: { state: {} }, want: /waiting to start - no logs yet$/ },
+  {
     name: "waiting",
     status: { state: { waiting: { reason: "ContainerCreating" } } },
     want: /waiting to start: ContainerCreating$/,

@@ -75,20 +75,17 @@ export function chooseInstance(
   return { refused: `container "${name}" in pod "${podName}" is waiting to start${why(status)}` };
 }
 
+/** The wording of Kubernetes. */
 function why({ state }: ContainerStatus): string {
-  switch (state?.waiting?.reason) {
+  const waiting = state?.waiting;
+  if (waiting === undefined) return " - no logs yet";
+  switch (waiting.reason) {
     case "ErrImagePull":
+      return ": image can't be pulled";
     case "ImagePullBackOff":
       return ": trying and failing to pull image";
-    case "ErrImageNeverPull":
-    case "InvalidImageName":
-    case "ImageInspectError":
-    case "RegistryUnavailable":
-      return `: image can't be pulled (${state.waiting.reason})`;
-    case undefined:
-      return ": no reason given";
     default:
-      return `: ${state?.waiting?.reason}`;
+      return `: ${waiting.reason ?? ""}`;
   }
 }
 

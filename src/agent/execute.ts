@@ -1,3 +1,4 @@
+import { credentialDirectories, NodeCredentials } from "../adapters/host/node-credentials.ts";
 import { hasSelinux } from "../adapters/host/node-facts.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import type { LinuxVolumeHost } from "../adapters/host/volume-host.ts";
@@ -77,11 +78,12 @@ export function composeExecute(
   };
 }
 
-function composePuller({ deps, store, cluster, signal }: ExecuteParts, images: ImagePort): ImagePuller {
+function composePuller({ deps, settings, store, cluster, signal }: ExecuteParts, images: ImagePort): ImagePuller {
   const { clock, log, metrics } = deps;
   const credentials = cluster && pullSecrets({ objects: cluster.objects, log });
+  const nodeCredentials = new NodeCredentials(credentialDirectories(settings.options.rootDir));
   return new ImagePuller(
-    { images, clock, counted: imageMetrics(metrics), ...(credentials && { credentials }) },
+    { images, clock, counted: imageMetrics(metrics), ...(credentials && { credentials }), nodeCredentials },
     select(store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"), (o) => ({
       parallel: o.serializeImagePulls ? 1 : (o.maxParallelImagePulls ?? 0),
       qps: o.registryPullQPS,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ImageAuth, ImagePort, RuntimeImage } from "../adapters/runtime/port.ts";
+import type { ImageAuth, ImagePort, RuntimeImage, SandboxConfig } from "../adapters/runtime/port.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { KeyedBackoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -11,14 +11,15 @@ import type { Container, Pod } from "../model/generated/types.ts";
 import { withDefaultTag } from "../model/image-ref.ts";
 import { StartError } from "../model/start-error.ts";
 import type { ImageCounters } from "./image-metrics.ts";
-import { SharedPulls } from "./shared-pulls.ts";
+import { pullFailure } from "./pull-failure.ts";
+import { type PulledImage, type PullWork, SharedPulls } from "./shared-pulls.ts";
 
-/** 10 s doubling to 5 min, forgotten 10 min after the last failure's wait, as in Kubernetes. */
+/** 10 s doubling to 5 min, reset 10 min after the last failure's wait, as in Kubernetes. */
 const BACKOFF = { initialMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
-/** A failed look-up of the image says nothing about the image, so it is asked again soon. */
+/** A failed ImageStatus call says nothing about the image, so it is retried soon. */
 const INSPECT_RETRY_MS = 1000;
 
-/** Where the puller writes down what it does; the pod's journal. */
+/** Where the puller records its steps and events: the pod's journal. */
 export interface PullJournal {
   begin(
     step: "pull",
@@ -27,7 +28,7 @@ export interface PullJournal {
   event(type: "Normal" | "Warning", reason: string, what: string | { message: string; container: string }): void;
 }
 
-/** Where the credentials of a pod for an image come from, the ones to try first before the others. */
+/** Returns the credentials for a pod's image, in the order in which they are tried. */
 export type CredentialSource = (request: PullRequest, options: Abortable) => Promise<readonly ImageAuth[]>;
 
 /** Which image, for whom. */
@@ -35,22 +36,23 @@ export interface PullRequest {
   readonly pod: Pod;
   readonly container: Container;
   readonly journal: PullJournal;
-  /** Given back while a pull goes on, so that other pods start meanwhile. */
+  /** Released while a pull goes on, so that other pods start meanwhile. */
   readonly slot: { release(): void };
+  /** The pod's sandbox configuration, which the runtime gets with the pull; called only if the image is pulled. */
+  sandbox?(): Promise<SandboxConfig>;
 }
 
 export interface PullerOptions {
-  /** How many pulls may go on at once; 1 pulls one after the other, 0 has no limit. */
+  /** Maximum number of parallel pulls; 1 pulls serially, 0 has no limit. */
   readonly parallel: number;
   readonly qps: number;
   readonly burst: number;
 }
 
-/** Makes sure that images are there, by the pull policy of each container (section 10 of the reference). */
+/** Ensures that images exist on the node, by the pull policy of each container. */
 export class ImagePuller {
   private readonly backoff = new KeyedBackoff<string>(BACKOFF);
   private readonly pulls: SharedPulls;
-  private readonly wanted = new Map<string, { readonly image: string; readonly auths: readonly ImageAuth[] }>();
   private readonly bucket: TokenBucket;
   private readonly lane: Lane;
 
@@ -59,6 +61,8 @@ export class ImagePuller {
       images: ImagePort;
       clock: Clock;
       credentials?: CredentialSource;
+      /** The node's own credentials, tried after the pod's. */
+      nodeCredentials?: { forImage(image: string): Promise<readonly ImageAuth[]> };
       counted?: ImageCounters;
     },
     options: Live<PullerOptions>,
@@ -69,10 +73,10 @@ export class ImagePuller {
       select(options, ({ parallel }) => parallel),
       { signal },
     );
-    this.pulls = new SharedPulls((key, work) => this.pullInTurn(key, work), signal);
+    this.pulls = new SharedPulls(signal);
   }
 
-  /** Resolves to the image that the container is made from. Rejects with a `StartError` of an image reason. */
+  /** Resolves to the image that the container is created from. Rejects with a `StartError` of an image reason. */
   async ensure(request: PullRequest, options: Abortable): Promise<{ ref: string; image: RuntimeImage }> {
     const { container, journal } = request;
     const name = this.fullName(request);
@@ -126,8 +130,13 @@ export class ImagePuller {
     journal.event("Normal", "Pulling", { message: `Pulling image "${container.image}"`, container: container.name });
     try {
       const onDetail = (text: string): void => step.detail(`${container.image}: ${text}`);
-      const key = await this.keyOf(name, request, options);
-      const pulled = await this.pulls.join(key, { onDetail, signal: options.signal });
+      const auths = await this.credentials(name, request, options);
+      const sandbox = await request.sandbox?.();
+      const pull = (work: PullWork): Promise<PulledImage> =>
+        this.pullInTurn({ image: name, auths, annotations: request.pod.metadata.annotations, sandbox }, work);
+      const pulled = await this.pulls.join(pullKey(name, request.pod, auths), {
+        ...{ pull, onDetail, signal: options.signal },
+      });
       const image = await this.deps.images.imageStatus(name, options);
       if (image === undefined) throw new Error(`the image is missing right after its pull (${pulled.ref})`);
       this.backoff.reset(backoffKey(request));
@@ -147,45 +156,42 @@ export class ImagePuller {
     }
   }
 
+  /** The pod's credentials first, then the node's, as in Kubernetes. */
+  private async credentials(image: string, request: PullRequest, options: Abortable): Promise<readonly ImageAuth[]> {
+    const [pods = [], nodes = []] = await Promise.all([
+      this.deps.credentials?.(request, options),
+      this.deps.nodeCredentials?.forImage(image),
+    ]);
+    return [...pods, ...nodes];
+  }
+
   private pullFailed(request: PullRequest, error: unknown): StartError {
     const { container, journal } = request;
-    const text = messageOf(error);
-    journal.event("Warning", "Failed", {
-      message: `Failed to pull image "${container.image}": ${text}`,
-      container: container.name,
-    });
-    journal.event("Warning", "Failed", { message: "Error: ErrImagePull", container: container.name });
+    const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
+      journal.event(type, reason, { message, container: container.name });
+    const { reason, message } = pullFailure(container.image ?? "", error);
+    event("Warning", "Failed", `Failed to pull image "${container.image}": ${messageOf(error)}`);
+    event("Warning", "Failed", `Error: ${reason}`);
     const now = this.deps.clock.now();
-    // Pods that went away never say so here; what they left is dropped when others fail.
+    // Deleted pods leave entries behind; they are dropped when other pulls fail.
     this.backoff.evictOlderThan(BACKOFF.resetAfterMs, now);
     const afterMs = this.backoff.next(backoffKey(request), now);
     const waits = `Back-off pulling image "${container.image}"`;
-    journal.event("Normal", "BackOff", { message: waits, container: container.name });
-    journal.event("Warning", "Failed", { message: "Error: ImagePullBackOff", container: container.name });
-    const message = `${waits}: ErrImagePull: ${text}`;
-    return new StartError(
-      "ErrImagePull",
-      { afterMs, reason: "ImagePullBackOff", message },
-      { message: text, cause: error },
-    );
+    event("Normal", "BackOff", waits);
+    event("Warning", "Failed", "Error: ImagePullBackOff");
+    const retry = { afterMs, reason: "ImagePullBackOff", message: `${waits}: ${reason}: ${message}` };
+    return new StartError(reason, retry, { message, cause: error });
   }
 
-  /** What makes two pulls the same: the image and who asks for it. */
-  private async keyOf(image: string, request: PullRequest, options: Abortable): Promise<string> {
-    const auths = (await this.deps.credentials?.(request, options)) ?? [];
-    const key =
-      auths.length === 0 ? image : `${image} ${createHash("sha256").update(JSON.stringify(auths)).digest("hex")}`;
-    this.wanted.set(key, { image, auths });
-    return key;
-  }
-
-  /** With each credential in turn until one is taken; without any when there is none. */
-  private async pullAs(key: string, options: Abortable): Promise<string> {
-    const { image, auths } = this.wanted.get(key) ?? { image: key, auths: [] };
-    this.wanted.delete(key);
+  /** Tries each credential in turn until one is accepted; without credentials it pulls anonymously. */
+  private async pullAs({ image, auths, annotations, sandbox }: Pull, options: Abortable): Promise<string> {
     const [first, ...others] = auths;
     const pull = (auth: ImageAuth | undefined): Promise<string> =>
-      this.deps.images.pullImage(image, auth === undefined ? {} : { auth }, options);
+      this.deps.images.pullImage(
+        image,
+        { ...(auth && { auth }), ...(annotations && { annotations }), ...(sandbox && { sandbox }) },
+        options,
+      );
     let attempt = pull(first);
     for (const auth of others) {
       attempt = attempt.catch((error: unknown) => {
@@ -196,17 +202,14 @@ export class ImagePuller {
     return attempt;
   }
 
-  /** One real pull: waits for its turn and for the rate, then asks the runtime. */
-  private pullInTurn(
-    key: string,
-    work: Abortable & { onDetail(text: string): void },
-  ): Promise<{ ref: string; tookMs: number }> {
+  /** One real pull: waits for its turn and for the rate limit, then calls the runtime. */
+  private pullInTurn(wanted: Pull, work: PullWork): Promise<PulledImage> {
     const { clock } = this.deps;
-    const pull = async (): Promise<{ ref: string; tookMs: number }> => {
+    const pull = async (): Promise<PulledImage> => {
       await this.bucket.take(work);
       work.onDetail("pulling");
       const began = clock.now().mono;
-      const ref = await this.pullAs(key, work);
+      const ref = await this.pullAs(wanted, work);
       return { ref, tookMs: clock.now().mono - began };
     };
     const onPosition = (position: number): void => {
@@ -214,6 +217,25 @@ export class ImagePuller {
     };
     return this.lane.run(pull, { signal: work.signal, onPosition });
   }
+}
+
+/** What the runtime is asked to pull. */
+interface Pull {
+  readonly image: string;
+  readonly auths: readonly ImageAuth[];
+  readonly annotations: Readonly<Record<string, string>> | undefined;
+  readonly sandbox: SandboxConfig | undefined;
+}
+
+/**
+ * Equal for pulls that may be shared: the runtime may decide by namespace, runtime class, annotations and credentials
+ * which registry, policy and snapshotter it uses. Annotations that the kubelet sets itself do not count.
+ */
+function pullKey(image: string, { metadata, spec }: Pod, auths: readonly ImageAuth[]): string {
+  const { namespace = "", annotations = {} } = metadata;
+  const own = Object.entries(annotations).filter(([name]) => !name.startsWith("kubernetes.io/config."));
+  const hash = createHash("sha256").update(JSON.stringify([own.sort(), auths]));
+  return [image, namespace, spec.runtimeClassName ?? "", hash.digest("hex")].join(" ");
 }
 
 function backoffKey({ pod, container }: PullRequest): string {

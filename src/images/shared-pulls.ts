@@ -1,29 +1,39 @@
 import { type Abortable, AbortedError, AbortScope } from "../lib/abort.ts";
 
-type Pulled = { readonly ref: string; readonly tookMs: number };
-type Pull = (image: string, work: Abortable & { onDetail(text: string): void }) => Promise<Pulled>;
+/** What a finished pull resolves to: the image reference, and the time the runtime took. */
+export interface PulledImage {
+  readonly ref: string;
+  readonly tookMs: number;
+}
+
+/** What a pull is given: the signal that cancels it, and where it reports its progress. */
+export interface PullWork extends Abortable {
+  onDetail(text: string): void;
+}
+
+/** One caller of a pull; `pull` runs only if no equal pull is under way. */
+export interface PullCaller extends PullWork {
+  pull(work: PullWork): Promise<PulledImage>;
+}
 
 interface Shared {
   readonly scope: AbortScope;
-  readonly result: Promise<Pulled>;
+  readonly result: Promise<PulledImage>;
   readonly listeners: Set<(text: string) => void>;
-  /** What was told last, for those who join later. */
+  /** The last progress report, for callers that join later. */
   detail: string | undefined;
   waiters: number;
 }
 
-/** Lets callers who want the same image share one pull; it is cancelled only when nobody is left who wants it. */
+/** Lets callers with the same key share one pull; the pull is cancelled only when its last caller leaves. */
 export class SharedPulls {
   private readonly running = new Map<string, Shared>();
 
-  constructor(
-    private readonly pull: Pull,
-    private readonly agent: AbortSignal,
-  ) {}
+  constructor(private readonly agent: AbortSignal) {}
 
-  /** Joins the pull of this image, or begins it. An abort only ends this caller's waiting. */
-  async join(image: string, caller: Abortable & { onDetail(text: string): void }): Promise<Pulled> {
-    const shared = this.running.get(image) ?? this.begin(image);
+  /** Joins the pull with this key, or starts the caller's. An abort only ends this caller's waiting. */
+  async join(key: string, caller: PullCaller): Promise<PulledImage> {
+    const shared = this.running.get(key) ?? this.begin(key, caller);
     shared.waiters++;
     shared.listeners.add(caller.onDetail);
     if (shared.detail !== undefined) caller.onDetail(shared.detail);
@@ -31,32 +41,32 @@ export class SharedPulls {
       return await orAborted(shared.result, caller.signal);
     } finally {
       shared.listeners.delete(caller.onDetail);
-      if (--shared.waiters === 0) shared.scope.abort(new AbortedError("nobody wants the image any more"));
+      if (--shared.waiters === 0) shared.scope.abort(new AbortedError("no caller waits for the image"));
     }
   }
 
-  private begin(image: string): Shared {
+  private begin(key: string, { pull }: PullCaller): Shared {
     const scope = new AbortScope([this.agent]);
     const listeners = new Set<(text: string) => void>();
     const onDetail = (text: string): void => {
       shared.detail = text;
       for (const listener of listeners) listener(text);
     };
-    // An ended or given-up pull must not take the next one of the same image off the list.
+    // A finished or cancelled pull must not remove the next one with the same key.
     const leave = (): void => {
-      if (this.running.get(image) === shared) this.running.delete(image);
+      if (this.running.get(key) === shared) this.running.delete(key);
     };
-    // A turn later, so that `shared` is there when the pull tells its first detail.
+    // A turn later, so that `shared` is assigned when the pull reports its first detail.
     const result = Promise.resolve()
-      .then(() => this.pull(image, { signal: scope.signal, onDetail }))
+      .then(() => pull({ signal: scope.signal, onDetail }))
       .finally(() => {
         leave();
         scope.dispose();
       });
-    // Whoever joined hears the error; when all of them left, nobody needs to.
+    // Every caller that joined gets the error; if all of them left, it is ignored.
     result.catch(() => undefined);
     const shared: Shared = { scope, result, listeners, detail: undefined, waiters: 0 };
-    this.running.set(image, shared);
+    this.running.set(key, shared);
     scope.signal.addEventListener("abort", leave, { once: true });
     return shared;
   }

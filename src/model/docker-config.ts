@@ -1,7 +1,7 @@
 import type { Secret } from "./generated/types.ts";
 import { parseImageRef } from "./image-ref.ts";
 
-/** Credentials for one registry. */
+/** Credentials for a registry. */
 export interface RegistryAuth {
   readonly username?: string;
   readonly password?: string;
@@ -12,48 +12,73 @@ export interface RegistryAuth {
 const MODERN = "kubernetes.io/dockerconfigjson";
 const OLD = "kubernetes.io/dockercfg";
 
-/** The credentials in pull secrets that fit the image, the most exact place first. Unreadable ones are left out. Pure. */
-export function pullCredentials(image: string, secrets: readonly Secret[]): readonly RegistryAuth[] {
-  const { registry, repository } = parseImageRef(image);
-  const hub = repository.includes("/") ? repository : `library/${repository}`;
-  const full = registry === "" ? `docker.io/${hub}` : `${registry}/${repository}`;
-  return secrets
-    .flatMap(entriesOf)
-    .filter(({ place }) => fits(place, full))
-    .sort((a, b) => b.place.length - a.place.length)
-    .map(({ auth }) => auth);
-}
-
-interface Entry {
-  readonly place: string;
+/** One entry of a Docker configuration: a registry, or a path in one, and its credentials. */
+export interface RegistryEntry {
+  /** Host, optional port and path prefix, without a scheme: `registry.example.com:5000/team`. */
+  readonly location: string;
   readonly auth: RegistryAuth;
 }
 
-function entriesOf({ type, data }: Secret): Entry[] {
-  const text = type === OLD ? data?.[".dockercfg"] : type === MODERN ? data?.[".dockerconfigjson"] : undefined;
-  if (text === undefined) return [];
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(text, "base64").toString("utf8"));
-    const places = type === OLD ? parsed : isRecord(parsed) ? parsed["auths"] : undefined;
-    if (!isRecord(places)) return [];
-    return Object.entries(places).flatMap(([place, value]) =>
-      isRecord(value) ? [{ place: placeOf(place), auth: authOf(value) }] : [],
-    );
-  } catch {
-    return [];
-  }
+/** Returns the credentials in pull secrets that match the image. Unreadable secrets are skipped. Pure. */
+export function pullCredentials(image: string, secrets: readonly Secret[]): readonly RegistryAuth[] {
+  return matchingCredentials(image, secrets.flatMap(entriesOf));
 }
 
-/** `https://index.docker.io/v1/` is what everybody writes for Docker's own registry. */
-function placeOf(text: string): string {
+/**
+ * Returns the credentials that match the image, the most specific location first. A path matches as a plain prefix, so
+ * `registry/team` also matches `registry/team-a/app`, as in Kubernetes. Pure.
+ */
+export function matchingCredentials(image: string, entries: readonly RegistryEntry[]): readonly RegistryAuth[] {
+  const { registry, repository } = parseImageRef(image);
+  const hub = repository.includes("/") ? repository : `library/${repository}`;
+  const full = registry === "" ? `docker.io/${hub}` : `${registry}/${repository}`;
+  return entries
+    .filter(({ location }) => isMatch(location, full))
+    .sort((a, b) => b.location.length - a.location.length)
+    .map(({ auth }) => auth);
+}
+
+/**
+ * Parses a `config.json` (entries below `auths`) or a legacy `.dockercfg` (entries at the top). Undefined if the text is
+ * not a configuration. Pure.
+ */
+export function parseDockerConfig(text: string, format: "config.json" | ".dockercfg"): RegistryEntry[] | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(parsed)) return undefined;
+  const entries = format === "config.json" ? (parsed["auths"] ?? {}) : parsed;
+  if (!isRecord(entries)) return undefined;
+  return Object.entries(entries).flatMap(([location, value]) =>
+    isRecord(value) ? [{ location: bareLocation(location), auth: authOf(value) }] : [],
+  );
+}
+
+function entriesOf({ type, data }: Secret): readonly RegistryEntry[] {
+  const [format, encoded] =
+    type === OLD
+      ? ([".dockercfg", data?.[".dockercfg"]] as const)
+      : (["config.json", type === MODERN ? data?.[".dockerconfigjson"] : undefined] as const);
+  if (encoded === undefined) return [];
+  return parseDockerConfig(Buffer.from(encoded, "base64").toString("utf8"), format) ?? [];
+}
+
+/** `https://index.docker.io/v1/` is the common name of Docker's own registry. */
+function bareLocation(text: string): string {
   const bare = text.replace(/^https?:\/\//, "").replace(/\/+$/, "");
-  return bare.replace(/^(index\.|registry-1\.)?docker\.io(\/v[12])?/, "docker.io").replace(/\/v[12]$/, "");
+  return bare
+    .replace(/^(index\.|registry-1\.)?docker\.io(\/v[12](?=\/|$))?/, "docker.io")
+    .replace(/^([^/]+)\/v[12](?=\/|$)/, "$1");
 }
 
 function authOf(value: Record<string, unknown>): RegistryAuth {
   const word = (name: string): string => (typeof value[name] === "string" ? value[name] : "");
-  const [, user = "", secret = ""] = /^([^:]*):(.*)$/s.exec(Buffer.from(word("auth"), "base64").toString("utf8")) ?? [];
-  const [username, password] = [word("username") || user, word("password") || secret];
+  const decoded = Buffer.from(word("auth"), "base64").toString("utf8");
+  // As in Kubernetes, `auth` wins over the fields beside it.
+  const [, username = word("username"), password = word("password")] = /^([^:]*):(.*)$/s.exec(decoded) ?? [];
   const identityToken = word("identitytoken");
   const registryToken = word("registrytoken");
   return {
@@ -64,14 +89,20 @@ function authOf(value: Record<string, unknown>): RegistryAuth {
   };
 }
 
-/** A host may have `*` for one of its words; a path is a beginning of the image's. */
-function fits(place: string, image: string): boolean {
-  const [host = "", ...path] = place.split("/");
-  const [imageHost = "", ...imagePath] = image.split("/");
-  const words = host.split(".");
-  const imageWords = imageHost.split(".");
-  const isHost = words.length === imageWords.length && words.every((word, at) => matches(word, imageWords[at] ?? ""));
-  return isHost && path.every((part, at) => part === imagePath[at]);
+/** The host may have `*` within one of its labels; the path must be a prefix of the image's. */
+function isMatch(location: string, image: string): boolean {
+  const [host, path] = split(location);
+  const [imageHost, imagePath] = split(image);
+  const labels = host.split(".");
+  const imageLabels = imageHost.split(".");
+  const isHost =
+    labels.length === imageLabels.length && labels.every((label, at) => matches(label, imageLabels[at] ?? ""));
+  return isHost && imagePath.startsWith(path);
+}
+
+function split(location: string): [host: string, path: string] {
+  const slash = location.indexOf("/");
+  return slash === -1 ? [location, ""] : [location.slice(0, slash), location.slice(slash)];
 }
 
 function matches(pattern: string, word: string): boolean {

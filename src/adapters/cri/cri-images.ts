@@ -1,11 +1,10 @@
 import type { Abortable } from "../../lib/abort.ts";
 import {
   type FilesystemUsage,
-  type ImageAuth,
   type ImagePort,
+  type ImagePull,
   RuntimeError,
   type RuntimeImage,
-  type SandboxConfig,
 } from "../runtime/port.ts";
 import type { CriDeps, CriOptions } from "./cri-runtime.ts";
 import { fromFilesystem, fromImage } from "./from-wire.ts";
@@ -34,13 +33,9 @@ export class CriImages implements ImagePort {
     return answer.image === undefined ? undefined : fromImage(answer.image);
   }
 
-  async pullImage(
-    image: string,
-    { auth, sandbox }: { auth?: ImageAuth; sandbox?: SandboxConfig },
-    { signal }: Abortable,
-  ): Promise<string> {
+  async pullImage(image: string, { auth, annotations, sandbox }: ImagePull, { signal }: Abortable): Promise<string> {
     const request = {
-      image: { image },
+      image: { image, annotations: { ...annotations } },
       ...(auth && { auth: toAuth(auth) }),
       ...(sandbox && { sandboxConfig: toSandboxConfig(sandbox) }),
     };

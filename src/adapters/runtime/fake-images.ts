@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { FakeControl } from "./fake-control.ts";
-import { type FilesystemUsage, type ImageAuth, type ImagePort, RuntimeError, type RuntimeImage } from "./port.ts";
+import { type FilesystemUsage, type ImagePort, type ImagePull, RuntimeError, type RuntimeImage } from "./port.ts";
 
 /** `present`: there; `pullable`: a pull succeeds; `broken`: the registry has it but every pull fails. */
 export interface FakeImage {
@@ -47,7 +47,7 @@ export class FakeImages implements ImagePort {
     return this.deps.control.around(["imageStatus", image], signal, () => this.find(image));
   }
 
-  pullImage(image: string, request: { auth?: ImageAuth }, { signal }: Abortable): Promise<string> {
+  pullImage(image: string, request: ImagePull, { signal }: Abortable): Promise<string> {
     return this.deps.control.around(["pullImage", image], signal, async () => {
       const known = this.images.get(image);
       if (known?.pullMs !== undefined) await this.deps.clock.sleep(known.pullMs, { signal });

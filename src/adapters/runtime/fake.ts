@@ -16,8 +16,8 @@ import {
   type ExecResult,
   type ExecStreams,
   type FilesystemUsage,
-  type ImageAuth,
   type ImagePort,
+  type ImagePull,
   type LinuxResources,
   type ListFilter,
   type RuntimeEvent,
@@ -328,11 +328,7 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     return this.images.imageStatus(image, options);
   }
 
-  pullImage(
-    image: string,
-    request: { auth?: ImageAuth; sandbox?: SandboxConfig },
-    options: Abortable,
-  ): Promise<string> {
+  pullImage(image: string, request: ImagePull, options: Abortable): Promise<string> {
     return this.images.pullImage(image, request, options);
   }
 

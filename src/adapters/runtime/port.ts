@@ -65,9 +65,17 @@ export interface ImagePort {
   /** Undefined when the image is not there. */
   imageStatus(image: string, options: Abortable): Promise<RuntimeImage | undefined>;
   /** Resolves to the image reference (id or digest) that containers are created from. No deadline of its own. */
-  pullImage(image: string, request: { auth?: ImageAuth; sandbox?: SandboxConfig }, options: Abortable): Promise<string>;
+  pullImage(image: string, request: ImagePull, options: Abortable): Promise<string>;
   removeImage(image: string, options: Abortable): Promise<void>;
   imageFilesystems(options: Abortable): Promise<readonly FilesystemUsage[]>;
+}
+
+/** What a pull carries beside the image name. */
+export interface ImagePull {
+  readonly auth?: ImageAuth;
+  /** Of the pod: snapshotters and registry plugins of the runtime read them. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly sandbox?: SandboxConfig;
 }
 
 /** Foreign gRPC codes, mapped once. `Unavailable`, `Timeout` and `ResourceExhausted` are worth a retry. */

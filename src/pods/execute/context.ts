@@ -1,4 +1,4 @@
-import type { IdMapping, RuntimeImage } from "../../adapters/runtime/port.ts";
+import type { IdMapping, RuntimeImage, SandboxConfig } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -38,7 +38,14 @@ export interface PodFiles {
 /** Makes sure that a container's image is there. Rejects with a `StartError` (image reasons). */
 export interface ImageProvider {
   ensure(
-    request: { pod: Pod; container: Container; journal: PodJournal; slot: { release(): void } },
+    request: {
+      readonly pod: Pod;
+      readonly container: Container;
+      readonly journal: PodJournal;
+      readonly slot: { release(): void };
+      /** What the runtime gets with the pull; missing before there is a sandbox. */
+      sandbox?(): Promise<SandboxConfig>;
+    },
     options: Abortable,
   ): Promise<{ ref: string; image: RuntimeImage }>;
 }

@@ -26,6 +26,12 @@ export async function describeSandbox(
   });
 }
 
+/** Returns what a pull for this pod tells the runtime about its sandbox. */
+export function pullSandbox(deps: ExecuteDeps, run: PodRun): { sandbox?: () => Promise<SandboxConfig> } {
+  const { sandbox } = run;
+  return sandbox === undefined ? {} : { sandbox: () => describeSandbox(deps, run, sandbox.attempt) };
+}
+
 /** Makes the pod's sandbox with its network. Passes the start lane; an interrupt waits until it is made. */
 export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: number): Promise<void> {
   const { pod, journal } = run;

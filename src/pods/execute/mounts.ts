@@ -9,6 +9,7 @@ import { type EnvironmentFacts, environment } from "../config/environment.ts";
 import { hostsFile } from "../config/hosts-file.ts";
 import { podDir, podLogDir } from "../config/paths.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
+import { pullSandbox } from "./create-sandbox.ts";
 
 /** References of the images that are mounted as volumes, by volume. */
 export type ImageVolumes = ReadonlyMap<string, string>;
@@ -64,7 +65,8 @@ export async function pullImageVolumes(deps: ExecuteDeps, run: PodRun, container
     const source = deps.volumes.source(run.pod, name);
     if (source.kind !== "image" || refs.has(name)) continue;
     const wanted = { ...container, image: source.reference, imagePullPolicy: source.pullPolicy };
-    const request = { pod: run.pod, container: wanted, journal: run.journal, slot: run.slot };
+    const { pod, journal, slot } = run;
+    const request = { pod, container: wanted, journal, slot, ...pullSandbox(deps, run) };
     const { ref } = await deps.images.ensure(request, { signal: run.interrupt });
     refs.set(name, ref);
   }

@@ -13,7 +13,7 @@ import { podLogDir } from "../config/paths.ts";
 import type { CrashState } from "../plan/crash-backoff.ts";
 import type { ContainerStart } from "../plan/pod-plan.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
-import { describeSandbox } from "./create-sandbox.ts";
+import { describeSandbox, pullSandbox } from "./create-sandbox.ts";
 import { containerDevices } from "./devices.ts";
 import { runHook } from "./hooks.ts";
 import { hookTarget } from "./kill.ts";
@@ -32,7 +32,7 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   const container = containerOf(run, start);
   const { journal } = run;
   if (start.replaces !== undefined) await deps.runtime.removeContainer(start.replaces, { signal: run.finish });
-  const request = { pod: run.pod, container, journal, slot: run.slot };
+  const request = { pod: run.pod, container, journal, slot: run.slot, ...pullSandbox(deps, run) };
   const [found, places] = await Promise.allSettled([
     deps.images.ensure(request, { signal: run.interrupt }),
     makePlaces(deps, run, container),

@@ -56,8 +56,8 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const output = outputOn(out, new DescriptorTerminal(1), process.env);
   const launcher = lazyLauncher(async () => {
-    const { openLauncher } = await import("./cli/agent-launcher.ts");
-    return openLauncher({
+    const { Launcher } = await import("./agent/launcher.ts");
+    return new Launcher({
       ...{ clock, out: output, logSink: err },
       onReload: (fn, { signal }) => hangUps.listen(fn, { signal }),
     });

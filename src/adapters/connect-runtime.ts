@@ -1,11 +1,13 @@
+import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Live } from "../lib/live.ts";
+import { messageOf } from "../lib/errors.ts";
+import { fixed, type Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { eventMetrics, runtimeCallMetrics } from "./cri/call-metrics.ts";
 import { CriImages } from "./cri/cri-images.ts";
 import { CriRuntime } from "./cri/cri-runtime.ts";
-import type { ImagePort, RuntimePort } from "./runtime/port.ts";
+import type { ImagePort, RuntimePort, RuntimeVersion } from "./runtime/port.ts";
 
 /** A container runtime behind its ports. */
 export interface RuntimeConnection {
@@ -40,4 +42,31 @@ export function connectRuntime(
     images.close();
   };
   return { runtime, images, close };
+}
+
+/** Milliseconds that a start waits for the runtime; one that does not answer yet is connected to later. */
+const IDENTIFY_MS = 2000;
+
+/** Version and cgroup driver of the runtime; undefined if it does not answer in time. */
+export async function identifyRuntime(
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  endpoint: string,
+  { signal }: Abortable,
+): Promise<{ readonly version?: RuntimeVersion | undefined; readonly driver?: "cgroupfs" | "systemd" | undefined }> {
+  const { runtime, close } = connectRuntime({ clock, log }, { endpoint, requestTimeoutMs: fixed(IDENTIFY_MS) });
+  const query = async <T>(call: (limited: Abortable) => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await withScope([signal], { clock, ms: IDENTIFY_MS }, (limited) => call({ signal: limited }));
+    } catch (error) {
+      if (signal.aborted) throw error;
+      log.warn("Runtime does not answer yet", { endpoint, error: messageOf(error) });
+      return undefined;
+    }
+  };
+  try {
+    const version = await query((limited) => runtime.version(limited));
+    return { version, driver: version && (await query((limited) => runtime.cgroupDriver(limited))) };
+  } finally {
+    close();
+  }
 }

@@ -1,3 +1,4 @@
+import { documentParser, openStore } from "../adapters/host/dynamic-store.ts";
 import type { UnixClient } from "../adapters/net/unix-client.ts";
 import {
   agentOptions,
@@ -14,7 +15,6 @@ import { silent } from "../lib/log.ts";
 import { explained, findAgent, socketCandidates } from "./agent-client.ts";
 import { CliError } from "./cli-error.ts";
 import type { CliDeps } from "./command.ts";
-import { documentParser, openStore } from "./dynamic-store.ts";
 import { placeOf, placeOptions } from "./print.ts";
 
 /** Where the agent, or its store, is. */

@@ -4,13 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parse } from "yaml";
-import { type AgentOptions, notActedOn, problemLines } from "../config/index.ts";
+import { type AgentOptions, notActedOn, problemLines, type StartConfiguration } from "../config/index.ts";
 import { SystemClock } from "../lib/clock.ts";
 import { ProcessStreams } from "../lib/process-streams.ts";
 import type { AgentLauncher } from "./launcher.ts";
 import type { Output } from "./output.ts";
 import { runCli } from "./run-cli.ts";
-import type { StartConfiguration } from "./running-configuration.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "config-"));
 after(() => rmSync(dir, { recursive: true }));

@@ -1,9 +1,9 @@
+import { openStore } from "../adapters/host/dynamic-store.ts";
 import { type DynamicReport, type HistoryEntry, sourceId, sourceName } from "../config/index.ts";
 import { table } from "../lib/table.ts";
 import { explained } from "./agent-client.ts";
 import { command } from "./command.ts";
 import { agentOrStore, storeOptions } from "./config-agent.ts";
-import { openStore } from "./dynamic-store.ts";
 import { formatOption, formatted, helpOption, print } from "./print.ts";
 
 /** `kubelet config history`: the dynamic configurations that were applied here. */

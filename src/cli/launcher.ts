@@ -1,7 +1,7 @@
-import type { AgentOptions } from "../config/index.ts";
+import type { AgentOptions, StartConfiguration } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { AgentView } from "../localapi/index.ts";
-import type { StartConfiguration } from "./running-configuration.ts";
+import type { Pod } from "../model/generated/types.ts";
 
 /** All that `kubelet up` was asked for; everything lies under `stateDir`. */
 export interface UpOptions {
@@ -40,8 +40,8 @@ export interface RunningAgent {
   ports(): readonly PortState[];
   /** Calls back when a port opened or cannot, until the signal aborts. */
   onPorts(fn: () => void, options: Abortable): void;
-  /** Addresses that running pods serve, to try: `http://10.88.0.2:8080`. */
-  urls(): readonly string[];
+  /** The desired pods with their status. */
+  pods(): readonly Pod[];
   /** Resolves to the exit code when the agent has stopped: after the signal aborted, or on its own. */
   readonly done: Promise<number>;
 }

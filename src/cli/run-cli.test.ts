@@ -99,7 +99,7 @@ async function cli(
 ) {
   const calls: Calls = {};
   const agent: RunningAgent = {
-    ...{ view, runtime: "fake 1", ports: () => [], onPorts: () => undefined, urls: () => [] },
+    ...{ view, runtime: "fake 1", ports: () => [], onPorts: () => undefined, pods: () => [] },
     done: Promise.resolve(0),
   };
   const launcher: AgentLauncher = {

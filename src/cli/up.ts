@@ -8,6 +8,7 @@ import { line, PlainView } from "./plain-view.ts";
 import { placeOptions } from "./print.ts";
 import { planUp, shownUpOptions, upOptions } from "./up-options.ts";
 import type { ViewModel } from "./view-model.ts";
+import { webAddresses } from "./web-addresses.ts";
 
 /** Lines without a terminal wait so long for others: when many pods start, a write for each would cost a core. */
 const GATHER_MS = 30;
@@ -37,7 +38,7 @@ async function upOnTerminal(options: UpOptions, deps: CliDeps, { signal }: Abort
     ports: agent?.ports() ?? [],
     starting,
     pods: agent?.view.summaries() ?? [],
-    urls: agent?.urls() ?? [],
+    urls: webAddresses(agent?.pods() ?? []),
     program,
     flags: options.stateDir === placeOptions.stateDir.default ? "" : `--state-dir ${options.stateDir}`,
   });

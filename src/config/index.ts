@@ -41,4 +41,6 @@ export {
   shownValueOf,
 } from "./report.ts";
 export { absolutePath, atLeast, between, didYouMean, ip, unixEndpoint } from "./rules.ts";
+export { RunningConfiguration, type StartConfiguration } from "./running-configuration.ts";
+export { logNotActedOn, startConfiguration } from "./start-configuration.ts";
 export { OptionStore, type Waiting } from "./store.ts";

@@ -1,7 +1,8 @@
 export type { AdmissionNode } from "./admission/admission.ts";
+export { hostUserPool } from "./admission/host-user-pool.ts";
 export { rejectionFile } from "./admission/rejection-file.ts";
 export { type RejectionFile, Rejections } from "./admission/rejections.ts";
-export { findUserPool, type UserPool } from "./admission/user-pool.ts";
+export type { UserPool } from "./admission/user-pool.ts";
 export { UserRanges } from "./admission/user-ranges.ts";
 export type { LimitFacts } from "./config/linux-resources.ts";
 export { thermalPaths } from "./config/masked-paths.ts";
@@ -17,5 +18,6 @@ export { terminationMessage } from "./observe/termination-message.ts";
 export { crashLimits, DEFAULT_CRASH_LIMITS } from "./plan/crash-backoff.ts";
 export { PodRing } from "./ring.ts";
 export { AgentView } from "./status/view.ts";
+export { stopOwnedPods } from "./stop-owned.ts";
 export { type PoolOptions, WorkerPool } from "./worker/pool.ts";
 export { type OnceResult, runOnce } from "./worker/run-once.ts";

@@ -22,6 +22,11 @@ export class KeptListener {
     private readonly options: { readonly name: string },
   ) {}
 
+  /** Which listener it is, for users. */
+  get name(): string {
+    return this.options.name;
+  }
+
   /** Where it listens now, or undefined while it does not. */
   get address(): string | undefined {
     return this.listener?.address;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HostError } from "../adapters/host/index.ts";
-import { manyListeners } from "../lib/abort.ts";
-import { FakeClock } from "../lib/clock.ts";
-import { silent } from "../lib/log.ts";
+import { manyListeners } from "../../lib/abort.ts";
+import { FakeClock } from "../../lib/clock.ts";
+import { silent } from "../../lib/log.ts";
+import { HostError } from "./host-error.ts";
 import { takeSharedLock } from "./shared-lock.ts";
 
 function site(failures: number) {

@@ -1,4 +1,13 @@
-import type { AgentOptions, OptionName } from "../config/index.ts";
+import { readKernelLimits } from "../adapters/cgroup/facts.ts";
+import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import {
+  type AgentOptions,
+  ConfigurationError,
+  isGiven,
+  type LoadedConfiguration,
+  type OptionName,
+} from "../config/index.ts";
+import type { Logger } from "../lib/log.ts";
 
 /** What the checks need to know of the machine. */
 export interface HostFacts {
@@ -49,4 +58,26 @@ export function checkHost(
 export function swapsIn(text: string): string[] {
   const lines = text.split("\n").slice(1);
   return lines.map((line) => line.split(/\s+/)[0] ?? "").filter((name) => name !== "");
+}
+
+/** What the checks read of the host. */
+export interface HostFiles {
+  cgroupMounts(): readonly CgroupMount[];
+  readSmall(path: string): string | undefined;
+}
+
+/** Rejects settings that the host cannot fulfil, all in one `ConfigurationError`. */
+export function rejectUnfitHost(
+  { host, log }: { readonly host: HostFiles; readonly log: Logger },
+  options: AgentOptions,
+  { provenance }: LoadedConfiguration,
+): void {
+  const { cgroupVersion } = readKernelLimits(host.cgroupMounts());
+  const facts = { cgroupVersion, swaps: swapsIn(host.readSmall("/proc/swaps") ?? "") };
+  const { refusals, warnings } = checkHost(options, facts, (name) => {
+    const origin = provenance.get(name)?.origin;
+    return origin !== undefined && isGiven(origin);
+  });
+  for (const warning of warnings) log.warn("Host does not fit the configuration", { warning });
+  if (refusals.length > 0) throw new ConfigurationError("Impossible", refusals.join("\nerror: "));
 }

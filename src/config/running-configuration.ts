@@ -1,29 +1,21 @@
-import { manifestFiles } from "../adapters/host/manifest-files.ts";
-import {
-  type agentOptions,
-  type ConfigEvent,
-  type ConfigInputs,
-  type ConfigReport,
-  ConfigurationError,
-  ConfigWatch,
-  type DynamicConfiguration,
-  type HistoryEntry,
-  LiveConfiguration,
-  type LoadedConfiguration,
-  type OptionStore,
-  type ReloadOutcome,
-  type ReloadScope,
-  reportSettings,
-} from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { watchPath } from "../lib/file-watch.ts";
 import { fixed } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
-import type { AgentConfiguration } from "../localapi/index.ts";
+import type { agentOptions } from "./agent-options.ts";
+import { ConfigWatch } from "./config-watch.ts";
+import { ConfigurationError } from "./configuration-error.ts";
+import type { DynamicConfiguration } from "./dynamic/dynamic-configuration.ts";
+import type { HistoryEntry } from "./dynamic/store.ts";
+import { type ConfigEvent, LiveConfiguration, type ReloadOutcome, type ReloadScope } from "./live-configuration.ts";
+import type { ConfigInputs, LoadedConfiguration } from "./load.ts";
+import type { ConfigFiles } from "./read.ts";
+import { type ConfigReport, reportSettings } from "./report.ts";
+import type { OptionStore } from "./store.ts";
 
-/** What the agent was started with, and how to read it again. */
+/** The configuration that the agent was started with, and how to read it again. */
 export interface StartConfiguration {
   readonly inputs: ConfigInputs;
   readonly loaded: LoadedConfiguration;
@@ -37,15 +29,17 @@ export interface RunningConfigurationDeps {
   readonly live: LiveConfiguration;
   /** Undefined without `--dynamic-config-dir`. */
   readonly dynamic: DynamicConfiguration | undefined;
+  /** Reads the configuration files of the host. */
+  readonly files: Pick<ConfigFiles, "read" | "stat">;
   /** Calls `fn` at each SIGHUP. */
   onReload(fn: () => void, abortable: Abortable): void;
 }
 
-/** The largest file that `config apply` takes, in bytes; that of `--config` has the same limit. */
+/** Size limit of the file of `config apply` in bytes, the same as for `--config`. */
 const MOST_BYTES = 10 * 1024 * 1024;
 
-/** The configuration of an agent that runs: its files are watched, SIGHUP and the commands change it. */
-export class RunningConfiguration implements AgentConfiguration {
+/** The configuration of the running agent: follows its files and SIGHUP, and serves the commands that change it. */
+export class RunningConfiguration {
   constructor(private readonly deps: RunningConfigurationDeps) {}
 
   /** Undefined without `--dynamic-config-dir`. */
@@ -62,7 +56,7 @@ export class RunningConfiguration implements AgentConfiguration {
     };
   }
 
-  /** Throws with all that is wrong. */
+  /** Rejects with all problems. */
   async reload({ signal }: Abortable): Promise<ReloadOutcome> {
     const outcome = await this.deps.live.reload("all", { signal });
     if (outcome.problems.length > 0) throw new ConfigurationError("Invalid", outcome.problems.join("\nerror: "));
@@ -71,7 +65,7 @@ export class RunningConfiguration implements AgentConfiguration {
 
   async apply(file: string, { signal }: Abortable): Promise<ReloadOutcome> {
     const dynamic = this.needDynamic();
-    const text = await manifestFiles.read(file, { signal, maxBytes: MOST_BYTES }).catch((error: unknown) => {
+    const text = await this.deps.files.read(file, { signal, maxBytes: MOST_BYTES }).catch((error: unknown) => {
       signal.throwIfAborted();
       throw new ConfigurationError("Invalid", `${file}: ${messageOf(error)}`, { cause: error });
     });
@@ -86,13 +80,13 @@ export class RunningConfiguration implements AgentConfiguration {
     return this.needDynamic().history();
   }
 
-  /** Follows the files, SIGHUP and trials until the signal aborts. */
+  /** Follows the files, SIGHUP and trials of dynamic configurations until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { log, live, dynamic, onReload } = this.deps;
     const reload = (): void => {
-      log.info("SIGHUP: the configuration is read again");
+      log.info("Received SIGHUP, reloading the configuration");
       live.reload("all", { signal }).catch((error: unknown) => {
-        if (!signal.aborted) log.error("the configuration could not be read again", error);
+        if (!signal.aborted) log.error("Failed to reload the configuration", error);
       });
     };
     onReload(reload, { signal });
@@ -100,14 +94,14 @@ export class RunningConfiguration implements AgentConfiguration {
   }
 
   private watch(): ConfigWatch {
-    const { clock, store, live } = this.deps;
+    const { clock, store, live, files } = this.deps;
     const { configWatch } = store.current;
     const scope: ReloadScope = configWatch === "all" ? "all" : "live";
     return new ConfigWatch(
       {
         clock,
         watch: (path, options) => watchPath(path, { ...options, clock }),
-        stamp: async (path, abortable) => (await manifestFiles.stat(path, abortable))?.stamp,
+        stamp: async (path, abortable) => (await files.stat(path, abortable))?.stamp,
         places: () => live.places,
         changed: (abortable) => live.reload(scope, abortable),
       },
@@ -125,7 +119,7 @@ export class RunningConfiguration implements AgentConfiguration {
   }
 }
 
-/** Builds `LiveConfiguration` from what the agent was started with. */
+/** Builds `LiveConfiguration` from the configuration at the start. */
 export function liveConfiguration(
   deps: { readonly store: OptionStore<typeof agentOptions>; readonly log: Logger; event(event: ConfigEvent): void },
   start: StartConfiguration & { readonly dynamic?: Parameters<LiveConfiguration["useDynamic"]>[0] },

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AbortedError } from "../lib/abort.ts";
-import { FakeClock } from "../lib/clock.ts";
-import { silent } from "../lib/log.ts";
-import { Supervisor } from "./supervisor.ts";
+import { AbortedError } from "../../lib/abort.ts";
+import { FakeClock } from "../../lib/clock.ts";
+import { silent } from "../../lib/log.ts";
+import { ServiceNotifier } from "./service-notifier.ts";
 
 function started(env: Record<string, string>, send?: () => Promise<void>) {
   const clock = new FakeClock();
   const told: string[] = [];
   const warnings: string[] = [];
   const stop = new AbortController();
-  const supervisor = new Supervisor({
+  const supervisor = new ServiceNotifier({
     ...{ clock, env, pid: 7, log: { ...silent, warn: (message: string) => void warnings.push(message) } },
     send: send ?? (async (socket, text) => void told.push(`${socket} ${text}`)),
   });
@@ -57,5 +57,5 @@ test("a manager that cannot be reached is said once and changes nothing", async 
   await clock.advance(2000);
   await clock.advance(2000);
   await end();
-  assert.deepEqual(warnings, ["the service manager cannot be told"]);
+  assert.deepEqual(warnings, ["Failed to notify the service manager"]);
 });

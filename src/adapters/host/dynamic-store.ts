@@ -1,9 +1,9 @@
 import { dirname } from "node:path";
-import { configStoreFiles } from "../adapters/host/config-store-files.ts";
-import { type ConfigDocument, DynamicStore } from "../config/index.ts";
-import type { Abortable } from "../lib/abort.ts";
-import type { Clock } from "../lib/clock.ts";
-import { parseDocuments } from "../lib/yaml.ts";
+import { type ConfigDocument, DynamicStore } from "../../config/index.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { parseDocuments } from "../../lib/yaml.ts";
+import { configStoreFiles } from "./config-store-files.ts";
 
 /** The store of dynamic configurations in a directory of this machine. */
 export function openStore(directory: string, clock: Clock): DynamicStore {

@@ -1,0 +1,252 @@
+import { join } from "node:path";
+import { connectRuntime } from "../adapters/connect-runtime.ts";
+import { EmbeddedRuntime, tearDown } from "../adapters/embedded/index.ts";
+import { openLogFile } from "../adapters/host/agent-log.ts";
+import { documentParser, openStore } from "../adapters/host/dynamic-store.ts";
+import { HostError, LinuxHost } from "../adapters/host/index.ts";
+import { manifestFiles } from "../adapters/host/manifest-files.ts";
+import { setOwnLimits } from "../adapters/host/own-process.ts";
+import { serviceNotifier } from "../adapters/host/service-notifier.ts";
+import { holdSharedLock } from "../adapters/host/shared-lock.ts";
+import { stopAgent } from "../adapters/host/stop-agent.ts";
+import type { AgentLauncher, AgentStart, DownOptions, Progress, RunningAgent, UpOptions } from "../cli/index.ts";
+import { type AgentOptions, logNotActedOn, type RunningConfiguration, startConfiguration } from "../config/index.ts";
+import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { fixed } from "../lib/live.ts";
+import { createLogger, type Logger, type LogLevels, type LogSink, silent } from "../lib/log.ts";
+import { Metrics, measureEventLoop } from "../lib/metrics.ts";
+import { rejectUnfitHost } from "../node/index.ts";
+import { runOnce, stopOwnedPods } from "../pods/index.ts";
+import { Kubelet } from "./kubelet.ts";
+import { joinCluster, prepareSettings } from "./prepare.ts";
+
+/** Run-once: milliseconds that pods may take, and how often a step may fail. */
+const ONCE = { limitMs: 300_000, retries: 3 };
+/** Timeout of a call to the runtime during `down`, in milliseconds. */
+const DOWN_CALL_MS = 20_000;
+
+function lockPath(directory: string): string {
+  return join(directory, "agent.lock");
+}
+
+/** What the launcher is built from. */
+export interface LauncherDeps {
+  readonly clock: Clock;
+  /** Writes the results of run-once. */
+  readonly out: LogSink & { send(text: string, options: Abortable): Promise<boolean> };
+  /** Takes the log lines of the plain agent. */
+  readonly logSink: LogSink;
+  /** Calls `fn` at each SIGHUP of the plain agent, also for one that came before. */
+  onReload(fn: () => void, abortable: Abortable): void;
+}
+
+/** Starts agents on this machine, and removes what `up` made. */
+export class Launcher implements AgentLauncher {
+  private readonly host: LinuxHost;
+
+  constructor(private readonly deps: LauncherDeps) {
+    this.host = new LinuxHost({ clock: deps.clock });
+  }
+
+  /** The plain agent. */
+  async run(given: AgentOptions, { signal, configuration: start }: Abortable & AgentStart): Promise<number> {
+    const { host } = this;
+    const { clock } = this.deps;
+    const releases = [await this.claim(given.rootDir, 0o750)];
+    const scope = new AbortScope([signal]);
+    try {
+      if (given.dynamicConfigDir !== "") releases.push(await this.lockConfigStore(given.dynamicConfigDir));
+      const started = await startConfiguration(this.configurationDeps(), start, scope);
+      const { store, log, configuration } = started;
+      const options = store.current;
+      const notifier = serviceNotifier({ clock, log });
+      rejectUnfitHost({ host, log }, options, start.loaded);
+      if (options.lockFile !== "") releases.push(await holdSharedLock({ clock, log, host }, options, scope));
+      for (const refused of await setOwnLimits(options)) log.warn("Failed to set a limit of the agent", { refused });
+      const paths = { options, containerLogsDir: "/var/log/containers" };
+      const settings = await prepareSettings({ host, clock, log }, paths, scope);
+      const joined = await joinCluster({ clock, log, store }, settings, scope);
+      const metrics = newMetrics();
+      const { dynamic } = configuration;
+      const kubelet = new Kubelet(
+        { host, clock, log, metrics },
+        { ...settings, ...joined, store, configuration, dynamic },
+      );
+      started.attach(kubelet, metrics);
+      if (options.runOnce) return await this.once(kubelet, scope);
+      const notifying = notifier.run(scope);
+      await runTogether(kubelet, configuration, scope).finally(() => scope.abort());
+      await notifying;
+      return 0;
+    } catch (error) {
+      if (isAborted(error, signal)) return 0;
+      throw error;
+    } finally {
+      scope.dispose();
+      for (const release of releases) release();
+    }
+  }
+
+  async lockConfigStore(directory: string): Promise<() => void> {
+    await this.host.makeDir(directory, 0o755);
+    const lock = await this.host.lock(join(directory, "store.lock"));
+    return () => lock.release();
+  }
+
+  /** `kubelet up`: the agent, and an embedded runtime unless one is given. */
+  async up(options: UpOptions, { progress }: Progress, { signal }: Abortable): Promise<RunningAgent> {
+    this.requireRoot("up");
+    const { host } = this;
+    const { clock } = this.deps;
+    // Containers in user namespaces pass through this directory to their files.
+    const release = await this.claim(options.stateDir, 0o711);
+    try {
+      const { stateDir, agent, containerLogsDir } = options;
+      const levels = { verbosity: fixed(agent.verbosity), modules: fixed(agent.vmodule) };
+      const log = this.logger({ ...agent, ...levels }, { sink: openLogFile(options.logFile, clock) });
+      logNotActedOn(log, options.notActedOn);
+      const embedded =
+        options.runtimeEndpoint === undefined ? new EmbeddedRuntime({ clock, log, host }, { stateDir }) : undefined;
+      const started = await embedded?.start({ signal, progress });
+      const given = embedded
+        ? { ...agent, containerRuntimeEndpoint: embedded.endpoint, cgroupRoot: embedded.cgroupRoot }
+        : agent;
+      const owner = embedded === undefined ? { owner: stateDir } : {};
+      const settings = await prepareSettings(
+        { host, clock, log },
+        { options: given, containerLogsDir, ...owner },
+        { signal },
+      );
+      const kubelet = new Kubelet({ host, clock, log, metrics: newMetrics() }, settings);
+      const servers = Object.values(kubelet.servers);
+      await Promise.all(servers.map((server) => server.open()));
+      const pid = started === undefined ? "" : ` (pid ${started.pid}${started.adopted ? ", found running" : ""})`;
+      const { localApi: _socket, ...ports } = kubelet.servers;
+      return {
+        view: kubelet.view,
+        pods: () => kubelet.view.pods(),
+        runtime: `${settings.runtimeName} ${settings.runtimeVersion}${pid}`,
+        ports: () => Object.values(ports).map(({ name, address, trouble }) => ({ name, address, trouble })),
+        onPorts: (fn, abortable) => servers.forEach((server) => server.onChange(fn, abortable)),
+        done: untilStopped(kubelet, embedded, { signal }).finally(release),
+      };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** `kubelet down`: stops the agent, its pods and its runtime, and removes the state directory. */
+  async down({ stateDir, runtimeEndpoint }: DownOptions, { progress }: Progress, { signal }: Abortable): Promise<void> {
+    this.requireRoot("down");
+    const { host } = this;
+    const { clock } = this.deps;
+    await stopAgent({ host, clock, progress }, lockPath(stateDir), { signal });
+    if (runtimeEndpoint !== undefined) {
+      const endpoint = { endpoint: runtimeEndpoint, requestTimeoutMs: fixed(DOWN_CALL_MS) };
+      const { runtime, close } = connectRuntime({ clock, log: silent }, endpoint);
+      await stopOwnedPods(runtime, stateDir, { signal }).finally(close);
+    }
+    const { left } = await tearDown({ clock, log: silent, host }, { stateDir, progress });
+    if (left.length > 0) throw new HostError("Busy", `remove ${stateDir}: ${left.join("; ")}`);
+  }
+
+  private async once(kubelet: Kubelet, scope: AbortScope): Promise<number> {
+    const { clock, out } = this.deps;
+    const { view, desired } = kubelet;
+    const running = kubelet.run(scope);
+    running.catch((error: unknown) => scope.abort(error));
+    const results = await runOnce(
+      {
+        clock,
+        sourcesReady: () => desired.allSourcesReady,
+        pods: () => view.summaries().flatMap(({ uid }) => view.explain(uid) ?? []),
+        onChange: (fn, options) => view.onChange(fn, options),
+      },
+      ONCE,
+      scope,
+    );
+    for (const { namespace, name, ok, outcome } of results) {
+      const where = namespace === "" ? name : `${namespace}/${name}`;
+      await out.send(`${ok ? "ok    " : "FAILED"}  ${where}  ${outcome}\n`, scope);
+    }
+    if (results.length === 0) await out.send("no pods to run\n", scope);
+    scope.abort();
+    await running;
+    return results.every(({ ok }) => ok) ? 0 : 1;
+  }
+
+  private configurationDeps(): Parameters<typeof startConfiguration>[0] {
+    const { clock, logSink: sink, out, onReload } = this.deps;
+    return {
+      ...{ clock, onReload, files: manifestFiles, parse: documentParser(clock) },
+      openStore: (directory) => openStore(directory, clock),
+      toLogger: (values, levels) => {
+        const isSplit = values.loggingFormat === "json" ? values.logJsonSplitStream : values.logTextSplitStream;
+        return this.logger({ ...values, ...levels }, isSplit ? { sink, infoSink: out } : { sink });
+      },
+    };
+  }
+
+  private requireRoot(command: string): void {
+    if (this.host.isRoot()) return;
+    const message = `kubelet ${command} needs root: it creates containers, mounts and networks; run it with sudo`;
+    throw new HostError("PermissionDenied", message);
+  }
+
+  private logger(
+    { loggingFormat, verbosity, modules }: Pick<AgentOptions, "loggingFormat"> & LogLevels,
+    sinks: { readonly sink: LogSink; readonly infoSink?: LogSink },
+  ): Logger {
+    const format = loggingFormat === "json" ? "json" : "text";
+    return createLogger({ ...sinks, clock: this.deps.clock, format, verbosity, modules });
+  }
+
+  private async claim(directory: string, mode: number): Promise<() => void> {
+    await this.host.makeDir(directory, mode);
+    const lock = await this.host.lock(lockPath(directory));
+    return () => lock.release();
+  }
+}
+
+/** Runs the agent and what follows its configuration; whichever fails ends the other. */
+async function runTogether(kubelet: Kubelet, configuration: RunningConfiguration, parent: Abortable): Promise<void> {
+  const scope = new AbortScope([parent.signal]);
+  const endWith = (error: unknown): never => {
+    scope.abort(error);
+    throw error;
+  };
+  try {
+    const following = configuration.run(scope.signal).catch(endWith);
+    const agent = kubelet.run(scope).then(() => scope.abort(), endWith);
+    for (const end of await Promise.allSettled([agent, following])) if (end.status === "rejected") throw end.reason;
+  } finally {
+    scope.dispose();
+  }
+}
+
+/** Runs the agent and supervises its embedded runtime, which outlives it with the pods. */
+async function untilStopped(
+  kubelet: Kubelet,
+  embedded: EmbeddedRuntime | undefined,
+  { signal }: Abortable,
+): Promise<number> {
+  const scope = new AbortScope([signal]);
+  try {
+    const supervising = embedded?.supervise(scope.signal);
+    await kubelet.run({ signal });
+    scope.abort();
+    await supervising;
+    return 0;
+  } finally {
+    scope.abort();
+    scope.dispose();
+  }
+}
+
+function newMetrics(): Metrics {
+  const metrics = new Metrics();
+  measureEventLoop(metrics);
+  return metrics;
+}

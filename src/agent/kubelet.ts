@@ -34,8 +34,6 @@ import {
   observerMetrics,
   PodRing,
   poolCounters,
-  Rejections,
-  rejectionFile,
   terminationMessage,
   type UserPool,
   WorkerPool,
@@ -278,14 +276,13 @@ export class Kubelet {
   }
 
   private workers(observer: Observer, execute: ExecuteDeps): WorkerPool {
-    const { clock, log, metrics, host } = this.deps;
-    const { owner, options } = this.settings;
+    const { clock, log, metrics } = this.deps;
+    const { owner } = this.settings;
     const { desired, journal, store, rules } = this;
     return new WorkerPool(
       {
         ...{ execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
         ...{ measured: workerMetrics(metrics), counted: poolCounters(metrics) },
-        rejections: new Rejections({ log, file: rejectionFile(new PodHost(host), options.rootDir) }),
       },
       {
         maxConcurrentStarts: select(
@@ -298,7 +295,7 @@ export class Kubelet {
           minAgeMs: o.minimumContainerTTLDuration,
         })),
         crashLimits: crashLimits(() => store.current.maxContainerRestartPeriod),
-        ownsUnknown: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,
+        ownsOrphan: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,
       },
       this.stop.signal,
     );

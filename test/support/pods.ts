@@ -4,6 +4,7 @@ import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../../src/
 
 /** Builds a pod for a test: `pod("web").container("app").restart("Never").build()`. */
 export class PodBuilder {
+  private meta: Pod["metadata"] = {};
   private spec: PodSpec = { containers: [], restartPolicy: "Always", terminationGracePeriodSeconds: 30 };
 
   constructor(
@@ -31,8 +32,18 @@ export class PodBuilder {
     return this;
   }
 
+  /** Makes it a static pod. */
+  fromFile(): this {
+    return this.metadata({ annotations: { ...this.meta.annotations, "kubernetes.io/config.source": "file" } });
+  }
+
+  metadata(more: Pod["metadata"]): this {
+    this.meta = { ...this.meta, ...more };
+    return this;
+  }
+
   build(): Pod {
-    return { metadata: { name: this.name, namespace: "default", uid: this.uid }, spec: this.spec };
+    return { metadata: { name: this.name, namespace: "default", uid: this.uid, ...this.meta }, spec: this.spec };
   }
 }
 

@@ -17,13 +17,13 @@ import { allContainers } from "../../src/model/pod-facts.ts";
 import {
   type AdmissionNode,
   AgentView,
+  type Allocator,
   DEFAULT_CRASH_LIMITS,
   DesiredPods,
   type ExecuteDeps,
   Journal,
   Observer,
   type PodFiles,
-  Rejections,
   UserRanges,
   WorkerPool,
 } from "../../src/pods/index.ts";
@@ -65,6 +65,10 @@ export class FakeRing {
   hasCgroup = true;
   /** The node that pods have to fit on; a test may change it. */
   node: AdmissionNode = NODE;
+  /** The only source of pods, of the next agent: `file` or `api`. */
+  source = "file";
+  /** Makes the allocators of the next agent. */
+  allocators: () => readonly Allocator[] = () => [];
   /** What of the host pods may have. */
   security: ReturnType<NonNullable<ExecuteDeps["node"]["security"]>> | undefined;
   journal!: Journal;
@@ -100,7 +104,7 @@ export class FakeRing {
   publish(...pods: readonly (Pod | { isIncomplete: boolean })[]): void {
     const isIncomplete = pods.some((pod) => "isIncomplete" in pod);
     const wanted = pods.filter((pod) => "spec" in pod).map((pod) => ({ pod, warnings: [] }));
-    this.pool.apply(this.desired.apply({ source: "file", pods: wanted, isIncomplete }));
+    this.pool.apply(this.desired.apply({ source: this.source, pods: wanted, isIncomplete }));
   }
 
   /** Ends the agent as SIGKILL does (nothing is put in order), and starts another on the same runtime. */
@@ -132,7 +136,7 @@ export class FakeRing {
     const { signal } = this.stop;
     const late = signal;
     this.journal = new Journal({ clock });
-    this.desired = new DesiredPods({ clock }, { sources: ["file"] });
+    this.desired = new DesiredPods({ clock }, { sources: [this.source] });
     const observer = new Observer(
       { runtime: this.disturbed(), clock, log: silent },
       {
@@ -199,17 +203,11 @@ export class FakeRing {
     this.pool = new WorkerPool(
       {
         ...{ execute, observer, desired: this.desired, probes, journal, clock, log: silent, late },
-        rejections: new Rejections({
-          log: silent,
-          file: {
-            load: () => files.entries.get("/root/rejected_pods.json") ?? "",
-            save: (text) => files.writeFile("/root/rejected_pods.json", text),
-          },
-        }),
+        allocators: this.allocators(),
       },
       {
         ...{ maxConcurrentStarts: fixed(8), node: () => this.node, crashLimits: DEFAULT_CRASH_LIMITS },
-        ownsUnknown: () => true,
+        ownsOrphan: () => true,
       },
       signal,
     );
@@ -254,6 +252,10 @@ export class MemoryFiles implements PodFiles {
     return Promise.resolve();
   }
 
+  replaceFile(path: string, text: string): Promise<void> {
+    return this.writeFile(path, text);
+  }
+
   readTail(path: string, bytes: number): Promise<string> {
     return Promise.resolve((this.entries.get(path) ?? "").slice(-bytes));
   }
@@ -264,7 +266,8 @@ export class MemoryFiles implements PodFiles {
 
   list(path: string): Promise<readonly string[]> {
     const below = [...this.entries.keys()].filter((entry) => entry.startsWith(`${path}/`));
-    return Promise.resolve(below.map((entry) => entry.slice(path.length + 1)).filter((name) => !name.includes("/")));
+    const names = below.map((entry) => entry.slice(path.length + 1).split("/", 1)[0] ?? "");
+    return Promise.resolve([...new Set(names)]);
   }
 
   symlink(target: string, path: string): Promise<void> {

@@ -108,7 +108,7 @@ export class Simulation {
     const policy = this.pick(POLICIES);
     const extra = this.pick(["", "", "together", "debugged", "stored"]);
     const uid = [name, version, kind, policy, extra].filter((part) => part !== "").join("-");
-    const builder = pod(name, uid).restart(policy);
+    const builder = pod(name, uid).fromFile().restart(policy);
     if (version === 2) builder.init("init");
     if (extra === "stored") builder.with({ volumes: [{ name: "data", emptyDir: {} }] });
     if (extra === "debugged") builder.with({ ephemeralContainers: [{ name: "debug", image: "app:1" }] });

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { chmod, lstat, mkdir, open, readdir, readlink, stat, symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
+import { writeAtomic } from "../../lib/atomic-file.ts";
 import { errnoOf } from "../../lib/errors.ts";
 import { readVolumeFile } from "./volume-file.ts";
 
@@ -47,6 +48,11 @@ export class PodHost {
     } finally {
       await file.close();
     }
+  }
+
+  /** Atomic, and synced to the disk. */
+  async replaceFile(path: string, text: string): Promise<void> {
+    await withParents(path, 0o750, () => writeAtomic(path, text));
   }
 
   async makeFile(path: string, mode: number): Promise<void> {

@@ -1,7 +1,6 @@
 import type { Pod } from "../../model/generated/types.ts";
 import { isCriticalPod } from "../../model/pod-facts.ts";
-import type { ResizeVerdict } from "../worker/resize.ts";
-import type { AdmissionCheck, AdmissionFacts, Rejection } from "./facts.ts";
+import type { AdmissionCheck, AdmissionFacts, Rejection, ResizeVerdict } from "./facts.ts";
 import { affinityProblem, appArmorProblem, groupsProblem, nameProblem, osProblem, taintProblem } from "./node.ts";
 import { portProblem } from "./ports.ts";
 import { chooseVictims, type UnmetRequest } from "./preempt.ts";

@@ -29,3 +29,6 @@ export interface AdmissionFacts {
 
 /** One rule: a reason to refuse the pod, or undefined. Pure. */
 export type AdmissionCheck = (pod: Pod, facts: AdmissionFacts) => Rejection | undefined;
+
+/** Whether a pod may have what it asks for now: `Deferred` may change, `Infeasible` cannot on this node. */
+export type ResizeVerdict = (Rejection & { readonly reason: "Deferred" | "Infeasible" }) | undefined;

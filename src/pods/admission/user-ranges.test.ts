@@ -34,18 +34,16 @@ describe("ranges of user ids", () => {
   test("a pod keeps its range over a restart of the agent, and gives it back at its end", async () => {
     const files = new MemoryFiles();
     const options = { rootDir: "/root", idsPerPod: () => 65_536 };
-    const list = (path: string): Promise<readonly string[]> =>
-      path === "/root/pods" ? Promise.resolve(["a", "b"]) : files.list(path);
-    const make = (): UserRanges =>
-      new UserRanges({ list, readTail: files.readTail.bind(files), writeFile: files.writeFile.bind(files) }, options);
+    const make = (): UserRanges => new UserRanges(files, options);
     const first = make();
     const [a, b] = [await first.of("a"), await first.of("b")];
     assert.notEqual(a.hostId, b.hostId);
     const second = make();
     assert.deepEqual(await second.of("b"), b);
     assert.notEqual((await second.of("c")).hostId, a.hostId);
-    second.release("a");
+    await second.release("a");
     assert.equal((await second.of("d")).hostId, a.hostId);
+    assert.deepEqual(await make().of("d"), a, "and the next agent does not find it with both");
   });
 });
 
@@ -71,5 +69,20 @@ describe("a pod with a user namespace", () => {
     assert.equal(ring.status()?.phase, "Pending");
     const event = ring.journal.events(0).find(({ reason }) => reason === "FailedCreatePodSandBox");
     assert.match(event?.message ?? "", /can't set `spec.hostUsers: false`, runtime does not support user namespaces$/);
+  });
+
+  test("gives its range back when it has completed, also while its object is there", async () => {
+    const ring = new FakeRing({ app: { exitAfterMs: 100, exitCode: 0 } });
+    ring.runtime.hasUserNamespaces = true;
+    const job = { ...own, spec: { ...own.spec, restartPolicy: "Never" } };
+    await ring.want(job);
+    assert.equal(ring.files.entries.has("/root/pods/uid-of-web/userns"), true);
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Succeeded");
+    assert.equal(ring.files.entries.has("/root/pods/uid-of-web/userns"), false);
+    const next = { ...own, metadata: { ...own.metadata, name: "next", uid: "uid-of-next" } };
+    await ring.want(job, next);
+    const made = ring.runtime.peek().containers.map(({ id }) => ring.runtime.configOf(id));
+    assert.equal(made.at(-1)?.linux.security.namespaces.users?.hostId, 65_536);
   });
 });

@@ -1,5 +1,5 @@
 import type { IdMapping } from "../../adapters/runtime/port.ts";
-import type { PodFiles } from "../execute/context.ts";
+import type { PodFiles } from "../pod-files.ts";
 import type { UserPool } from "./user-pool.ts";
 
 /** The first id that may be given away: those below are the host's own. */
@@ -16,7 +16,7 @@ export class UserRanges {
   private known: Promise<void> | undefined;
 
   constructor(
-    private readonly files: Pick<PodFiles, "list" | "readTail" | "writeFile">,
+    private readonly files: Pick<PodFiles, "list" | "readTail" | "writeFile" | "removeFile">,
     private readonly options: { readonly rootDir: string; readonly pool?: UserPool | undefined; idsPerPod(): number },
   ) {}
 
@@ -35,9 +35,13 @@ export class UserRanges {
     return mapping;
   }
 
-  /** The pod is gone; its range may be given to another. */
-  release(uid: string): void {
-    this.taken.delete(uid);
+  /** Frees the pod's range, also on disk. Safe to repeat. */
+  async release(uid: string): Promise<void> {
+    await this.known;
+    const mapping = this.taken.get(uid);
+    // The file first: a range that is given to another pod must not be found there again.
+    await this.files.removeFile(this.fileOf(uid));
+    if (this.taken.get(uid) === mapping) this.taken.delete(uid);
   }
 
   private async load(): Promise<void> {

@@ -12,28 +12,8 @@ import type { PodPaths } from "../config/paths.ts";
 import type { PodJournal } from "../journal.ts";
 import type { ExecutorRuntime } from "../observe/recording-runtime.ts";
 import type { SecurityRules } from "../plan/refusal.ts";
+import type { PodFiles } from "../pod-files.ts";
 import type { StartSlot } from "../worker/start-slot.ts";
-
-/** File work on the host, all of it below the agent's own directories. */
-export interface PodFiles {
-  /** With its parents; the mode is set whatever the umask is. */
-  makeDir(path: string, mode: number): Promise<void>;
-  writeFile(path: string, text: string, mode: number): Promise<void>;
-  /** The last bytes of a file; empty when it does not exist. */
-  readTail(path: string, bytes: number): Promise<string>;
-  /** A plain file at a path that a user chose inside a volume, never outside it; undefined when it does not exist. */
-  readInside(root: string, path: string, maxBytes: number): Promise<string | undefined>;
-  /** Names in a directory; none when it does not exist. */
-  list(path: string): Promise<readonly string[]>;
-  /** Replaces what is there. */
-  symlink(target: string, path: string): Promise<void>;
-  /** Where a link points to; undefined when there is no link. */
-  readLink(path: string): Promise<string | undefined>;
-  /** Succeeds when there is no such file. */
-  removeFile(path: string): Promise<void>;
-  /** Refuses to enter mounts; succeeds when there is no such directory. */
-  removeTree(path: string): Promise<void>;
-}
 
 /** Makes sure that a container's image is there. Rejects with a `StartError` (image reasons). */
 export interface ImageProvider {
@@ -143,7 +123,7 @@ export interface ExecuteDeps {
   readonly files: PodFiles;
   readonly cgroups: PodCgroups;
   /** Ids for pods that have a user namespace of their own. */
-  readonly users: { of(uid: string): Promise<IdMapping>; release(uid: string): void };
+  readonly users: { of(uid: string): Promise<IdMapping>; release(uid: string): Promise<void> };
   /** Missing for an agent that runs alone. */
   readonly cluster?: ClusterFacts;
   readonly node: NodeFacts;

@@ -35,7 +35,7 @@ export async function removePod(
   if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
   // Last: as long as it is there, the next agent knows that something may be left of the pod.
   await deps.files.removeTree(podDir(deps.node.paths, pod.uid));
-  deps.users.release(pod.uid);
+  await deps.users.release(pod.uid);
 }
 
 /** All that the runtime has of the pod. */

@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import type { PodStep } from "../../model/step.ts";
-import { RejectionError } from "../admission/rejections.ts";
+import { RejectionError } from "../admission/rejection-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { DesiredPods } from "../desired.ts";
 import type { EndedStep, Journal } from "../journal.ts";

@@ -27,13 +27,22 @@ describe("a pod that does not fit", () => {
     assert.equal(ring.pool.worker("uid-of-two"), undefined);
   });
 
-  test("stays refused over a restart of the agent, also when there is room by then", async () => {
+  test("is decided anew after a restart of the agent: a static pod runs once the reason is gone", async () => {
     const ring = new FakeRing();
     await ring.want(one, two);
+    assert.equal(ring.status("two")?.phase, "Failed");
+    await ring.want(two);
     await ring.restartAgent();
     await ring.want(two);
-    assert.equal(ring.status("two")?.reason, "OutOfcpu");
-    assert.deepEqual(await ring.containers().then((all) => all.filter(({ state }) => state === "running")), []);
+    assert.equal(ring.status("two")?.phase, "Running");
+  });
+
+  test("has the time of its rejection and the generation that was rejected", async () => {
+    const ring = new FakeRing();
+    await ring.want(one, { ...two, metadata: { ...two.metadata, generation: 3 } });
+    const { startTime, observedGeneration } = ring.status("two") ?? {};
+    assert.equal(startTime, `${new Date(ring.clock.now().wall).toISOString().slice(0, 19)}Z`);
+    assert.equal(observedGeneration, 3);
   });
 
   test("is decided anew when the node is another one", async () => {
@@ -92,5 +101,104 @@ describe("a critical pod", () => {
     assert.deepEqual([disruption?.status, disruption?.reason], ["True", "TerminationByKubelet"]);
     assert.equal(ring.status("two")?.phase, "Running");
     assert.ok(ring.journal.events(0).some(({ reason }) => reason === "Preempting"));
+  });
+});
+
+describe("completed pods after a restart of the agent", () => {
+  const job = (name: string): Pod =>
+    pod(name)
+      .container("job", { resources: { requests: { cpu: "2" } } })
+      .restart("Never")
+      .build();
+
+  test("do not count against the node's room: static pods, whose state only the runtime knows", async () => {
+    const ring = new FakeRing({ job: { exitAfterMs: 100 } });
+    await ring.want(job("done"));
+    await ring.clock.advance(200);
+    assert.equal(ring.status("done")?.phase, "Succeeded");
+    await ring.restartAgent();
+    await ring.want(job("done"), two);
+    await ring.clock.advance(1000);
+    assert.equal(ring.status("two")?.phase, "Running");
+  });
+
+  test("do not count against the node's room: API pods, whose phase the server has", async () => {
+    const ring = new FakeRing({ job: { exitAfterMs: 100 } });
+    ring.source = "api";
+    await ring.restartAgent();
+    await ring.want(job("done"));
+    await ring.clock.advance(200);
+    const done = { ...job("done"), status: { ...ring.status("done") } };
+    assert.equal(done.status.phase, "Succeeded");
+    await ring.restartAgent();
+    await ring.want(done, two);
+    await ring.clock.advance(1000);
+    assert.equal(ring.status("two")?.phase, "Running");
+  });
+
+  test("nobody is preempted for room that a completed pod left", async () => {
+    const ring = new FakeRing({ job: { exitAfterMs: 100 } });
+    await ring.want(job("done"));
+    await ring.clock.advance(200);
+    const half = needs("half", "500m");
+    await ring.want(job("done"), half);
+    await ring.restartAgent();
+    await ring.want(job("done"), half, asStatic(two));
+    await ring.clock.advance(1000);
+    assert.deepEqual([ring.status("half")?.phase, ring.status("two")?.phase], ["Running", "Running"]);
+  });
+
+  test("pods that do run still count", async () => {
+    const ring = new FakeRing();
+    await ring.want(one);
+    await ring.restartAgent();
+    await ring.want(one, two);
+    assert.equal(ring.status("two")?.reason, "OutOfcpu");
+  });
+});
+
+describe("the order of admission", () => {
+  test("is the order of creation, whatever the order of the list", async () => {
+    const ring = new FakeRing();
+    const at = (of: Pod, creationTimestamp: string): Pod => ({
+      ...of,
+      metadata: { ...of.metadata, creationTimestamp },
+    });
+    await ring.want(at(two, "2026-01-01T00:00:02Z"), at(one, "2026-01-01T00:00:01Z"));
+    assert.deepEqual([ring.status("one")?.phase, ring.status("two")?.phase], ["Running", "Failed"]);
+  });
+});
+
+describe("pods of one name", () => {
+  const hung = { app: { termMs: 60_000 } };
+  const version = (uid: string): ReturnType<typeof pod> => pod("db-0", uid).container("app");
+
+  test("an API pod does not wait for an earlier one of its name, as a force-deleted StatefulSet pod", async () => {
+    const ring = new FakeRing(hung);
+    await ring.want(version("uid-1").build());
+    await ring.want(version("uid-2").build());
+    assert.equal(ring.pool.status("uid-2")?.phase, "Running");
+    assert.equal(ring.pool.worker("uid-1")?.phase, "stopping", "which still ends");
+  });
+
+  test("an API pod does not wait for one that only the runtime knows", async () => {
+    const ring = new FakeRing(hung);
+    await ring.want(version("uid-1").build());
+    await ring.restartAgent();
+    await ring.want(version("uid-2").build());
+    assert.equal(ring.pool.status("uid-2")?.phase, "Running");
+  });
+
+  test("a static pod waits for the earlier static pod, not for an API pod of its name", async () => {
+    const ring = new FakeRing(hung);
+    await ring.want(version("uid-1").fromFile().build());
+    await ring.want(version("uid-2").fromFile().build());
+    assert.equal(ring.pool.status("uid-2"), undefined);
+    await ring.clock.advance(60_000);
+    assert.equal(ring.pool.status("uid-2")?.phase, "Running");
+    const other = new FakeRing(hung);
+    await other.want(version("uid-1").build());
+    await other.want(version("uid-2").fromFile().build());
+    assert.equal(other.pool.status("uid-2")?.phase, "Running");
   });
 });

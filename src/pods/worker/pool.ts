@@ -1,23 +1,29 @@
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { Lane } from "../../lib/lane.ts";
-import { fixed, type Live } from "../../lib/live.ts";
+import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
-import { CONFIG_SOURCE_ANNOTATION } from "../../model/labels.ts";
-import { isNodeCriticalPod } from "../../model/pod-facts.ts";
+import { isNodeCriticalPod, isStaticPod, podIdentity } from "../../model/pod-facts.ts";
 import { unsupportedFields } from "../../model/pod-support.ts";
 import type { ProbeKind } from "../../model/probe.ts";
-import { qosClass } from "../../model/qos.ts";
-import { type AdmissionNode, admit, type Rejection, resizeVerdict } from "../admission/admission.ts";
-import { RejectionError, type Rejections } from "../admission/rejections.ts";
+import type { AdmissionNode } from "../admission/admission.ts";
+import { type Allocator, PodAllocations } from "../admission/allocations.ts";
+import type { Rejection, ResizeVerdict } from "../admission/facts.ts";
+import { RejectionError } from "../admission/rejection-error.ts";
+import { type AllocatedPod, ResizeQueue } from "../admission/resize-queue.ts";
+import { type AdmissionVerdict, admissionVerdict, type NodeLoad } from "../admission/verdict.ts";
 import type { DesiredChange, DesiredPod, DesiredPods } from "../desired.ts";
 import type { ExecuteDeps } from "../execute/context.ts";
-import type { Journal, OpenStep, PodJournal } from "../journal.ts";
+import type { Journal } from "../journal.ts";
 import type { ListedPod, Observer } from "../observe/observe.ts";
 import type { CrashLimits } from "../plan/crash-backoff.ts";
 import { DEFAULT_DEAD_LIMITS, type DeadLimits } from "../plan/prune.ts";
 import { isTerminalPhase } from "../status/derive.ts";
+import { rejectedStatus } from "../status/rejected.ts";
+import { AdmissionQueue } from "./admission-queue.ts";
+import { OrphanedPods } from "./orphaned-pods.ts";
 import type { PodProbes } from "./probes.ts";
 import { StartSlot } from "./start-slot.ts";
 import { PodWorker, type WorkerDeps } from "./worker.ts";
@@ -27,10 +33,10 @@ export interface PoolOptions {
   /** The node that pods have to fit on. */
   node(): AdmissionNode;
   readonly crashLimits: CrashLimits;
-  /** How many ended containers are kept. */
+  /** How many terminated containers are kept. */
   readonly deadLimits?: Live<DeadLimits>;
-  /** Decides whether a pod that only the runtime knows is ours to stop. */
-  ownsUnknown(pod: { annotations: Readonly<Record<string, string>> }): boolean;
+  /** True for an orphaned pod that this agent may stop. */
+  ownsOrphan(pod: { annotations: Readonly<Record<string, string>> }): boolean;
 }
 
 export interface PoolDeps {
@@ -39,8 +45,8 @@ export interface PoolDeps {
   readonly desired: DesiredPods;
   readonly probes: PodProbes;
   readonly journal: Journal;
-  /** Refused pods, kept over restarts of the agent. */
-  readonly rejections?: Rejections;
+  /** What admission allocates to pods, in the order in which they are asked. */
+  readonly allocators?: readonly Allocator[];
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborts a while after the agent was told to stop. */
@@ -58,24 +64,24 @@ export interface PoolDeps {
 }
 
 /**
- * One worker per UID, and one started UID per pod name: another version of a static pod waits until the one before it
- * is gone, and only the newest that still is wanted is started then.
+ * One worker per pod UID. A static pod also reserves its name: another version of it waits until the one before is
+ * gone. Pods of the API server never wait for others of their name, as in Kubernetes.
  */
 export class WorkerPool {
   private readonly workers = new Map<string, PodWorker>();
   private readonly statuses = new Map<string, PodStatus>();
-  /** UIDs that wait for the end of the worker that has their name (or their own UID). */
-  private readonly waiting = new Set<string>();
   private readonly runs = new Set<Promise<void>>();
   private readonly lane: Lane;
   private readonly listeners = new Set<(uid: string) => void>();
-  /** What the runtime listed and nobody has looked after yet. */
-  private unknown = new Map<string, ListedPod>();
+  private readonly allocations: PodAllocations;
+  private readonly queue: AdmissionQueue;
+  private readonly orphans: OrphanedPods;
+  private readonly resizes = new ResizeQueue();
   /** UIDs that the runtime had when it was listed last: they were admitted once, and are not asked again. */
-  private inRuntime: ReadonlySet<string> = new Set();
-  /** Nothing is started before the runtime was listed once: what it already has might be the same pod. */
-  private isListed = false;
-  private readonly unanswered = new Map<string, OpenStep>();
+  private inRuntime: ReadonlySet<string> | undefined;
+  /** Adopted pods without a status yet: whether they still need their room is not known. */
+  private readonly unread = new Set<string>();
+  private hasReleasedOthers = false;
 
   constructor(
     private readonly deps: PoolDeps,
@@ -87,6 +93,22 @@ export class WorkerPool {
       for (const worker of this.workers.values()) worker.wake();
     };
     options.deadLimits?.onChange(wakeAll, { signal });
+    const { desired, journal, execute, log } = deps;
+    const { files, node } = execute;
+    this.allocations = new PodAllocations({ allocators: deps.allocators ?? [], files, log }, node.paths);
+    this.queue = new AdmissionQueue({
+      ...{ desired, journal, allocations: this.allocations, signal },
+      verdict: (pod) => this.verdict(pod),
+      preempt: (victims, shortOf) => this.preempt(victims, shortOf),
+      admitted: (pod) => this.start(pod),
+      rejected: (pod, rejection) => this.reject(pod, rejection),
+    });
+    this.orphans = new OrphanedPods({
+      desired,
+      hasWorker: (uid) => this.workers.has(uid),
+      isOwned: (pod) => options.ownsOrphan(pod),
+      stop: (pod) => this.stopOrphan(pod),
+    });
   }
 
   /** Takes over what a source changed. */
@@ -94,9 +116,9 @@ export class WorkerPool {
     for (const { uid } of change.removed) this.removed(uid);
     for (const pod of change.added) this.added(pod);
     for (const { uid, pod } of change.updated) this.workers.get(uid)?.update(pod);
-    // One that waits for room may be asked to go meanwhile: then it needs none.
-    if (change.updated.some(({ uid, pod }) => this.waiting.has(uid) && isEnding(pod))) this.startWaiting();
-    this.stopUnknown();
+    this.queue.review();
+    this.orphans.stopAll();
+    this.releaseOthers();
   }
 
   /** A wake-up: carries no facts. */
@@ -109,16 +131,14 @@ export class WorkerPool {
     this.workers.get(uid)?.probed(kind);
   }
 
-  /** The runtime was listed, after a (re)connection or by the audit: everybody looks again, unknown pods are stopped. */
+  /** Takes over a list of the runtime, after a (re)connection or by the audit: workers resync, orphans are stopped. */
   listed(pods: ReadonlyMap<string, ListedPod>): void {
-    this.unknown = new Map(pods);
+    this.orphans.listed(pods);
     this.inRuntime = new Set(pods.keys());
-    this.isListed = true;
-    for (const step of this.unanswered.values()) step.done();
-    this.unanswered.clear();
     for (const worker of this.workers.values()) worker.wake({ retry: true });
-    this.stopUnknown();
-    this.startWaiting();
+    this.orphans.stopAll();
+    this.releaseOthers();
+    this.queue.open();
   }
 
   /** True while pods wait for their turn to be started. */
@@ -156,8 +176,7 @@ export class WorkerPool {
   }
 
   private removed(uid: string): void {
-    this.waiting.delete(uid);
-    this.deps.rejections?.delete(uid);
+    this.queue.delete(uid);
     const worker = this.workers.get(uid);
     if (worker !== undefined) return worker.remove({ keepLogs: false });
     this.drop(uid);
@@ -165,121 +184,91 @@ export class WorkerPool {
 
   private added(desired: DesiredPod): void {
     const { uid, pod } = desired;
-    const journal = this.deps.journal.of({
-      uid,
-      name: pod.metadata.name ?? "",
-      namespace: pod.metadata.namespace ?? "",
-    });
-    if (!this.isListed) {
-      this.waiting.add(uid);
-      this.unanswered.set(uid, journal.begin("waiting", { detail: "for the runtime to answer" }));
-      return;
-    }
-    const holder = this.holderOf(pod, uid);
-    if (holder !== undefined) {
-      this.waiting.add(uid);
-      // The same UID comes back while its worker still ends: the logs tell the next one how often it was started.
-      if (holder.identity.uid === uid) {
-        holder.remove({ keepLogs: true });
-        this.deps.counted?.restarted(pod);
-      }
-      journal.note("waiting", `for the end of the earlier ${holder.identity.name} (${holder.identity.uid})`);
-      return;
-    }
-    this.start(desired);
+    this.queue.add(desired);
+    const earlier = this.workers.get(uid);
+    if (earlier === undefined) return;
+    // The same UID comes back while its worker still ends: the logs tell the next one how often it was started.
+    earlier.remove({ keepLogs: true });
+    this.deps.counted?.restarted(pod);
   }
 
   /** True when nothing of the pod runs or is mounted any more, or it never got that far. */
   isFinished(uid: string): boolean {
     const phase = this.workers.get(uid)?.phase;
-    return phase === undefined ? !this.waiting.has(uid) : phase === "stopped" || phase === "gone";
+    return phase === undefined ? !this.queue.has(uid) : phase === "stopped" || phase === "gone";
+  }
+
+  private verdict({ uid, pod }: DesiredPod): AdmissionVerdict & { readonly isAdopted?: boolean } {
+    const holder = this.holderOf(pod);
+    if (holder !== undefined) {
+      const { name, uid: of } = holder.identity;
+      return { kind: "waits", why: `for the end of the earlier ${name} (${of})` };
+    }
+    // What is terminal, or asked to go, needs no room any more: its worker only stops it. What runs was admitted before.
+    if (isEnding(pod) || this.isInRuntime(uid)) return { kind: "admitted", isAdopted: true };
+    return admissionVerdict(pod, this.load(), this.options.node());
   }
 
   private start({ uid, pod, source }: DesiredPod): void {
-    const journal = this.deps.journal.of({
-      uid,
-      name: pod.metadata.name ?? "",
-      namespace: pod.metadata.namespace ?? "",
-    });
-    // What is over, or asked to go, needs no room any more: its worker only ends it. What runs was admitted before.
-    if (!isEnding(pod) && !this.inRuntime.has(uid) && !this.mayStart(pod, journal)) return;
+    const journal = this.deps.journal.of(podIdentity(pod));
     journal.note("admitted", `from ${source}`);
     for (const field of unsupportedFields(pod).warned) journal.event("Warning", "FieldNotSupported", field);
-    // Of an earlier life under the same UID: a final phase of then is not one of now.
+    // Of an earlier life under the same UID: its terminal phase is not the one of this life.
     this.statuses.delete(uid);
+    if (this.isInRuntime(uid)) this.unread.add(uid);
     const known = source === "api" && pod.status?.startTime !== undefined ? { known: pod.status } : {};
     this.launch(pod, known);
   }
 
-  /** Admission. A pod that only has to wait for others to go does so, and is looked at again when one has ended. */
-  private mayStart(pod: Pod, journal: PodJournal): boolean {
-    const { uid = "" } = pod.metadata;
-    const { rejections } = this.deps;
-    const node = this.options.node();
-    const known = rejections?.get(uid, lasting(node));
-    if (known !== undefined) return this.reject(pod, known, journal);
-    const others = this.active(["syncing", "stopping"]);
-    const outcome = admit(pod, { others, node });
-    if (outcome.kind === "admitted") {
-      rejections?.delete(uid);
-      return true;
-    }
-    const { message } = outcome.rejection;
-    if (outcome.kind === "preempts" || admit(pod, { others: this.active(["syncing"]), node }).kind === "admitted") {
-      for (const victim of outcome.kind === "preempts" ? outcome.victims : []) {
-        this.deps.counted?.preempted(outcome.rejection.reason);
-        this.preempt(victim);
-      }
-      this.waiting.add(uid);
-      journal.note("waiting", `for others to end: ${message}`);
-      return false;
-    }
-    rejections?.add(uid, outcome.rejection, lasting(node));
-    journal.event("Warning", outcome.rejection.reason, message);
-    return this.reject(pod, outcome.rejection, journal);
+  private reject(pod: Pod, rejection: Rejection): void {
+    const journal = this.deps.journal.of(podIdentity(pod));
+    journal.event("Warning", rejection.reason, rejection.message);
+    journal.begin("admitted").fail(new RejectionError(rejection));
+    this.publish(podIdentity(pod).uid, rejectedStatus(pod, rejection, this.deps.clock.now().wall));
   }
 
-  private reject(pod: Pod, { reason, message }: Rejection, journal: PodJournal): false {
-    journal.begin("admitted").fail(new RejectionError({ reason, message }));
-    const status = { phase: "Failed", reason, message: `Pod was rejected: ${message}`, qosClass: qosClass(pod) };
-    this.publish(pod.metadata.uid ?? "", status);
-    return false;
-  }
-
-  /** Ends a pod so that a critical one has room; it stays Failed, for its controller to see. */
-  private preempt(victim: Pod): void {
-    const { uid = "", name = "", namespace = "" } = victim.metadata;
+  /** Stops pods so that a critical one has room; they stay Failed, for their controllers to see. */
+  private preempt(victims: readonly Pod[], shortOf: string): void {
     const message = "Preempted in order to admit critical pod";
-    this.deps.journal.of({ uid, name, namespace }).event("Warning", "Preempting", message);
     const disruption = "Pod was preempted by Kubelet to accommodate a critical pod.";
-    this.workers.get(uid)?.evict({ reason: "Preempting", message, disruption });
+    for (const victim of victims) {
+      this.deps.counted?.preempted(shortOf);
+      this.deps.journal.of(podIdentity(victim)).event("Warning", "Preempting", message);
+      this.workers.get(podIdentity(victim).uid)?.evict({ reason: "Preempting", message, disruption });
+    }
   }
 
-  private active(phases: readonly PodWorker["phase"][]): Pod[] {
-    return [...this.workers.values()]
-      .filter(({ phase, willStop }) => {
-        return phases.includes(willStop && phase === "syncing" ? "stopping" : phase);
-      })
-      .map(({ allocated }) => allocated);
+  /** The pods that count against the node's room. */
+  private load(): NodeLoad {
+    const load = { active: [] as Pod[], stopping: [] as Pod[], unread: [] as Pod[] };
+    for (const worker of this.workers.values()) {
+      if (worker.phase === "stopped" || worker.phase === "gone") continue;
+      const isStopping = worker.phase === "stopping" || worker.willStop || isEnding(worker.pod);
+      const isTerminal = isTerminalPhase(worker.lastStatus?.phase);
+      const isUnread = this.unread.has(worker.identity.uid);
+      load[isStopping || isTerminal ? "stopping" : isUnread ? "unread" : "active"].push(worker.allocated);
+    }
+    return load;
   }
 
-  /** What others than this pod count for. */
-  private others(uid: string): Pod[] {
-    return [...this.workers.values()]
-      .filter(({ phase, identity }) => (phase === "syncing" || phase === "stopping") && identity.uid !== uid)
-      .map(({ allocated }) => allocated);
+  private resizeVerdict(worker: PodWorker, asked: Pod): ResizeVerdict {
+    const others = [...this.workers.values()]
+      .filter((other) => other !== worker && (other.phase === "syncing" || other.phase === "stopping"))
+      .map(({ pod, allocated, willStop }): AllocatedPod => ({ desired: willStop ? allocated : pod, allocated }));
+    const pod = { desired: asked, allocated: worker.allocated };
+    return this.resizes.verdict(pod, others, this.options.node());
   }
 
   private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
     const { execute, observer, probes, clock, log, late, measured } = this.deps;
-    const { uid = "", name = "", namespace = "" } = pod.metadata;
-    const worker = new PodWorker(
+    const identity = podIdentity(pod);
+    const worker: PodWorker = new PodWorker(
       pod,
       {
         ...{ execute, observer, probes, clock, log, late, ...(measured && { measured }) },
-        journal: this.deps.journal.of({ uid, name, namespace }),
+        journal: this.deps.journal.of(identity),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
-        resizeVerdict: (asked) => resizeVerdict(asked, { others: this.others(uid), node: this.options.node() }),
+        resizeVerdict: (asked) => this.resizeVerdict(worker, asked),
         publish: (of, status) => this.publish(of, status),
         onPhase: (changed) => this.phaseChanged(changed),
       },
@@ -289,79 +278,74 @@ export class WorkerPool {
         ...options,
       },
     );
-    this.workers.set(uid, worker);
+    this.workers.set(identity.uid, worker);
     if (pod.metadata.deletionTimestamp !== undefined) worker.terminate();
     const run = worker.run(this.signal).finally(() => this.runs.delete(run));
     this.runs.add(run);
   }
 
   private phaseChanged(worker: PodWorker): void {
+    const { uid } = worker.identity;
+    this.unread.delete(uid);
     if (worker.phase === "stopped") {
-      this.tell(worker.identity.uid);
-      this.startWaiting();
+      this.release(worker.pod);
+      this.tell(uid);
+      this.queue.review();
       for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
     }
     if (worker.phase !== "gone") return;
-    const { uid } = worker.identity;
     this.workers.delete(uid);
-    if (!this.waiting.has(uid)) this.drop(uid);
+    if (!this.queue.has(uid)) this.drop(uid);
     this.tell(uid);
-    this.startWaiting();
+    this.queue.review();
   }
 
-  private startWaiting(): void {
-    for (const uid of [...this.waiting]) {
-      const desired = this.deps.desired.get(uid);
-      if (desired !== undefined && this.holderOf(desired.pod, uid) !== undefined) continue;
-      this.waiting.delete(uid);
-      if (desired !== undefined) this.start(desired);
-    }
+  /** Nothing of the pod runs or will run again: what was allocated to it is free, also while its object stays. */
+  private release(pod: Pod): void {
+    const { uid } = podIdentity(pod);
+    this.resizes.delete(uid);
+    void this.allocations.release(uid);
+    if (pod.spec.hostUsers !== false) return;
+    this.deps.execute.users.release(uid).catch((error: unknown) => {
+      this.deps.log.warn("Failed to release user namespace", { podUID: uid, error: messageOf(error) });
+    });
   }
 
-  /**
-   * The worker that keeps this pod from being started: of the same UID, or of the same name. An earlier version that
-   * only the runtime knows (its manifest changed while no agent ran) gets one now, which stops it.
-   */
-  private holderOf(pod: Pod, uid: string): PodWorker | undefined {
-    const own = this.workers.get(uid);
-    if (own !== undefined) return own;
-    const isNamesake = (other: { name: string; namespace: string }): boolean =>
-      other.name === pod.metadata.name && other.namespace === pod.metadata.namespace;
-    for (const [other, listed] of this.unknown) {
-      if (other !== uid && isNamesake(listed) && this.options.ownsUnknown(listed)) this.stopOrphan(other, listed);
-    }
-    for (const worker of this.workers.values()) if (isNamesake(worker.identity)) return worker;
-    return undefined;
-  }
-
-  /**
-   * Stops pods that only the runtime knows, once every source has said what it wants. Pods of a source that cannot read
-   * all it has are left alone: the unreadable manifest may well be theirs.
-   */
-  private stopUnknown(): void {
+  /** Releases, once after the start, allocations of pods that were removed while no agent ran. */
+  private releaseOthers(): void {
     const { desired } = this.deps;
-    if (!desired.allSourcesReady) return;
-    for (const [uid, listed] of this.unknown) {
-      if (this.workers.has(uid) || desired.get(uid) !== undefined) {
-        this.unknown.delete(uid);
-        continue;
-      }
-      const source = listed.annotations[CONFIG_SOURCE_ANNOTATION] ?? "";
-      if (this.options.ownsUnknown(listed) && !desired.isIncomplete(source)) this.stopOrphan(uid, listed);
-    }
+    if (this.hasReleasedOthers || this.inRuntime === undefined || !desired.allSourcesReady) return;
+    this.hasReleasedOthers = true;
+    if (this.allocations.isEmpty) return;
+    void this.allocations.releaseOthers((uid) => this.isInRuntime(uid) || desired.get(uid) !== undefined);
   }
 
-  private stopOrphan(uid: string, { name, namespace }: ListedPod): void {
-    this.unknown.delete(uid);
-    if (this.workers.has(uid)) return;
-    this.deps.log.info("stopping a pod that no source wants", { pod: name, namespace, uid });
+  private isInRuntime(uid: string): boolean {
+    return this.inRuntime?.has(uid) === true;
+  }
+
+  /** The worker that this pod has to wait for: of the same UID, or an earlier version of the same static pod. */
+  private holderOf(pod: Pod): PodWorker | undefined {
+    const { uid, name, namespace } = podIdentity(pod);
+    const own = this.workers.get(uid);
+    if (own !== undefined || !isStaticPod(pod)) return own;
+    this.orphans.stopEarlierVersions(pod);
+    return [...this.workers.values()].find(
+      ({ identity, pod: other }) => identity.name === name && identity.namespace === namespace && isStaticPod(other),
+    );
+  }
+
+  private stopOrphan(pod: Pod): void {
+    const { uid, name, namespace } = podIdentity(pod);
+    this.deps.log.info("Stopping orphaned pod", { pod: name, namespace, podUID: uid });
     this.deps.counted?.orphaned();
-    this.launch({ metadata: { uid, name, namespace }, spec: { containers: [] } }, { orphan: true });
+    this.launch(pod, { orphan: true });
   }
 
   private publish(uid: string, status: PodStatus): void {
     this.statuses.set(uid, status);
     this.tell(uid);
+    if (this.unread.delete(uid)) this.queue.review();
   }
 
   private tell(uid: string): void {
@@ -375,27 +359,7 @@ export class WorkerPool {
   }
 }
 
-/** True for a pod that the API server was asked to delete, or whose phase is final there. */
+/** True for a pod that the API server was asked to delete, or whose phase is terminal there. */
 function isEnding({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp !== undefined || isTerminalPhase(status?.phase);
-}
-
-/** What of a node is known at once and does not come and go: what a kept decision is compared by. */
-function lasting(node: AdmissionNode): unknown {
-  const room = Object.entries(node.allocatable).filter(([name]) => name !== "ephemeral-storage");
-  return { ...node, hasStrictGroups: undefined, allocatable: Object.fromEntries(room) };
-}
-
-/** Pool options that never change, for tests. */
-export function fixedPoolOptions(options: {
-  maxConcurrentStarts: number;
-  node: AdmissionNode;
-  crashLimits: CrashLimits;
-}): PoolOptions {
-  return {
-    maxConcurrentStarts: fixed(options.maxConcurrentStarts),
-    node: () => options.node,
-    crashLimits: options.crashLimits,
-    ownsUnknown: () => true,
-  };
 }

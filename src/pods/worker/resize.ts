@@ -3,14 +3,13 @@ import type { Logger } from "../../lib/log.ts";
 import type { Pod, ResourceRequirements } from "../../model/generated/types.ts";
 import { RESOURCES_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
-import type { Rejection } from "../admission/admission.ts";
 import { type Allocation, allocationOf, changedResources, POD_LEVEL, withAllocation } from "../admission/allocation.ts";
+import type { ResizeVerdict } from "../admission/facts.ts";
 
 /** How long a resize that has to wait is left alone, in milliseconds (3 min, as in Kubernetes). */
 export const RESIZE_RETRY_MS = 180_000;
 
-/** Whether a pod may have what it asks for now; `Deferred` may change, `Infeasible` cannot on this node. */
-export type ResizeVerdict = (Rejection & { readonly reason: "Deferred" | "Infeasible" }) | undefined;
+export type { ResizeVerdict } from "../admission/facts.ts";
 
 export interface ResizeDeps {
   readonly log: Pick<Logger, "warn">;

@@ -167,10 +167,10 @@ describe("a pod's life on the ring", () => {
     assert.equal((await ring.containers()).length, 1);
   });
 
-  test("another version of a pod waits for the end of the first", async () => {
+  test("another version of a static pod waits for the end of the first", async () => {
     const ring = new FakeRing({ app: { ignoresTerm: true } });
-    const first = pod("web", "uid-1").container("app").with({ terminationGracePeriodSeconds: 5 }).build();
-    const versions = ["uid-2", "uid-3", "uid-4"].map((uid) => pod("web", uid).container("app").build());
+    const first = pod("web", "uid-1").fromFile().container("app").with({ terminationGracePeriodSeconds: 5 }).build();
+    const versions = ["uid-2", "uid-3", "uid-4"].map((uid) => pod("web", uid).fromFile().container("app").build());
     await ring.want(first);
     for (const version of versions) await ring.want(version);
     await ring.clock.advance(4000);
@@ -428,9 +428,9 @@ describe("another agent on the same runtime", () => {
 
   test("a manifest that changed while no agent ran: the old pod ends before the new one starts", async () => {
     const ring = new FakeRing({ app: { termMs: 700 } });
-    await ring.want(pod("web", "uid-1").container("app").build());
+    await ring.want(pod("web", "uid-1").fromFile().container("app").build());
     await ring.restartAgent();
-    await ring.want(pod("web", "uid-2").container("app").build());
+    await ring.want(pod("web", "uid-2").fromFile().container("app").build());
     assert.equal(ring.runtime.control.count("runSandbox"), 1);
     await ring.clock.advance(700);
     assert.equal(ring.pool.status("uid-2")?.phase, "Running");

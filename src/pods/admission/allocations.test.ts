@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { FakeAllocator } from "../../../test/support/allocator.ts";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+
+const FILE = "/root/pods/uid-of-web/allocations.json";
+const web = pod("web").container("app").build();
+const other = pod("other").container("app").build();
+
+/** A ring whose agents share the devices of one machine, each with an allocator of its own. */
+async function machine(devices: readonly string[]): Promise<{ ring: FakeRing; allocator: () => FakeAllocator }> {
+  const ring = new FakeRing({ app: { termMs: 1000 } });
+  let current = new FakeAllocator(devices);
+  ring.allocators = () => {
+    current = new FakeAllocator(devices);
+    return [current];
+  };
+  await ring.restartAgent();
+  return { ring, allocator: () => current };
+}
+
+describe("an allocation", () => {
+  test("is made once, at admission, and persisted before the pod is admitted", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    let written: string | undefined;
+    ring.prepareVolumes = () => Promise.resolve(void (written = ring.files.entries.get(FILE)));
+    await ring.want({ ...web, spec: { ...web.spec, volumes: [{ name: "data", emptyDir: {} }] } });
+    assert.equal(written, `{"version":1,"allocations":{"cards":"card-0"}}\n`);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.deepEqual(allocator().asked, ["web"]);
+  });
+
+  test("that is rejected is the pod's rejection, and nothing of it stays allocated", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.want(web, other);
+    const { phase, reason, message } = ring.status("other") ?? {};
+    assert.deepEqual([phase, reason, message], ["Failed", "NoCard", "Pod was rejected: no card is free"]);
+    assert.equal(ring.pool.worker("uid-of-other"), undefined);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
+  });
+
+  test("whose allocator fails is UnexpectedAdmissionError, as in Kubernetes", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    allocator().fault = new Error("plugin is gone");
+    await ring.want(web);
+    const { reason, message } = ring.status() ?? {};
+    assert.equal(reason, "UnexpectedAdmissionError");
+    assert.equal(message, "Pod was rejected: Allocate failed due to plugin is gone, which is unexpected");
+  });
+
+  test("that cannot be persisted is taken back, and the pod is rejected", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    ring.files.replaceFile = () => Promise.reject(new Error("no space left on device"));
+    await ring.want(web);
+    assert.equal(ring.status()?.reason, "UnexpectedAdmissionError");
+    assert.deepEqual([...allocator().given], []);
+  });
+
+  test("is released when the pod is removed, and the next pod gets it", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.want(web);
+    await ring.want();
+    assert.deepEqual([...allocator().given.keys()], ["uid-of-web"], "not while it still runs");
+    await ring.clock.advance(1000);
+    assert.deepEqual([...allocator().given], []);
+    assert.equal(ring.files.entries.has(FILE), false);
+    await ring.want(other);
+    assert.equal(ring.status("other")?.phase, "Running");
+  });
+
+  test("is released when the pod has completed, also while its object is there", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    ring.runtime.program("job", { exitAfterMs: 100 });
+    const job = pod("web").container("job").restart("Never").build();
+    await ring.want(job);
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Succeeded");
+    assert.deepEqual([...allocator().given], []);
+    assert.equal(ring.files.entries.has(FILE), false);
+  });
+
+  test("is restored after a restart of the agent, and nobody else gets it", async () => {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.want(web);
+    await ring.restartAgent();
+    await ring.want(other, web);
+    assert.deepEqual(allocator().asked, ["other"], "the pod that runs is not asked again");
+    assert.deepEqual(Object.fromEntries(allocator().given), { "uid-of-web": "card-0", "uid-of-other": "card-1" });
+  });
+
+  test("of a pod that was killed between allocation and start is kept", async () => {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.want(web);
+    const text = ring.files.entries.get(FILE) ?? "";
+    await ring.want();
+    await ring.clock.advance(1000);
+    ring.files.entries.set(FILE, text.replace("card-0", "card-1"));
+    await ring.restartAgent();
+    await ring.want(web);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-1"]]);
+    assert.deepEqual(allocator().asked, []);
+  });
+
+  test("of a pod that was removed while no agent ran is released", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.want(web);
+    const text = ring.files.entries.get(FILE) ?? "";
+    await ring.want();
+    await ring.clock.advance(1000);
+    ring.files.entries.set(FILE, text);
+    await ring.restartAgent();
+    await ring.want();
+    assert.deepEqual([...allocator().given], []);
+    assert.equal(ring.files.entries.has(FILE), false);
+  });
+
+  test("of a pod that is no longer wanted once it is made is released", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.clock.advance(0);
+    allocator().takesMs = 500;
+    allocator().clock = ring.clock;
+    await ring.want(web);
+    await ring.want();
+    await ring.clock.advance(1000);
+    assert.deepEqual([...allocator().given], []);
+    assert.equal(ring.files.entries.has(FILE), false);
+    assert.deepEqual(await ring.containers(), []);
+  });
+});

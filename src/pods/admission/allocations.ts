@@ -1,0 +1,154 @@
+import type { Abortable } from "../../lib/abort.ts";
+import { messageOf } from "../../lib/errors.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { Pod } from "../../model/generated/types.ts";
+import type { PodFiles } from "../pod-files.ts";
+import type { Rejection } from "./facts.ts";
+
+/**
+ * Hands out one kind of node resource (CPUs, devices, claims) to pods. What containers get of it is told by a
+ * `ContainerContributor`, mostly of the same class.
+ */
+export interface Allocator {
+  /** The key of its records on disk: must not change between versions of the agent. */
+  readonly name: string;
+  /**
+   * Allocates what the pod needs, once, at admission; undefined if it needs nothing. The allocation must survive JSON:
+   * `restore` gets it after a restart of the agent. An error rejects the pod with UnexpectedAdmissionError.
+   */
+  allocate(pod: Pod, options: Abortable): Promise<AllocatorAnswer | undefined>;
+  /** Releases what the pod has. Safe to repeat, and for a pod that has nothing. */
+  release(uid: string): void;
+  /** Takes over the allocations of an earlier run of the agent, by the pods' UIDs. Called once, before `allocate`. */
+  restore(records: ReadonlyMap<string, unknown>): void;
+}
+
+export type AllocatorAnswer = { readonly allocation: unknown } | { readonly rejection: Rejection };
+
+interface AllocationDeps {
+  readonly allocators: readonly Allocator[];
+  readonly files: Pick<PodFiles, "list" | "readTail" | "replaceFile" | "removeFile">;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** By allocator's name. */
+type Records = Readonly<Record<string, unknown>>;
+
+/** No record of a pod's allocations is longer. */
+const MOST_RECORD_BYTES = 1024 * 1024;
+
+/**
+ * Asks the allocators in their order and keeps what they gave: in `ROOT/pods/UID/allocations.json`, written before the
+ * pod is admitted, removed when it has stopped, restored when the agent starts.
+ */
+export class PodAllocations {
+  private readonly records = new Map<string, Records>();
+  private readonly releases = new Map<string, Promise<void>>();
+  private restored: Promise<void> | undefined;
+
+  constructor(
+    private readonly deps: AllocationDeps,
+    private readonly options: { readonly rootDir: string },
+  ) {}
+
+  /** True if there is nothing to allocate on this node. */
+  get isEmpty(): boolean {
+    return this.deps.allocators.length === 0;
+  }
+
+  /** Hands the records of an earlier run to the allocators. Does nothing when called again. */
+  restore(): Promise<void> {
+    this.restored ??= this.load();
+    return this.restored;
+  }
+
+  /** Allocates for a pod and persists the result; answers why it is rejected, then nothing is left allocated. */
+  async allocate(pod: Pod, options: Abortable): Promise<Rejection | undefined> {
+    const { uid = "" } = pod.metadata;
+    await this.releases.get(uid);
+    const before = this.records.get(uid);
+    const given: Record<string, unknown> = { ...before };
+    try {
+      for (const allocator of this.deps.allocators) {
+        if (Object.hasOwn(given, allocator.name)) continue;
+        const answer = await allocator.allocate(pod, options);
+        if (answer !== undefined && "rejection" in answer) return await this.reject(uid, answer.rejection);
+        if (answer !== undefined) given[allocator.name] = answer.allocation;
+      }
+      if (Object.keys(given).length > Object.keys(before ?? {}).length) await this.persist(uid, given);
+      return undefined;
+    } catch (error) {
+      options.signal.throwIfAborted();
+      const message = `Allocate failed due to ${messageOf(error)}, which is unexpected`;
+      return await this.reject(uid, { reason: "UnexpectedAdmissionError", message });
+    }
+  }
+
+  /** Releases what the pod has, also on disk. Safe to repeat; never rejects. */
+  release(uid: string): Promise<void> {
+    if (this.isEmpty) return Promise.resolve();
+    const running = this.releases.get(uid);
+    if (running !== undefined) return running;
+    for (const allocator of this.deps.allocators) allocator.release(uid);
+    const had = this.records.delete(uid);
+    if (!had) return Promise.resolve();
+    const release = this.remove(uid).finally(() => this.releases.delete(uid));
+    this.releases.set(uid, release);
+    return release;
+  }
+
+  /** Releases what pods have that nobody knows any more: they were removed while no agent ran. */
+  async releaseOthers(isKnown: (uid: string) => boolean): Promise<void> {
+    await this.restore();
+    await Promise.all([...this.records.keys()].filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));
+  }
+
+  private async reject(uid: string, rejection: Rejection): Promise<Rejection> {
+    await this.release(uid);
+    return rejection;
+  }
+
+  private async persist(uid: string, records: Records): Promise<void> {
+    await this.deps.files.replaceFile(this.fileOf(uid), `${JSON.stringify({ version: 1, allocations: records })}\n`);
+    this.records.set(uid, records);
+  }
+
+  private async remove(uid: string): Promise<void> {
+    try {
+      await this.deps.files.removeFile(this.fileOf(uid));
+    } catch (error) {
+      this.deps.log.warn("Failed to remove the record of a pod's allocations", {
+        podUID: uid,
+        error: messageOf(error),
+      });
+    }
+  }
+
+  private async load(): Promise<void> {
+    for (const uid of await this.deps.files.list(`${this.options.rootDir}/pods`)) {
+      const records = await this.read(uid);
+      if (records !== undefined) this.records.set(uid, records);
+    }
+    for (const allocator of this.deps.allocators) {
+      const own = [...this.records].filter(([, records]) => Object.hasOwn(records, allocator.name));
+      allocator.restore(new Map(own.map(([uid, records]) => [uid, records[allocator.name]])));
+    }
+  }
+
+  private async read(uid: string): Promise<Records | undefined> {
+    try {
+      const text = await this.deps.files.readTail(this.fileOf(uid), MOST_RECORD_BYTES);
+      const parsed: unknown = text === "" ? undefined : JSON.parse(text);
+      const found: unknown =
+        typeof parsed === "object" && parsed !== null ? Reflect.get(parsed, "allocations") : undefined;
+      return typeof found === "object" && found !== null ? (found as Records) : undefined; // reason: the agent wrote it
+    } catch (error) {
+      this.deps.log.warn("Failed to read the record of a pod's allocations", { podUID: uid, error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  private fileOf(uid: string): string {
+    return `${this.options.rootDir}/pods/${uid}/allocations.json`;
+  }
+}

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import type { Pod } from "../../model/generated/types.ts";
+import type { AdmissionNode } from "./admission.ts";
+import { type AllocatedPod, ResizeQueue } from "./resize-queue.ts";
+
+const node: AdmissionNode = {
+  name: "here",
+  labels: {},
+  taints: [],
+  kernel: "6.1.0",
+  hasAppArmor: false,
+  hasStrictGroups: false,
+  allowedUnsafeSysctls: [],
+  allocatable: { cpu: "10", memory: "8Gi", pods: "110" },
+};
+
+function sized(name: string, cpu: string, more: { limits?: boolean; priority?: number } = {}): Pod {
+  const amounts = { cpu, memory: "1Mi" };
+  const resources = { requests: amounts, ...(more.limits && { limits: amounts }) };
+  return pod(name)
+    .container("app", { resources })
+    .with({ priority: more.priority ?? 0 })
+    .build();
+}
+
+/** A pod that has 2 CPUs and asks for more. */
+function growing(name: string, cpu: string, more: { limits?: boolean; priority?: number } = {}): AllocatedPod {
+  return { desired: sized(name, cpu, more), allocated: sized(name, "2", more) };
+}
+
+/** Defers both in this order on a full node, then asks both in this order with room for one of them. */
+function granted(pods: readonly AllocatedPod[]): string[] {
+  const queue = new ResizeQueue();
+  const full: AllocatedPod = { desired: sized("full", "6"), allocated: sized("full", "6") };
+  const others = (of: AllocatedPod): AllocatedPod[] => pods.filter((other) => other !== of);
+  for (const of of pods) assert.equal(queue.verdict(of, [...others(of), full], node)?.reason, "Deferred");
+  const small: AllocatedPod = { desired: sized("full", "4"), allocated: sized("full", "4") };
+  let now = pods;
+  const given: string[] = [];
+  for (const of of pods) {
+    const rest = now.filter(({ desired }) => desired !== of.desired);
+    if (queue.verdict(of, [...rest, small], node) !== undefined) continue;
+    given.push(of.desired.metadata.name ?? "");
+    now = [...rest, { desired: of.desired, allocated: of.desired }];
+  }
+  return given;
+}
+
+describe("of deferred resizes for which there is not room for all", () => {
+  const cases: { name: string; pods: AllocatedPod[]; want: string[] }[] = [
+    { name: "the one that waits longest goes first", pods: [growing("a", "4"), growing("b", "4")], want: ["a"] },
+    {
+      name: "a higher priority goes first",
+      pods: [growing("a", "4"), growing("b", "4", { priority: 5 })],
+      want: ["b"],
+    },
+    {
+      name: "a guaranteed pod goes before a burstable one",
+      pods: [growing("a", "4"), growing("b", "4", { limits: true })],
+      want: ["b"],
+    },
+    {
+      name: "one that does not fit holds nobody up",
+      pods: [growing("a", "9"), growing("b", "4")],
+      want: ["b"],
+    },
+  ];
+  for (const { name, pods, want } of cases) test(name, () => assert.deepEqual(granted(pods), want));
+});
+
+test("a pod that has stopped is no longer waited for", () => {
+  const queue = new ResizeQueue();
+  const [a, b] = [growing("a", "10"), growing("b", "8")];
+  assert.equal(queue.verdict(a, [b], node)?.reason, "Deferred");
+  queue.delete("uid-of-a");
+  assert.equal(queue.verdict(b, [], node), undefined);
+});
+
+test("a resize that is infeasible does not wait", () => {
+  const queue = new ResizeQueue();
+  assert.equal(queue.verdict(growing("a", "64"), [], node)?.reason, "Infeasible");
+  assert.equal(queue.verdict(growing("b", "8"), [growing("a", "64")], node), undefined);
+});

@@ -1,0 +1,36 @@
+import type { Abortable } from "../../src/lib/abort.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Pod } from "../../src/model/generated/types.ts";
+import type { Allocator, AllocatorAnswer } from "../../src/pods/index.ts";
+
+/** Gives each pod one of the machine's cards. */
+export class FakeAllocator implements Allocator {
+  readonly name = "cards";
+  readonly given = new Map<string, string>();
+  /** Names of the pods that it was asked for. */
+  readonly asked: string[] = [];
+  fault: Error | undefined;
+  takesMs = 0;
+  clock: Clock | undefined;
+
+  constructor(private readonly cards: readonly string[]) {}
+
+  async allocate({ metadata }: Pod, options: Abortable): Promise<AllocatorAnswer> {
+    this.asked.push(metadata.name ?? "");
+    await this.clock?.sleep(this.takesMs, options);
+    if (this.fault !== undefined) throw this.fault;
+    const taken = new Set(this.given.values());
+    const free = this.cards.find((card) => !taken.has(card));
+    if (free === undefined) return { rejection: { reason: "NoCard", message: "no card is free" } };
+    this.given.set(metadata.uid ?? "", free);
+    return { allocation: free };
+  }
+
+  release(uid: string): void {
+    this.given.delete(uid);
+  }
+
+  restore(records: ReadonlyMap<string, unknown>): void {
+    for (const [uid, card] of records) this.given.set(uid, String(card));
+  }
+}

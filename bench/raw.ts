@@ -122,7 +122,7 @@ function containerOf(directory: string, places: RawPlaces): ContainerConfig {
   });
   return {
     ...{ name: "app", attempt: 0, image: { ref: image, userSpecified: image } },
-    ...{ command, args: [], workingDir: "", envs: [], devices: [] },
+    ...{ command, args: [], workingDir: "", envs: [], devices: [], cdiDevices: [] },
     mounts: [mount("/etc/hosts", "etc-hosts"), mount("/dev/termination-log", "message")],
     ...{ labels: {}, annotations: {}, logPath: "app/0.log", stdin: false, stdinOnce: false, tty: false },
     linux: {

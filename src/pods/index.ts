@@ -7,6 +7,7 @@ export type { LimitFacts } from "./config/linux-resources.ts";
 export { thermalPaths } from "./config/masked-paths.ts";
 export { DesiredPods, type SourceSnapshot } from "./desired.ts";
 export type { ExecuteDeps, NodeFacts } from "./execute/context.ts";
+export type { ContainerContributor, ContainerCreation, Contribution } from "./execute/contributors/contributor.ts";
 export { Journal } from "./journal.ts";
 export { declarePodMetrics } from "./metrics/declare.ts";
 export { observerMetrics } from "./metrics/observer-metrics.ts";

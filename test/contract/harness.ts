@@ -102,6 +102,7 @@ export function containerConfig(harness: RuntimeHarness, change: Partial<Contain
     envs: [{ name: "GREETING", value: "hello wörld" }],
     mounts: [],
     devices: [],
+    cdiDevices: [],
     labels: { container: "main" },
     annotations: {},
     logPath: "main/0.log",

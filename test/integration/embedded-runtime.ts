@@ -120,6 +120,7 @@ const webContainer: ContainerConfig = {
   envs: [],
   mounts: [],
   devices: [],
+  cdiDevices: [],
   labels: {},
   annotations: {},
   logPath: "httpd.log",

@@ -18,6 +18,7 @@ import {
   type AdmissionNode,
   AgentView,
   type Allocator,
+  type ContainerContributor,
   DEFAULT_CRASH_LIMITS,
   DesiredPods,
   type ExecuteDeps,
@@ -69,6 +70,8 @@ export class FakeRing {
   source = "file";
   /** Makes the allocators of the next agent. */
   allocators: () => readonly Allocator[] = () => [];
+  /** What the node's capabilities add to containers, from the next agent on. */
+  contributors: readonly ContainerContributor[] = [];
   /** What of the host pods may have. */
   security: ReturnType<NonNullable<ExecuteDeps["node"]["security"]>> | undefined;
   journal!: Journal;
@@ -148,7 +151,9 @@ export class FakeRing {
       fixed(300_000),
     );
     const options = fixed({ parallel: 1, qps: 0, burst: 0 });
+    const allocators = this.allocators();
     const execute: ExecuteDeps = {
+      contributors: this.contributors,
       ...{ runtime: observer.recording(runtime), files, clock, log: silent },
       images: new ImagePuller({ images: runtime, clock }, options, signal),
       volumes: {
@@ -203,7 +208,7 @@ export class FakeRing {
     this.pool = new WorkerPool(
       {
         ...{ execute, observer, desired: this.desired, probes, journal, clock, log: silent, late },
-        allocators: this.allocators(),
+        allocators,
       },
       {
         ...{ maxConcurrentStarts: fixed(8), node: () => this.node, crashLimits: DEFAULT_CRASH_LIMITS },

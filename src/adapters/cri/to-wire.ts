@@ -83,6 +83,7 @@ export function toContainerConfig(config: ContainerConfig): Wire<WireContainerCo
     envs: config.envs.map(({ name, value }) => ({ key: name, value: Buffer.from(value) })),
     mounts: config.mounts.map(toMount),
     devices: config.devices.map((device) => ({ ...device })),
+    CDIDevices: config.cdiDevices.map((name) => ({ name })),
     labels: { ...config.labels },
     annotations: { ...config.annotations },
     logPath: config.logPath,

@@ -85,8 +85,9 @@ const config = (stopSignal?: string) => ({
   envs: [{ name: "A", value: "ü" }],
   mounts: [{ containerPath: "/c", hostPath: "/h", readonly: true, propagation: "bidirectional" as const }],
   devices: [],
+  cdiDevices: ["vendor.com/gpu=0"],
   labels: { l: "1" },
-  annotations: {},
+  annotations: { "vendor.com/card": "0" },
   logPath: "l",
   stdin: false,
   stdinOnce: false,
@@ -116,6 +117,8 @@ test("a container's configuration survives the wire", () => {
   assert.equal(back.envs[0]?.value.toString(), "ü");
   assert.equal(back.mounts[0]?.propagation, 2);
   assert.equal(back.stopSignal, 29);
+  assert.deepEqual(back.CDIDevices, [{ name: "vendor.com/gpu=0" }]);
+  assert.deepEqual({ ...back.annotations }, { "vendor.com/card": "0" });
   const security = back.linux?.securityContext;
   assert.deepEqual(security?.runAsUser, { value: 0n }, "user 0 is told, not left out");
   assert.equal(security?.runAsGroup, undefined);
@@ -135,7 +138,7 @@ test("a stop signal that CRI does not know is refused", () => {
 const namespaces = { network: "pod", pid: "container", ipc: "pod" } as const;
 const bare: PortConfig = {
   ...{ name: "c", attempt: 0, image: { ref: "r", userSpecified: "r" }, command: [], args: [], workingDir: "" },
-  ...{ envs: [], mounts: [], devices: [], labels: {}, annotations: {}, logPath: "c/0.log" },
+  ...{ envs: [], mounts: [], devices: [], cdiDevices: [], labels: {}, annotations: {}, logPath: "c/0.log" },
   ...{ stdin: false, stdinOnce: false, tty: false },
   linux: {
     resources: {},

@@ -312,6 +312,8 @@ export interface ContainerConfig {
     readonly hostPath: string;
     readonly permissions: string;
   }[];
+  /** Fully qualified names of CDI devices, `vendor.com/class=name`, which the runtime resolves by its own files. */
+  readonly cdiDevices: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   /** Relative to the sandbox's log directory. */

@@ -1,29 +1,29 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { ContainerConfig } from "../../adapters/runtime/port.ts";
-import { containerHash } from "../../model/container-hash.ts";
-import type { Container, Pod } from "../../model/generated/types.ts";
+import type { Container } from "../../model/generated/types.ts";
 import { type ContainerFacts, containerConfig } from "./container-config.ts";
 
 const image = { id: "sha256:1", tags: ["app:1"], digests: [], sizeBytes: 1, username: "www", pinned: false };
 const facts: ContainerFacts = {
-  ...{
-    attempt: 3,
-    image,
-    imageRef: "sha256:1",
-    mounts: [],
-    seccompRoot: "/root/seccomp",
-    extraMaskedPaths: ["/extra"],
-    seccompDefault: false,
-  },
-  ...{ limits: LIMITS, podIps: ["10.0.0.5"], hostIps: ["192.0.2.1"], allocatable: {} },
+  attempt: 3,
+  image,
+  imageRef: "sha256:1",
+  envs: [],
+  mounts: [],
+  devices: [],
+  cdiDevices: [],
+  annotations: {},
+  resources: {},
+  seccompRoot: "/root/seccomp",
+  extraMaskedPaths: ["/extra"],
+  seccompDefault: false,
 };
 
-function build(more: Partial<Container> = {}, change: (of: Pod) => Pod = (of) => of): ContainerConfig {
-  const of = change(pod("web", "uid-1").container("app", more).build());
-  return containerConfig(of, of.spec.containers[0] ?? { name: "" }, facts);
+function build(more: Partial<Container> = {}, given: Partial<ContainerFacts> = {}): ContainerConfig {
+  const of = pod("web", "uid-1").container("app", more).build();
+  return containerConfig(of, of.spec.containers[0] ?? { name: "" }, { ...facts, ...given });
 }
 
 describe("the container", () => {
@@ -43,8 +43,8 @@ describe("the container", () => {
   });
 
   test("command and arguments see the variables; what is empty is left to the image", () => {
-    const env = [{ name: "PORT", value: "80" }];
-    const got = build({ env, command: ["/srv", "-p=$(PORT)"], args: ["$(NONE)", "$$(PORT)"] });
+    const envs = [{ name: "PORT", value: "80" }];
+    const got = build({ command: ["/srv", "-p=$(PORT)"], args: ["$(NONE)", "$$(PORT)"] }, { envs });
     assert.deepEqual(
       [got.command, got.args],
       [
@@ -52,14 +52,20 @@ describe("the container", () => {
         ["$(NONE)", "$(PORT)"],
       ],
     );
-    assert.deepEqual(got.envs, [{ name: "PORT", value: "80" }]);
+    assert.deepEqual(got.envs, envs);
     assert.deepEqual([build().command, build().args, build().workingDir], [[], [], ""]);
   });
 
-  test("has the mounts that were made for it", () => {
-    const mounts = [{ containerPath: "/data", hostPath: "/v", readonly: true, propagation: "private" } as const];
-    const of = pod("web").container("app").build();
-    assert.deepEqual(containerConfig(of, { name: "app" }, { ...facts, mounts }).mounts, mounts);
+  test("has what contributors made for it", () => {
+    const given = {
+      mounts: [{ containerPath: "/data", hostPath: "/v", readonly: true, propagation: "private" }],
+      devices: [{ containerPath: "/dev/x", hostPath: "/dev/y", permissions: "rw" }],
+      cdiDevices: ["vendor.com/gpu=0"],
+      annotations: { key: "value" },
+    } as const;
+    const { mounts, devices, cdiDevices, annotations, linux } = build({}, { ...given, resources: { cpuShares: 2 } });
+    assert.deepEqual({ mounts, devices, cdiDevices, annotations }, given);
+    assert.deepEqual(linux.resources, { cpuShares: 2 });
   });
 
   test("standard input, terminal and directory are as asked", () => {
@@ -73,36 +79,6 @@ describe("the container", () => {
     const { runAsUsername, maskedPaths } = build().linux.security;
     assert.equal(runAsUsername, "www");
     assert.equal(maskedPaths.at(-1), "/extra");
-  });
-});
-
-describe("annotations, which tell the next agent what the spec said", () => {
-  test("hash, restart count, message path and policy, grace", () => {
-    const message = { terminationMessagePath: "/dev/termination-log", terminationMessagePolicy: "File" };
-    assert.deepEqual(build(message).annotations, {
-      "io.kubernetes.container.hash": containerHash({ name: "app", image: "app:1" }),
-      "io.kubernetes.container.restartCount": "3",
-      "io.kubernetes.container.terminationMessagePath": "/dev/termination-log",
-      "io.kubernetes.container.terminationMessagePolicy": "File",
-      "io.kubernetes.pod.terminationGracePeriod": "30",
-    });
-  });
-
-  test("ports and the preStop hook, as JSON", () => {
-    const ports = [{ containerPort: 80, protocol: "TCP" }];
-    const preStop = { exec: { command: ["bye"] } };
-    const { annotations } = build({ ports, lifecycle: { preStop } });
-    assert.deepEqual(JSON.parse(annotations["io.kubernetes.container.ports"] ?? ""), ports);
-    assert.deepEqual(JSON.parse(annotations["io.kubernetes.container.preStopHandler"] ?? ""), preStop);
-  });
-
-  test("the grace of a deletion that was asked for already, also 0", () => {
-    const { annotations } = build({}, (of) => ({ ...of, metadata: { ...of.metadata, deletionGracePeriodSeconds: 0 } }));
-    assert.equal(annotations["io.kubernetes.pod.deletionGracePeriod"], "0");
-  });
-
-  test("no ports: no annotation of them", () => {
-    assert.equal("io.kubernetes.container.ports" in build({ ports: [] }).annotations, false);
   });
 
   test("is stopped with the signal that its lifecycle names", () => {

@@ -6,6 +6,7 @@ import type { Container, Pod } from "../../model/generated/types.ts";
 import type { HttpRequest } from "../../model/http-action.ts";
 import type { ObjectSource } from "../../model/object-source.ts";
 import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
+import { orderPodIps } from "../../model/pod-ips.ts";
 import type { DnsFacts } from "../config/dns.ts";
 import type { LimitFacts } from "../config/linux-resources.ts";
 import type { PodPaths } from "../config/paths.ts";
@@ -14,6 +15,7 @@ import type { ExecutorRuntime } from "../observe/recording-runtime.ts";
 import type { SecurityRules } from "../plan/refusal.ts";
 import type { PodFiles } from "../pod-files.ts";
 import type { StartSlot } from "../worker/start-slot.ts";
+import type { ContainerContributor } from "./contributors/contributor.ts";
 
 /** Makes sure that a container's image is there. Rejects with a `StartError` (image reasons). */
 export interface ImageProvider {
@@ -129,6 +131,8 @@ export interface ExecuteDeps {
   readonly node: NodeFacts;
   readonly clock: Clock;
   readonly log: Logger;
+  /** What the node's capabilities (devices, cpusets, claims) add to containers, in order. */
+  readonly contributors?: readonly ContainerContributor[];
   /** For lifecycle hooks, see `hooks.ts`. */
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
 }
@@ -142,12 +146,17 @@ export interface PodRun {
   readonly interrupt: AbortSignal;
   /** Aborts only when the agent has waited long enough while stopping: create and start are finished, then undone. */
   readonly finish: AbortSignal;
-  /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
   /** The newest container of each name, by name, when the run began. */
   readonly ids: ReadonlyMap<string, string>;
   /** The address that hooks of the pod are asked at. */
   readonly podIp: string;
   /** Containers whose preStop hook has begun; it runs once, however often the kill is begun anew. */
   readonly preStopped: Set<string>;
+  /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
   sandbox: { id: string; attempt: number; ips: readonly string[] } | undefined;
+}
+
+/** The addresses of a pod: those of the node on the host's network, else those of its sandbox. */
+export function podIps({ node }: ExecuteDeps, pod: Pod, sandboxIps: readonly string[]): readonly string[] {
+  return pod.spec.hostNetwork === true ? node.hostIps : orderPodIps(sandboxIps, node.hostIps);
 }

@@ -6,6 +6,7 @@ import { podLogDir } from "../config/paths.ts";
 import { sandboxConfig } from "../config/sandbox-config.ts";
 import type { OpenStep } from "../journal.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
+import { runtimeHandlerOf } from "./runtime-handler.ts";
 import { requireUserNamespaces, userMapping } from "./user-namespace.ts";
 
 /** The sandbox configuration of this attempt; containers are created with the same one. */
@@ -20,7 +21,7 @@ export async function describeSandbox(
   return sandboxConfig(run.pod, {
     ...{ attempt, paths: deps.node.paths, dns: { servers: dns.servers, searches: dns.searches, options: dns.options } },
     ...{ cgroupParent: deps.cgroups.parentOf(run.pod), limits: deps.node.limits() },
-    users: await userMapping(deps, run),
+    users: await userMapping(deps, run.pod),
     clusterDomain: facts.clusterDomain,
     ...(deps.node.owner === undefined ? {} : { owner: deps.node.owner }),
   });
@@ -32,7 +33,7 @@ export function pullSandbox(deps: ExecuteDeps, run: PodRun): { sandbox?: () => P
   return sandbox === undefined ? {} : { sandbox: () => describeSandbox(deps, run, sandbox.attempt) };
 }
 
-/** Makes the pod's sandbox with its network. Passes the start lane; an interrupt waits until it is made. */
+/** Creates the pod's sandbox with its network. Passes the start lane; an interrupt waits until it is created. */
 export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: number): Promise<void> {
   const { pod, journal } = run;
   const identity = podIdentity(pod);
@@ -42,7 +43,7 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
   try {
     const logDir = deps.files.makeDir(podLogDir(deps.node.paths, identity), 0o755);
     await Promise.all([ensureCgroup(deps, run), logDir]);
-    const handler = await handlerOf(deps, run);
+    const handler = await runtimeHandlerOf(deps, pod, { signal: run.interrupt });
     await requireUserNamespaces(deps, run, handler);
     const config = await describeSandbox(deps, run, attempt);
     const id = await deps.runtime.runSandbox(config, handler, { signal: run.finish });
@@ -61,7 +62,7 @@ export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: num
   }
 }
 
-/** Everything of the pod goes below its cgroup, so that comes first (5.6 item 6). */
+/** Everything of the pod goes below its cgroup, so that is made first. */
 async function ensureCgroup(deps: ExecuteDeps, run: PodRun): Promise<void> {
   try {
     await deps.cgroups.ensure(run.pod);
@@ -72,19 +73,13 @@ async function ensureCgroup(deps: ExecuteDeps, run: PodRun): Promise<void> {
   }
 }
 
-async function handlerOf({ cluster }: ExecuteDeps, { pod, interrupt }: PodRun): Promise<string> {
-  if (cluster !== undefined) return cluster.handlerOf(pod, { signal: interrupt });
-  if (pod.spec.runtimeClassName) throw new Error("runtime classes come only from an API server");
-  return "";
-}
-
-/** Waits for the pod's turn to start; a wait that is not one leaves no trace. */
+/** Waits for the pod's turn to start; one that comes at once leaves no step in the journal. */
 async function enterLane(run: PodRun): Promise<void> {
   let queued: OpenStep | undefined;
   try {
     await run.slot.hold(run.interrupt, (position) => {
       if (position === 0) return;
-      const detail = `for its turn to start, place ${position}`;
+      const detail = `for its turn to start, position ${position}`;
       if (queued === undefined) queued = run.journal.begin("waiting", { detail });
       else queued.detail(detail);
     });

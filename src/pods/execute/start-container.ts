@@ -1,24 +1,22 @@
-import { RuntimeError } from "../../adapters/runtime/port.ts";
+import { RuntimeError, type RuntimeImage } from "../../adapters/runtime/port.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { type EnvFiles, envFileKey, envFileReferences, MOST_ENV_FILE_BYTES } from "../../model/env-file.ts";
-import { type EnvObjects, envReferences, readEnvObjects } from "../../model/env-objects.ts";
 import type { Container } from "../../model/generated/types.ts";
 import { logLinkName } from "../../model/names.ts";
 import { containersOf, podIdentity } from "../../model/pod-facts.ts";
-import { orderPodIps } from "../../model/pod-ips.ts";
 import { StartError } from "../../model/start-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { podLogDir } from "../config/paths.ts";
 import type { CrashState } from "../plan/crash-backoff.ts";
 import type { ContainerStart } from "../plan/pod-plan.ts";
-import type { ExecuteDeps, PodRun } from "./context.ts";
+import { type ExecuteDeps, type PodRun, podIps } from "./context.ts";
+import { writeHostsFile } from "./contributors/hosts-file-mount.ts";
+import { containerContributors } from "./contributors/list.ts";
+import { collectContributions } from "./contributors/merge.ts";
+import { pullImageVolumes } from "./contributors/volumes.ts";
 import { describeSandbox, pullSandbox } from "./create-sandbox.ts";
-import { containerDevices } from "./devices.ts";
 import { runHook } from "./hooks.ts";
 import { hookTarget } from "./kill.ts";
-import { containerMounts, type ImageVolumes, makePlaces, pullImageVolumes } from "./mounts.ts";
-import { userMapping } from "./user-namespace.ts";
 
 /** How long a failed create or start waits before it is tried again. */
 const RETRY_MS = 10_000;
@@ -33,16 +31,16 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   const { journal } = run;
   if (start.replaces !== undefined) await deps.runtime.removeContainer(start.replaces, { signal: run.finish });
   const request = { pod: run.pod, container, journal, slot: run.slot, ...pullSandbox(deps, run) };
-  const [found, places] = await Promise.allSettled([
+  const [found, files] = await Promise.allSettled([
     deps.images.ensure(request, { signal: run.interrupt }),
-    makePlaces(deps, run, container),
+    prepareFiles(deps, run, container),
   ]);
   if (found.status === "rejected") throw found.reason;
   const { ref, image } = found.value;
   const imageVolumes = await pullImageVolumes(deps, run, container);
   await run.slot.hold(run.interrupt);
   const attempt = start.attempt ?? (await attemptFromLogs(deps, run, container));
-  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes, places, crash: start.crash });
+  const id = await create(deps, run, { container, attempt, ref, image, imageVolumes, files, crash: start.crash });
   journal.event("Normal", "Created", { message: `Container created`, container: container.name });
   const step = journal.begin("start", { container: container.name });
   try {
@@ -68,7 +66,7 @@ async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Contai
   run.slot.release();
   const step = run.journal.begin("hook", { container: container.name, detail: "postStart" });
   try {
-    const podIp = podIps(deps, run)[0] ?? "";
+    const podIp = podIps(deps, run.pod, run.sandbox?.ips ?? [])[0] ?? "";
     await runHook(deps, { handler, target: hookTarget({ ...run, podIp }, container, id) }, { signal: run.interrupt });
     step.done("postStart");
   } catch (error) {
@@ -92,47 +90,45 @@ async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Contai
 
 function containerOf(run: PodRun, start: ContainerStart): Container {
   const found = containersOf(run.pod, start.kind).find((container) => container.name === start.name);
-  if (found === undefined) throw new Error(`the plan starts ${start.name}, which the pod does not have`);
+  if (found === undefined) throw new Error(`start container ${start.name}: not in the pod`);
   return found;
 }
 
-type Making = {
+type Creation = {
   container: Container;
   attempt: number;
   ref: string;
-  image: Parameters<typeof containerConfig>[2]["image"];
-  imageVolumes: ImageVolumes;
-  places: PromiseSettledResult<void>;
+  image: RuntimeImage;
+  imageVolumes: ReadonlyMap<string, string>;
+  files: PromiseSettledResult<unknown>;
   crash: CrashState | undefined;
 };
 
-async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<string> {
-  const { container, attempt } = making;
-  const { sandbox, pod, journal } = run;
-  if (sandbox === undefined) throw new Error("a container was to be started without a sandbox");
+async function create(deps: ExecuteDeps, run: PodRun, creation: Creation): Promise<string> {
+  const { container, attempt, image, imageVolumes, crash } = creation;
+  const { sandbox, pod, journal, interrupt, finish } = run;
+  if (sandbox === undefined) throw new Error(`create container ${container.name}: the pod has no sandbox`);
   const step = journal.begin("create", { container: container.name });
   try {
-    if (making.places.status === "rejected") throw making.places.reason;
-    const environment = {
-      ...{ podIps: podIps(deps, run), hostIps: deps.node.hostIps, allocatable: deps.node.allocatable() },
-      objects: await envObjects(deps, run, container),
-      files: await envFiles(deps, run, container),
-      services: await serviceVariables(deps, run),
-    };
-    const users = await userMapping(deps, run);
-    const mounts = await containerMounts(deps, run, { container, environment, imageVolumes: making.imageVolumes });
+    if (creation.files.status === "rejected") throw creation.files.reason;
+    const { env, users, ...contributed } = await collectContributions(containerContributors(deps), {
+      ...{ pod, container, attempt, imageVolumes, crash, interrupt, finish },
+      sandboxIps: sandbox.ips,
+    });
     const config = containerConfig(pod, container, {
-      ...environment,
-      ...{ attempt, image: making.image, imageRef: making.ref, ...(making.crash && { crash: making.crash }) },
-      ...{ limits: deps.node.limits(), seccompDefault: deps.node.seccompDefault, ...targetOf(run, container) },
-      extraMaskedPaths: deps.node.extraMaskedPaths,
-      seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
+      ...contributed,
+      ...targetOf(run, container),
+      attempt,
+      image,
+      imageRef: creation.ref,
+      envs: env,
       ...(users && { users }),
-      devices: containerDevices(deps, run, container),
-      mounts: users === undefined ? mounts : mounts.map((mount) => ({ ...mount, users })),
+      seccompDefault: deps.node.seccompDefault,
+      seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
+      extraMaskedPaths: deps.node.extraMaskedPaths,
     });
     const request = { sandboxId: sandbox.id, config, sandbox: await describeSandbox(deps, run, sandbox.attempt) };
-    const id = await deps.runtime.createContainer(request, { signal: run.finish });
+    const id = await deps.runtime.createContainer(request, { signal: finish });
     step.done();
     return id;
   } catch (error) {
@@ -142,6 +138,14 @@ async function create(deps: ExecuteDeps, run: PodRun, making: Making): Promise<s
   }
 }
 
+/** Makes what is the same for each instance of a container: the directory of its logs and the pod's /etc/hosts. */
+async function prepareFiles(deps: ExecuteDeps, { pod, sandbox }: PodRun, container: Container): Promise<void> {
+  await Promise.all([
+    deps.files.makeDir(`${podLogDir(deps.node.paths, podIdentity(pod))}/${container.name}`, 0o755),
+    writeHostsFile(deps, pod, { container, sandboxIps: sandbox?.ips ?? [] }),
+  ]);
+}
+
 /** The container whose processes an ephemeral container asks to see. */
 function targetOf(run: PodRun, { name }: Container): { targetId?: string } {
   const target = (run.pod.spec.ephemeralContainers ?? []).find((one) => one.name === name)?.targetContainerName;
@@ -149,46 +153,6 @@ function targetOf(run: PodRun, { name }: Container): { targetId?: string } {
   const targetId = run.ids.get(target);
   if (targetId === undefined) throw new ConfigError(`unable to find target container ${target}`);
   return { targetId };
-}
-
-/** The objects that variables come from; not being able to read them is a problem of the configuration, as in Kubernetes. */
-async function envObjects(deps: ExecuteDeps, run: PodRun, container: Container): Promise<EnvObjects> {
-  const refs = envReferences(container, podIdentity(run.pod).namespace);
-  try {
-    return await readEnvObjects(deps.objects, refs, { signal: run.finish });
-  } catch (error) {
-    throw new ConfigError(messageOf(error), { cause: error });
-  }
-}
-
-/** Only an emptyDir can hold them, as in Kubernetes: an init container or a sidecar wrote it. */
-async function envFiles(deps: ExecuteDeps, run: PodRun, container: Container): Promise<EnvFiles> {
-  const files = new Map<string, string>();
-  for (const ref of envFileReferences(container)) {
-    const volume = run.pod.spec.volumes?.find(({ name }) => name === ref.volumeName);
-    const source = volume?.emptyDir === undefined ? undefined : deps.volumes.source(run.pod, ref.volumeName);
-    if (source?.kind !== "path") throw new ConfigError(`volume "${ref.volumeName}" of an env file is no emptyDir`);
-    try {
-      const text = await deps.files.readInside(source.path, ref.path, MOST_ENV_FILE_BYTES);
-      if (text !== undefined) files.set(envFileKey(ref), text);
-    } catch (error) {
-      throw new ConfigError(`env file of volume "${ref.volumeName}": ${messageOf(error)}`, { cause: error });
-    }
-  }
-  return files;
-}
-
-async function serviceVariables(deps: ExecuteDeps, run: PodRun): Promise<ReadonlyMap<string, string>> {
-  try {
-    return (await deps.cluster?.serviceVariables(run.pod, { signal: run.finish })) ?? new Map();
-  } catch (error) {
-    throw new ConfigError(messageOf(error), { cause: error });
-  }
-}
-
-function podIps(deps: ExecuteDeps, run: PodRun): readonly string[] {
-  const { hostIps } = deps.node;
-  return run.pod.spec.hostNetwork === true ? hostIps : orderPodIps(run.sandbox?.ips ?? [], hostIps);
 }
 
 function failed(run: PodRun, container: Container, what: { reason: string; error: unknown }): StartError {
@@ -208,7 +172,7 @@ function named(error: unknown, id: string, name: string): unknown {
   return new RuntimeError(error.code, error.message.replaceAll(id, name), { cause: error });
 }
 
-/** With no container left to tell, the log files know how often it was started: one more than the highest (8). */
+/** Counts from the log files if no container is left that tells how often it was started: one more than the highest. */
 async function attemptFromLogs(deps: ExecuteDeps, run: PodRun, container: Container): Promise<number> {
   const directory = `${podLogDir(deps.node.paths, podIdentity(run.pod))}/${container.name}`;
   const names = await deps.files.list(directory);
@@ -229,6 +193,6 @@ async function linkLog(
     await deps.files.symlink(target, `${deps.node.paths.containerLogsDir}/${link}`);
   } catch (error) {
     // The link is a convenience for log shippers: a full disk must not fail the container.
-    deps.log.warn("the log link could not be made", { link, error: messageOf(error) });
+    deps.log.warn("Failed to create log link", { link, error: messageOf(error) });
   }
 }

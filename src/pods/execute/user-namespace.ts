@@ -1,12 +1,10 @@
 import type { IdMapping } from "../../adapters/runtime/port.ts";
+import type { Pod } from "../../model/generated/types.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
 /** The ids of a pod that wants a user namespace of its own (`hostUsers: false`); undefined for all others. */
-export async function userMapping(
-  { users }: ExecuteDeps,
-  { pod }: Pick<PodRun, "pod">,
-): Promise<IdMapping | undefined> {
+export async function userMapping({ users }: Pick<ExecuteDeps, "users">, pod: Pod): Promise<IdMapping | undefined> {
   return pod.spec.hostUsers === false ? users.of(podIdentity(pod).uid) : undefined;
 }
 

@@ -11,6 +11,7 @@ import { LiveValue } from "../../lib/live.ts";
 import { silent } from "../../lib/log.ts";
 import { containerHash } from "../../model/container-hash.ts";
 import type { ObservedPod } from "../../model/observed.ts";
+import { containerAnnotations } from "../config/container-annotations.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { sandboxConfig } from "../config/sandbox-config.ts";
 import { type ListedPod, Observer } from "./observe.ts";
@@ -94,9 +95,11 @@ class Watching {
   async container(sandboxId: string, attempt = 0, runtime: ExecutorRuntime = this.runtime): Promise<string> {
     this.runtime.image("app:1");
     const present = await this.runtime.imageStatus("app:1", this.options);
-    const config = containerConfig(web, web.spec.containers[0] ?? { name: "" }, {
-      ...{ attempt, image: present ?? image, imageRef: present?.id ?? "", mounts: [], seccompRoot: "" },
-      ...{ extraMaskedPaths: [], seccompDefault: false, limits: LIMITS, podIps: [], hostIps: [], allocatable: {} },
+    const [container = { name: "" }] = web.spec.containers;
+    const config = containerConfig(web, container, {
+      ...{ attempt, image: present ?? image, imageRef: present?.id ?? "", seccompRoot: "" },
+      ...{ envs: [], mounts: [], devices: [], cdiDevices: [], resources: {}, extraMaskedPaths: [] },
+      ...{ annotations: containerAnnotations({ pod: web, container, attempt }), seccompDefault: false },
     });
     const sandbox = sandboxConfig(web, {
       ...{ attempt: 0, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },

@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { pod } from "../../../test/support/pods.ts";
-import { MemoryFiles } from "../../../test/support/ring.ts";
-import type { ContainerMount } from "../../adapters/runtime/port.ts";
-import { FakeClock } from "../../lib/clock.ts";
-import { silent } from "../../lib/log.ts";
-import { ConfigError } from "../../model/config-error.ts";
-import type { Container, VolumeMount } from "../../model/generated/types.ts";
-import { Journal } from "../journal.ts";
-import type { ExecuteDeps, PodRun, VolumeSource } from "./context.ts";
-import { containerMounts, pullImageVolumes } from "./mounts.ts";
+import { creation } from "../../../../test/support/creation.ts";
+import { pod } from "../../../../test/support/pods.ts";
+import { MemoryFiles } from "../../../../test/support/ring.ts";
+import type { ContainerMount } from "../../../adapters/runtime/port.ts";
+import { FakeClock } from "../../../lib/clock.ts";
+import { silent } from "../../../lib/log.ts";
+import { ConfigError } from "../../../model/config-error.ts";
+import type { Container, VolumeMount } from "../../../model/generated/types.ts";
+import { Journal } from "../../journal.ts";
+import type { ExecuteDeps, PodRun, VolumeSource } from "../context.ts";
+import { mergeContributions } from "./merge.ts";
+import { pullImageVolumes, volumes } from "./volumes.ts";
 
 const sources: Record<string, VolumeSource> = {
   data: { kind: "path", path: "/data", readonly: false },
@@ -28,6 +30,8 @@ interface Scene {
 interface Options {
   readonly env?: Container["env"];
   readonly recursive?: boolean;
+  /** Of the pod's RuntimeClass. */
+  readonly handler?: string;
   readonly selinux?: boolean;
   readonly fault?: Error;
 }
@@ -55,8 +59,15 @@ async function mount(volumeMounts: readonly VolumeMount[], options: Options = {}
       },
     },
     runtime: {
-      status: () => Promise.resolve({ handlers: [{ name: "", recursiveReadOnlyMounts: options.recursive === true }] }),
+      status: () =>
+        Promise.resolve({
+          handlers: [
+            { name: "", recursiveReadOnlyMounts: options.recursive === true },
+            { name: "sandboxed", recursiveReadOnlyMounts: options.recursive !== true },
+          ],
+        }),
     },
+    ...(options.handler !== undefined && { cluster: { handlerOf: () => Promise.resolve(options.handler) } }),
     volumes: {
       source: (_pod: unknown, name: string) => sources[name],
       subPath: (_pod: unknown, place: { volume: string; subPath: string }) => {
@@ -72,8 +83,10 @@ async function mount(volumeMounts: readonly VolumeMount[], options: Options = {}
   // reason: nothing here asks for a slot or a sandbox
   const run = { pod: web, journal, interrupt: signal, finish: signal, sandbox: undefined } as unknown as PodRun;
   const imageVolumes = await pullImageVolumes(deps, run, container);
-  const environment = { podIps: [], hostIps: [], allocatable: {} };
-  return { mounts: await containerMounts(deps, run, { container, environment, imageVolumes }), pulled, bound };
+  const env = (options.env ?? []).map(({ name, value = "" }) => ({ name, value }));
+  const before = mergeContributions([[{ name: "environment" }, { env }]]);
+  const { mounts = [] } = await volumes(deps).contribute(creation(web, { imageVolumes }), before);
+  return { mounts, pulled, bound };
 }
 
 describe("a volumeMount", () => {
@@ -120,7 +133,7 @@ describe("a volumeMount", () => {
     assert.deepEqual(await labels(false), [undefined, undefined, undefined, undefined]);
   });
 
-  test("each has a place of its own by its number", async () => {
+  test("each subPath is mounted apart, by the index of its mount", async () => {
     const { bound } = await mount([at("data"), { name: "data", mountPath: "/n", subPath: "s" }]);
     assert.deepEqual(bound, [{ volume: "data", container: "app", index: 1, subPath: "s" }]);
   });
@@ -187,4 +200,11 @@ describe("a volumeMount", () => {
       assert.equal(mounts[0]?.recursiveReadOnly, want);
     });
   }
+
+  test("recursive read-only is what the handler of the pod's RuntimeClass can, not the default one", async () => {
+    const volumeMount = at("data", { readOnly: true, recursiveReadOnly: "Enabled" });
+    const { mounts } = await mount([volumeMount], { recursive: false, handler: "sandboxed" });
+    assert.equal(mounts[0]?.recursiveReadOnly, true);
+    await assert.rejects(mount([volumeMount], { recursive: true, handler: "sandboxed" }), ConfigError);
+  });
 });

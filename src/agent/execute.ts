@@ -94,7 +94,7 @@ function composePuller({ deps, settings, store, cluster, signal }: ExecuteParts,
 }
 
 function nodeFacts(
-  { settings, store, rules }: ExecuteParts,
+  { settings, store, rules, cluster }: ExecuteParts,
   { files, limits }: { readonly files: PodHost; readonly limits: ExecuteDeps["node"]["limits"] },
 ): ExecuteDeps["node"] {
   const { options, machine, owner } = settings;
@@ -105,7 +105,8 @@ function nodeFacts(
     ...{ hostIps, limits, runtimeName: settings.runtimeName },
     allocatable: () => rules.resources().allocatable,
     extraMaskedPaths: thermalPaths(files),
-    hasRecursiveReadOnly: () => rules.hasRecursiveReadOnly,
+    hasRecursiveReadOnly: (pod) =>
+      rules.hasRecursiveReadOnly(cluster === undefined ? "" : cluster.facts.knownHandlerOf(pod)),
     hasSelinux: hasSelinux(),
     security: () => store.current,
     seccompDefault: options.seccompDefault || options.seccompDefaultFlag,

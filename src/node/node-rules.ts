@@ -48,12 +48,10 @@ export class NodeRules {
     if (status.status === "fulfilled") this.runtime = status.value;
   }
 
-  /** True if the default handler supports recursive read-only mounts. */
-  get hasRecursiveReadOnly(): boolean {
-    return (
-      this.runtime?.handlers.some(({ name, recursiveReadOnlyMounts }) => name === "" && recursiveReadOnlyMounts) ===
-      true
-    );
+  /** True if the handler supports recursive read-only mounts; false for one that is not known. */
+  hasRecursiveReadOnly(handler: string | undefined): boolean {
+    const found = this.runtime?.handlers.find(({ name }) => name === handler);
+    return found?.recursiveReadOnlyMounts === true;
   }
 
   /** The default of `maxConcurrentStarts`: more starts at once slow each other down, most of a start is computing. */

@@ -31,3 +31,13 @@ test("a static pod gets the variables of the services that are known", async () 
 test("a static pod does not wait for the first list of services", async () => {
   assert.deepEqual([...(await facts().serviceVariables(fromFile, { signal }))], []);
 });
+
+test("the handler of a pod's class is told as far as it is known", () => {
+  const it = facts();
+  it.restore([], [{ metadata: { name: "sandboxed" }, handler: "runsc" }]);
+  const of = (runtimeClassName: string): Pod => ({ ...web, spec: { ...web.spec, runtimeClassName } });
+  assert.deepEqual(
+    ["", "sandboxed", "other"].map((name) => it.knownHandlerOf(of(name))),
+    ["", "runsc", undefined],
+  );
+});

@@ -112,6 +112,13 @@ export class ApiFacts {
     return serviceVariables(pod, (await this.services.objects(problem, options)).values());
   }
 
+  /** The handler as far as it is known now; undefined for a class that is not. */
+  knownHandlerOf({ spec }: Pod): string | undefined {
+    const name = spec.runtimeClassName ?? "";
+    if (name === "") return "";
+    return [...this.classes.peek()].find(({ metadata }) => metadata.name === name)?.handler;
+  }
+
   /** The runtime's handler for the pod's class; empty for the default one. Rejects when there is no such class. */
   async handlerOf(pod: Pod, options: Abortable): Promise<string> {
     const name = pod.spec.runtimeClassName ?? "";

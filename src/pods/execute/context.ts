@@ -90,8 +90,8 @@ export interface NodeFacts {
   allocatable(): Readonly<Record<string, string>>;
   /** `containerd` …, the scheme of container ids. */
   readonly runtimeName: string;
-  /** The runtime can make a mount read-only with all that is mounted below it, as far as it has said. */
-  hasRecursiveReadOnly(): boolean;
+  /** True if the runtime's handler of the pod supports recursive read-only mounts, as far as is known. */
+  hasRecursiveReadOnly(pod: Pod): boolean;
   /** The kernel has SELinux on: what is mounted gets the label of the pod. */
   readonly hasSelinux?: boolean;
   /** What of the host pods may have; anything when it is missing. */

@@ -473,7 +473,7 @@ export class PodWorker {
       probes: this.deps.probes.results(this.identity.uid),
       ...{ runtimeName: node.runtimeName, hostIps: node.hostIps, now: this.deps.clock.now().wall },
       ...{ terminating: flags.terminating === true, finished: flags.finished === true },
-      ...{ restartingAll: this.memory.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly() },
+      ...{ restartingAll: this.memory.restartingAll, hasRecursiveReadOnly: node.hasRecursiveReadOnly(this.current) },
       actualOf: (container) => this.resize.actualOf(container),
       actualPod: this.resize.actualPod,
       resizePending: this.resize.pending,

@@ -4,10 +4,12 @@ import { CriRuntime } from "../../src/adapters/cri/cri-runtime.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
 import { LiveValue } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
-import { TestContainerd, type TestContainerdOptions } from "../support/containerd.ts";
+import { CDI_DEVICE, TestContainerd, type TestContainerdOptions } from "../support/containerd.ts";
 import { freeze, thaw } from "../support/freeze.ts";
+import { harnessFor } from "./containerd-harness.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { never, withCode } from "./harness.ts";
+import { exited, TestPod } from "./test-pod.ts";
 
 /** What only a real runtime can show: a hung process, and where its events come from. */
 export function containerdOnly(options: TestContainerdOptions): void {
@@ -35,6 +37,22 @@ export function containerdOnly(options: TestContainerdOptions): void {
     test("the cgroup driver is told by containerd 2 and not by 1.6", async () => {
       const driver = await runtime.cgroupDriver(never);
       assert.equal(driver, containerd.version.startsWith("1.6") ? undefined : "cgroupfs");
+    });
+
+    test("a CDI device is injected by containerd 2, and not known to 1.6", async () => {
+      const contract = harnessFor(containerd);
+      const pod = await TestPod.run(() => contract);
+      const command = ["/bin/sh", "-c", 'test "$CARD" = zero'];
+      const id = await pod.create({ command, cdiDevices: [CDI_DEVICE] });
+      await runtime.startContainer(id, never);
+      const { exitCode } = await exited(() => contract, id);
+      const isOld = containerd.version.startsWith("1.6");
+      assert.equal(exitCode, isOld ? 1 : 0);
+      if (!isOld) {
+        const unknown = pod.create({ command, cdiDevices: [`${CDI_DEVICE}-unknown`] });
+        await assert.rejects(unknown, /unresolvable CDI devices/);
+      }
+      await pod.remove();
     });
 
     test("a runtime that hangs is a Timeout for calls, and events resync when it goes on", async (t) => {

@@ -50,6 +50,8 @@ export function testConfig(config: TestConfig): string {
     ...(v2 ? [] : [...serverKeys, `sandbox_image = ${text(config.sandboxImage)}`]),
     "restrict_oom_score_adj = true",
     "netns_mounts_under_state_dir = true",
+    // CDI is on by default from version 2 on; 1.6 does not know it.
+    ...(v2 ? [`cdi_spec_dirs = [${text(`${dir}/cdi`)}]`] : []),
     `[${runtime}.containerd]`,
     ...(v2 ? [] : [`snapshotter = ${text(config.snapshotter)}`]),
     'default_runtime_name = "runc"',

@@ -43,6 +43,14 @@ export function whyNoContainerd({ binDir }: TestContainerdOptions = {}): string 
   return undefined;
 }
 
+/** The CDI device that every test containerd from version 2 on has: it sets a variable. */
+export const CDI_DEVICE = "example.com/card=zero";
+const CDI_SPEC = {
+  cdiVersion: "0.5.0",
+  kind: "example.com/card",
+  devices: [{ name: "zero", containerEdits: { env: ["CARD=zero"] } }],
+};
+
 /** A private containerd in a temporary directory with its own bridge and cgroup; `stop` leaves nothing behind. */
 export class TestContainerd {
   readonly dir = mkdtempSync(join(tmpdir(), "kts-ctd-"));
@@ -65,7 +73,7 @@ export class TestContainerd {
     if (major === undefined) throw new Error(`containerd --version said ${JSON.stringify(output)}`);
     this.version = `${major}.${minor}`;
     const handlers = (options.handlers ?? []).map((name) => `runc-${name}`);
-    for (const sub of ["net.d", "run", "s", "runc", ...handlers]) mkdirSync(join(this.dir, sub));
+    for (const sub of ["cdi", "net.d", "run", "s", "runc", ...handlers]) mkdirSync(join(this.dir, sub));
     const template = join(this.dir, "network.template");
     const config = testConfig({
       ...(options.handlers && { handlers: options.handlers }),
@@ -79,6 +87,7 @@ export class TestContainerd {
       snapshotter: overlayWorks(this.dir) ? "overlayfs" : "native",
     });
     writeFileSync(this.configFile, config);
+    writeFileSync(join(this.dir, "cdi", "card.json"), JSON.stringify(CDI_SPEC));
     const network = JSON.stringify(this.network(), undefined, 2);
     if (options.awaitsPodCidr === true) writeFileSync(template, network.replace(this.subnet, "{{.PodCIDR}}"));
     else writeFileSync(join(this.dir, "net.d", "10-test.conflist"), network);

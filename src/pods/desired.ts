@@ -15,11 +15,11 @@ export interface DesiredPod {
 export interface SourceSnapshot {
   readonly source: string;
   readonly pods: readonly { readonly pod: Pod; readonly warnings: readonly string[] }[];
-  /** The source has manifests that it could not read: there may be pods that it does not name. */
+  /** The source has manifests that it could not read: its list may lack pods. */
   readonly isIncomplete?: boolean;
 }
 
-/** What a snapshot changed; removals come first, as in Kubernetes. */
+/** The changes of a snapshot; removals come first, as in Kubernetes. */
 export interface DesiredChange {
   readonly removed: readonly DesiredPod[];
   readonly added: readonly DesiredPod[];
@@ -27,7 +27,7 @@ export interface DesiredChange {
 }
 
 /**
- * What should run, by UID. The sources are its only writers, by whole snapshots; a snapshot without a pod followed by
+ * The desired pods by UID. The sources are its only writers, by whole snapshots; a snapshot without a pod followed by
  * one with it is a removal and an addition, however close they are.
  */
 export class DesiredPods {
@@ -43,7 +43,7 @@ export class DesiredPods {
     this.awaited = new Set(options.sources);
   }
 
-  /** True once every configured source has delivered its first list; before that nothing is removed as unknown. */
+  /** True once every configured source has delivered its first list; before that no pod is orphaned. */
   get allSourcesReady(): boolean {
     return this.awaited.size === 0;
   }
@@ -53,7 +53,7 @@ export class DesiredPods {
     return this.allSourcesReady && this.incomplete.size === 0;
   }
 
-  /** True while the source may want pods that it cannot name. */
+  /** True while the last list of the source may lack pods. */
   isIncomplete(source: string): boolean {
     return this.incomplete.has(source);
   }
@@ -66,7 +66,7 @@ export class DesiredPods {
     return [...this.byUid.values()];
   }
 
-  /** Takes over a source's list and tells what it changed. */
+  /** Takes over a source's list; returns what it changed. */
   apply(snapshot: SourceSnapshot): DesiredChange {
     const before = this.bySource.get(snapshot.source) ?? new Map<string, DesiredPod>();
     const after = new Map<string, DesiredPod>();
@@ -76,7 +76,7 @@ export class DesiredPods {
       const uid = pod.metadata.uid ?? "";
       if (uid === "" || after.has(uid)) continue;
       const known = before.get(uid);
-      // A source that knows itself what changed gives the same object again.
+      // A source that tracks changes itself passes the same object again.
       const unchanged = known !== undefined && (known.pod === pod || JSON.stringify(known.pod) === JSON.stringify(pod));
       const next = unchanged
         ? known

@@ -10,7 +10,7 @@ const node: AdmissionNode = {
   allocatable: { cpu: "4", memory: "8Gi", "ephemeral-storage": "10Gi", pods: "110" },
 };
 
-function refusal(of: Pod, facts: Partial<AdmissionNode> = {}, others: readonly Pod[] = []): Rejection | undefined {
+function rejection(of: Pod, facts: Partial<AdmissionNode> = {}, others: readonly Pod[] = []): Rejection | undefined {
   const outcome = admit(of, { others, node: { ...node, ...facts } });
   return outcome.kind === "rejected" ? outcome.rejection : undefined;
 }
@@ -76,15 +76,15 @@ describe("sysctls", () => {
   ];
   for (const { name, pod: of, allowed = [], want } of cases) {
     test(`${name}: ${want === undefined ? "may" : "may not"}`, () => {
-      const rejection = refusal(of, { allowedUnsafeSysctls: allowed });
-      assert.deepEqual(rejection, want === undefined ? undefined : { reason: "SysctlForbidden", message: want });
+      const found = rejection(of, { allowedUnsafeSysctls: allowed });
+      assert.deepEqual(found, want === undefined ? undefined : { reason: "SysctlForbidden", message: want });
     });
   }
 });
 
 test("a sysctl is safe only from the kernel on that has it in a namespace", () => {
-  assert.equal(refusal(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.14.9" })?.reason, "SysctlForbidden");
-  assert.equal(refusal(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.15.0" }), undefined);
+  assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.14.9" })?.reason, "SysctlForbidden");
+  assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.15.0" }), undefined);
 });
 
 describe("room", () => {
@@ -125,10 +125,10 @@ describe("room", () => {
   ];
   for (const [name, of, facts, want] of cases) {
     test(name, () => {
-      const rejection = refusal(of, facts, others);
+      const found = rejection(of, facts, others);
       const message = want && `Node didn't have enough resource: ${want}`;
-      assert.equal(rejection?.message, message);
-      if (want !== undefined) assert.equal(rejection?.reason, `OutOf${want.split(",")[0]}`);
+      assert.equal(found?.message, message);
+      if (want !== undefined) assert.equal(found?.reason, `OutOf${want.split(",")[0]}`);
     });
   }
 });
@@ -175,7 +175,7 @@ describe("the node that it asks for", () => {
     ["no AppArmor", { securityContext: { appArmorProfile: { type: "Unconfined" } } }, undefined],
   ];
   for (const [what, spec, want] of cases) {
-    test(`${what}: ${want ?? "welcome"}`, () => assert.equal(refusal(asked(spec))?.reason, want));
+    test(`${what}: ${want ?? "admitted"}`, () => assert.equal(rejection(asked(spec))?.reason, want));
   }
 
   test("a pod label of another system: PodOSSelectorNodeLabelDoesNotMatch, as in Kubernetes", () => {
@@ -183,25 +183,25 @@ describe("the node that it asks for", () => {
       const plain = asked({});
       return { ...plain, metadata: { ...plain.metadata, labels: { "kubernetes.io/os": os } } };
     };
-    assert.equal(refusal(labelled("windows"))?.reason, "PodOSSelectorNodeLabelDoesNotMatch");
-    assert.equal(refusal(labelled("linux")), undefined);
+    assert.equal(rejection(labelled("windows"))?.reason, "PodOSSelectorNodeLabelDoesNotMatch");
+    assert.equal(rejection(labelled("linux")), undefined);
   });
 
   test("what the node can do is not refused", () => {
     const securityContext = { supplementalGroupsPolicy: "Strict", appArmorProfile: { type: "RuntimeDefault" } };
-    assert.equal(refusal(asked({ securityContext }), { hasAppArmor: true, hasStrictGroups: true }), undefined);
-    assert.equal(refusal(asked({ securityContext }), { hasAppArmor: true, hasStrictGroups: undefined }), undefined);
+    assert.equal(rejection(asked({ securityContext }), { hasAppArmor: true, hasStrictGroups: true }), undefined);
+    assert.equal(rejection(asked({ securityContext }), { hasAppArmor: true, hasStrictGroups: undefined }), undefined);
   });
 
   test("a container's profile counts, also by annotation, and only before the pod runs", () => {
     const own = pod("web")
       .container("app", { securityContext: { appArmorProfile: { type: "Localhost", localhostProfile: "x" } } })
       .build();
-    assert.equal(refusal(own)?.message, "Cannot enforce AppArmor: AppArmor is not enabled on the host");
-    assert.equal(refusal({ ...own, status: { phase: "Running" } }), undefined);
+    assert.equal(rejection(own)?.message, "Cannot enforce AppArmor: AppArmor is not enabled on the host");
+    assert.equal(rejection({ ...own, status: { phase: "Running" } }), undefined);
     const annotations = { "container.apparmor.security.beta.kubernetes.io/app": "localhost/x" };
     const plain = asked({});
-    assert.equal(refusal({ ...plain, metadata: { ...plain.metadata, annotations } })?.reason, "AppArmor");
+    assert.equal(rejection({ ...plain, metadata: { ...plain.metadata, annotations } })?.reason, "AppArmor");
   });
 });
 
@@ -216,12 +216,12 @@ describe("taints", () => {
     ["everything", [{ operator: "Exists" }], undefined],
   ];
   for (const [name, tolerations, want] of cases) {
-    test(name, () => assert.equal(refusal(asked({ tolerations }), { taints })?.reason, want));
+    test(name, () => assert.equal(rejection(asked({ tolerations }), { taints })?.reason, want));
   }
 
   test("those that only keep new pods away are the scheduler's business; static pods are not asked", () => {
-    assert.equal(refusal(asked({}), { taints: [{ key: "x", effect: "NoSchedule" }] }), undefined);
-    assert.equal(refusal(asStatic(asked({})), { taints }), undefined);
+    assert.equal(rejection(asked({}), { taints: [{ key: "x", effect: "NoSchedule" }] }), undefined);
+    assert.equal(rejection(asStatic(asked({})), { taints }), undefined);
   });
 });
 
@@ -243,19 +243,19 @@ describe("a critical pod", () => {
   };
   const mine = (cpu: string): Pod => asStatic(sized("mine", cpu));
   const cases: [string, Pod, readonly Pod[], string[] | string][] = [
-    ["that fits takes nobody's place", mine("1"), [sized("a", "3")], "admitted"],
-    ["takes the place of one that is not", mine("2"), [sized("a", "3")], ["a"]],
+    ["that fits preempts nobody", mine("1"), [sized("a", "3")], "admitted"],
+    ["preempts one that is not critical", mine("2"), [sized("a", "3")], ["a"]],
     [
-      "takes the smaller one where either would do",
+      "preempts the smaller one where either would do",
       mine("1500m"),
       [sized("big", "2500m"), sized("near", "1")],
       ["near"],
     ],
-    ["takes as many as it needs", mine("4"), [sized("a", "1"), sized("b", "2")], ["b", "a"]],
+    ["preempts as many as it needs", mine("4"), [sized("a", "1"), sized("b", "2")], ["b", "a"]],
     ["spares the guaranteed", mine("2"), [sized("a", "1500m", { limit: true }), sized("b", "2500m")], ["b"]],
-    ["does not take those of whom it has nothing", mine("2"), [idle, sized("a", "3")], ["a"]],
-    ["does not take another critical one", mine("2"), [asStatic(sized("a", "3"))], "rejected"],
-    ["is refused when even all of them would not do", mine("5"), [sized("a", "3")], "rejected"],
+    ["does not preempt pods that free nothing", mine("2"), [idle, sized("a", "3")], ["a"]],
+    ["does not preempt another critical one", mine("2"), [asStatic(sized("a", "3"))], "rejected"],
+    ["is rejected when even all of them would not do", mine("5"), [sized("a", "3")], "rejected"],
     [
       "is one by its priority",
       sized("mine", "2", { priority: 2_000_000_000 }),
@@ -263,7 +263,7 @@ describe("a critical pod", () => {
       ["a"],
     ],
     [
-      "any other pod takes nobody's place",
+      "any other pod preempts nobody",
       sized("mine", "2", { priority: 9 }),
       [sized("a", "3", { priority: 5 })],
       "rejected",
@@ -271,7 +271,7 @@ describe("a critical pod", () => {
   ];
   for (const [name, of, others, want] of cases) test(name, () => assert.deepEqual(victims(of, others), want));
 
-  test("takes the place of one pod when only their number is too high", () => {
+  test("preempts one pod when only their number is too high", () => {
     const others = [idle, sized("a", "1")];
     assert.deepEqual(victims(asStatic(asked({})), others, { allocatable: { pods: "2" } }), ["idle"]);
   });
@@ -279,11 +279,11 @@ describe("a critical pod", () => {
   test("that is rejected for another reason preempts nobody, and that reason is reported", () => {
     const of = { ...mine("2"), spec: { ...mine("2").spec, nodeSelector: { zone: "b" } } };
     assert.equal(victims(of, [sized("a", "3")]), "rejected");
-    assert.equal(refusal(of, small, [sized("a", "3")])?.reason, "NodeAffinity");
+    assert.equal(rejection(of, small, [sized("a", "3")])?.reason, "NodeAffinity");
   });
 
   test("without victims gets UnexpectedAdmissionError, with what is missing, as in Kubernetes", () => {
-    const { reason, message } = refusal(mine("2"), small, [asStatic(sized("a", "3")), sized("b", "500m")]) ?? {};
+    const { reason, message } = rejection(mine("2"), small, [asStatic(sized("a", "3")), sized("b", "500m")]) ?? {};
     assert.equal(reason, "UnexpectedAdmissionError");
     assert.equal(
       message,
@@ -310,15 +310,15 @@ describe("host ports", () => {
   ];
   for (const [name, wanted, taken, clashes] of cases) {
     test(`${name}: ${clashes ? "taken" : "free"}`, () => {
-      const rejection = refusal(onPort("web", wanted), {}, [onPort("other", taken)]);
-      assert.equal(rejection?.reason, clashes ? "NodePorts" : undefined);
+      const found = rejection(onPort("web", wanted), {}, [onPort("other", taken)]);
+      assert.equal(found?.reason, clashes ? "NodePorts" : undefined);
     });
   }
 
   test("the message is the one of Kubernetes", () => {
     const others = [onPort("free", {}), onPort("other", { hostPort: 80 })];
     assert.equal(
-      refusal(onPort("web", { hostPort: 80 }), {}, others)?.message,
+      rejection(onPort("web", { hostPort: 80 }), {}, others)?.message,
       "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
     );
   });

@@ -9,14 +9,14 @@ import { sysctlProblem } from "./sysctls.ts";
 
 export type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
 
-/** What becomes of a pod that was added. */
+/** The result of the admission checks. */
 export type Admission =
   | { readonly kind: "admitted" }
   | { readonly kind: "rejected"; readonly rejection: Rejection }
-  /** It is critical, and fits once these are gone. */
+  /** The pod is critical, and fits once the victims have stopped. */
   | { readonly kind: "preempts"; readonly victims: readonly Pod[]; readonly rejection: Rejection };
 
-/** Before the predicates; the first that finds something decides. */
+/** Checks before the predicates; the first that fails decides. */
 const FIRST: readonly AdmissionCheck[] = [sysctlProblem, osProblem, groupsProblem];
 /** Predicates after the resources. */
 const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
@@ -46,7 +46,7 @@ function preemptionProblem(unmet: readonly UnmetRequest[]): Rejection {
   return { reason: "UnexpectedAdmissionError", message };
 }
 
-/** Whether a pod that is here already may have other requests: not at all on this node, or not now. Pure. */
+/** Decides about a resize: infeasible on this node, deferred until there is room, or granted (undefined). Pure. */
 export function resizeVerdict(pod: Pod, facts: AdmissionFacts): ResizeVerdict {
   const [never] = shortages(pod, { ...facts, others: [] });
   if (never !== undefined) {

@@ -1,17 +1,17 @@
 import type { Container, Pod, ResourceRequirements } from "../../model/generated/types.ts";
 import { compareAmounts, parseQuantity } from "../../model/quantity.ts";
 
-/** Requests and limits by the name of the container that they were given to; the pod's own by `POD_LEVEL`. */
+/** Allocated requests and limits by container name; those of the pod as a whole by `POD_LEVEL`. */
 export type Allocation = ReadonlyMap<string, ResourceRequirements>;
 
-/** The place of what a pod has as a whole, beside its containers: no container has this name. */
+/** The key of pod-level resources among container names: no container has this name. */
 export const POD_LEVEL = "";
 
 /** What may change while a container runs. */
 const RESIZABLE = ["cpu", "memory"] as const;
 export type Resizable = (typeof RESIZABLE)[number];
 
-/** The pod as it was last given room: its own resources where nothing was said. The same object when that is all. */
+/** Returns the pod with its allocated resources; the same object if those are what it asks for. */
 export function withAllocation(pod: Pod, allocation: Allocation): Pod {
   const { containers, initContainers } = pod.spec;
   const whole = { name: POD_LEVEL, resources: pod.spec.resources };
@@ -35,13 +35,13 @@ export function withAllocation(pod: Pod, allocation: Allocation): Pod {
   };
 }
 
-/** What each container of the pod asks for. */
+/** Returns what each container of the pod asks for. */
 export function allocationOf({ spec }: Pod): Allocation {
   const all = [...spec.containers, ...(spec.initContainers ?? []), { name: POD_LEVEL, resources: spec.resources }];
   return new Map(all.map(({ name, resources }) => [name, resources ?? {}]));
 }
 
-/** Which of cpu and memory differ between two descriptions, in a request or in a limit. */
+/** Returns which of cpu and memory differ, in a request or in a limit. */
 export function changedResources(
   before: ResourceRequirements | undefined,
   after: ResourceRequirements | undefined,
@@ -57,8 +57,8 @@ function isSame(a: string | undefined, b: string | undefined): boolean {
 }
 
 /**
- * What of a running container has to change: its own resources, or a limit of the pod's where it has none of its own
- * and therefore that one. `before` is undefined where nobody knows.
+ * Returns which resources of a running container have to be resized: its own, or pod-level limits that it inherits.
+ * `before` is undefined if unknown.
  */
 export function changedOf(
   container: Container,
@@ -74,7 +74,7 @@ export function changedOf(
   });
 }
 
-/** Whether the container asks to be started anew when one of these changes. */
+/** True if the container's resizePolicy asks for a restart when one of these changes. */
 export function needsRestart({ resizePolicy }: Container, changed: readonly Resizable[]): boolean {
   return (resizePolicy ?? []).some(
     ({ resourceName, restartPolicy }) =>

@@ -97,7 +97,7 @@ export class PodAllocations {
     return release;
   }
 
-  /** Releases what pods have that nobody knows any more: they were removed while no agent ran. */
+  /** Releases the allocations of orphaned pods: those that were removed while no agent ran. */
   async releaseOthers(isKnown: (uid: string) => boolean): Promise<void> {
     await this.restore();
     await Promise.all([...this.records.keys()].filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));

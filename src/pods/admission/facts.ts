@@ -1,33 +1,33 @@
 import type { Pod, Taint } from "../../model/generated/types.ts";
 
-/** Why a pod may not run here, in the words of Kubernetes (section 4 of the lifecycle reference). */
+/** Why a pod is not admitted, with the reasons and messages of Kubernetes. */
 export interface Rejection {
   readonly reason: string;
   readonly message: string;
 }
 
-/** The node, as far as it decides which pods it takes. */
+/** The node, as far as admission depends on it. */
 export interface AdmissionNode {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** What pods may use, by resource; `pods` too. A resource that is not named is not known here. */
+  /** Allocatable resources, `pods` included. A resource that is missing is unknown to the node. */
   readonly allocatable: Readonly<Record<string, string>>;
-  /** `6.1.0-13-amd64` …: some sysctls are safe only from some release on. */
+  /** Kernel release such as `6.1.0-13-amd64`: some sysctls are safe only from some release on. */
   readonly kernel: string;
   readonly hasAppArmor: boolean;
-  /** The runtime can leave the image's own groups out; undefined when it has not said yet. */
+  /** True if the runtime supports supplementalGroupsPolicy Strict; undefined until it has reported. */
   readonly hasStrictGroups: boolean | undefined;
   readonly allowedUnsafeSysctls: readonly string[];
 }
 
 export interface AdmissionFacts {
-  /** Pods that run, start or still stop here, without the one in question. */
+  /** Pods that count against the node's room, without the one in question. */
   readonly others: readonly Pod[];
   readonly node: AdmissionNode;
 }
 
-/** One rule: a reason to refuse the pod, or undefined. Pure. */
+/** One rule: returns a rejection, or undefined. Pure. */
 export type AdmissionCheck = (pod: Pod, facts: AdmissionFacts) => Rejection | undefined;
 
 /** Whether a pod may have what it asks for now: `Deferred` may change, `Infeasible` cannot on this node. */

@@ -17,7 +17,7 @@ export function osProblem(pod: Pod): Rejection | undefined {
   return { reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS" };
 }
 
-/** Strict groups need a runtime that knows them. */
+/** supplementalGroupsPolicy Strict needs a runtime that supports it. */
 export function groupsProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   if (pod.spec.securityContext?.supplementalGroupsPolicy !== "Strict" || node.hasStrictGroups !== false)
     return undefined;
@@ -25,7 +25,7 @@ export function groupsProblem(pod: Pod, { node }: AdmissionFacts): Rejection | u
   return { reason: "SupplementalGroupsPolicyNotSupported", message };
 }
 
-/** A pod that asks for any profile of AppArmor needs a kernel that has it on. */
+/** A pod with an AppArmor profile needs a kernel with AppArmor enabled. */
 export function appArmorProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   if (node.hasAppArmor || (pod.status?.phase ?? "Pending") !== "Pending" || !asksForAppArmor(pod)) return undefined;
   return { reason: "AppArmor", message: "Cannot enforce AppArmor: AppArmor is not enabled on the host" };
@@ -41,33 +41,33 @@ function asksForAppArmor(pod: Pod): boolean {
   });
 }
 
-/** The node selector, and the affinity that is required. */
+/** The node selector, and the required node affinity. */
 export function affinityProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   const selector = Object.entries(pod.spec.nodeSelector ?? {});
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const isSelected = selector.every(([key, value]) => ownValue(node.labels, key) === value);
-  const isWelcome = required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
-  if (isSelected && isWelcome) return undefined;
+  const isAffine = required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+  if (isSelected && isAffine) return undefined;
   return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector");
 }
 
-/** A pod of the API server is bound to one node, by its name. */
+/** A pod that is bound to another node. */
 export function nameProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   const asked = pod.spec.nodeName ?? "";
   if (asked === "" || asked === node.name) return undefined;
   return predicate("NodeName", "node(s) didn't match the requested node name");
 }
 
-/** Taints that would also drive out what runs; static pods are not asked. */
+/** NoExecute taints; static pods are exempt. */
 export function taintProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   if (isStaticPod(pod)) return undefined;
-  const driving = node.taints.filter(({ effect }) => effect === "NoExecute");
+  const noExecute = node.taints.filter(({ effect }) => effect === "NoExecute");
   const isTolerated = (taint: Taint): boolean => (pod.spec.tolerations ?? []).some((one) => tolerates(one, taint));
-  if (driving.every(isTolerated)) return undefined;
+  if (noExecute.every(isTolerated)) return undefined;
   return predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate");
 }
 
-/** Whether a toleration covers a taint: an empty key with Exists covers all, an empty effect covers every effect. */
+/** True if a toleration covers a taint: an empty key with Exists covers all, an empty effect covers every effect. */
 export function tolerates(toleration: Toleration, taint: Taint): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false;
   if (toleration.key && toleration.key !== taint.key) return false;
@@ -79,7 +79,7 @@ function predicate(name: string, why: string): Rejection {
   return { reason: name, message: `Predicate ${name} failed: ${why}` };
 }
 
-/** All of a term must hold; one that asks for nothing matches nothing. */
+/** True if all requirements of a term hold; an empty term matches nothing. */
 function matchesTerm(term: NodeSelectorTerm, node: AdmissionNode): boolean {
   const expressions = term.matchExpressions ?? [];
   const fields = term.matchFields ?? [];

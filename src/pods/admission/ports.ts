@@ -8,7 +8,7 @@ interface HostPort {
   readonly ip: string;
 }
 
-/** Ports of the host that another pod has already. */
+/** Host ports that another pod already uses. */
 export function portProblem(pod: Pod, { others }: AdmissionFacts): Rejection | undefined {
   const wanted = hostPorts(pod);
   if (wanted.length === 0) return undefined;

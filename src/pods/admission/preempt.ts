@@ -35,13 +35,13 @@ export function chooseVictims(
   return { victims: [...bestEffort, ...burstable, ...guaranteed], unmet: [] };
 }
 
-/** A critical pod goes before any that is not; otherwise the priority decides. */
+/** True if the pod may preempt the other: a critical pod any that is not, otherwise by priority. */
 export function mayPreempt(pod: Pod, other: Pod): boolean {
   if (isCriticalPod(pod) && !isCriticalPod(other)) return true;
   return (pod.spec.priority ?? 0) > (other.spec.priority ?? 0);
 }
 
-/** Picks the pod that comes nearest to what is missing, again and again, until nothing is. */
+/** Picks the pod whose requests come nearest to what is missing, until nothing is. */
 function closest(pods: readonly Pod[], missing: Missing): readonly Pod[] {
   const left = [...pods];
   const chosen: Pod[] = [];
@@ -65,7 +65,7 @@ function distance(pod: Pod, missing: Missing): number {
     .reduce((sum, each) => sum + each, 0);
 }
 
-/** Of two that serve alike the smaller one goes. */
+/** Of two at the same distance the one with smaller requests is picked. */
 function bySize(a: Pod, b: Pod): number {
   const [x, y] = [requestsOf(a), requestsOf(b)];
   return (x["memory"] ?? 0) - (y["memory"] ?? 0) || (x["cpu"] ?? 0) - (y["cpu"] ?? 0);

@@ -13,8 +13,8 @@ export interface AllocatedPod {
 }
 
 /**
- * Decides resizes in the order of Kubernetes, whoever asks first: a deferred one gets no room that a deferred one
- * before it in the order could use.
+ * Decides resizes in the order of Kubernetes, independent of who asks first: a deferred one gets no room that a
+ * deferred one before it could use.
  */
 export class ResizeQueue {
   /** UIDs of deferred resizes, and their turn: lower has waited longer. */

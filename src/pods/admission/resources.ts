@@ -4,7 +4,7 @@ import { milliValue, tryParseQuantity, wholeValue } from "../../model/quantity.t
 import { podRequests } from "../../model/resources.ts";
 import type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
 
-/** Something that the node has too little of, in its smallest unit (millicores, bytes, pieces). */
+/** An insufficient resource of the node, in its smallest unit (millicores, bytes, pieces). */
 export interface Shortage {
   readonly resource: string;
   readonly requested: number;
@@ -12,10 +12,10 @@ export interface Shortage {
   readonly capacity: number;
 }
 
-/** The resources that every node has; others are asked for only where the node knows them. */
+/** The resources that every node has; others count only if the node reports them. */
 const NATIVE = ["cpu", "memory", "ephemeral-storage"];
 
-/** What the node has too little of for this pod, in the order in which Kubernetes looks. */
+/** Returns the resources that are insufficient for this pod, in the order of Kubernetes. */
 export function shortages(pod: Pod, { others, node }: AdmissionFacts): readonly Shortage[] {
   const asked = requestsOf(pod);
   const names = ["pods", ...NATIVE, ...Object.keys(asked).filter((name) => !NATIVE.includes(name) && name !== "pods")];
@@ -28,13 +28,13 @@ export function shortages(pod: Pod, { others, node }: AdmissionFacts): readonly 
   });
 }
 
-/** In the words of Kubernetes. */
+/** The rejection for an insufficient resource, with the message of Kubernetes. */
 export function shortageProblem({ resource, requested, used, capacity }: Shortage): Rejection {
   const numbers = `requested: ${requested}, used: ${used}, capacity: ${capacity}`;
   return { reason: `OutOf${resource}`, message: `Node didn't have enough resource: ${resource}, ${numbers}` };
 }
 
-/** What a pod needs, as plain numbers; each pod is one of `pods`. */
+/** Returns the requests of a pod as plain numbers, and 1 of `pods`. */
 export function requestsOf(pod: Pod): Readonly<Record<string, number>> {
   const amounts = Object.entries(podRequests(pod)).map(
     ([name, amount]) => [name, name === "cpu" ? milliValue(amount) : wholeValue(amount)] as const,

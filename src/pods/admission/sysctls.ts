@@ -2,7 +2,7 @@ import type { Pod } from "../../model/generated/types.ts";
 import { sysctlName } from "../config/sysctl-name.ts";
 import type { AdmissionFacts, Rejection } from "./facts.ts";
 
-/** Sysctls that are namespaced and cannot harm others, with the kernel that has them so. */
+/** Safe sysctls: namespaced and without effect on others; by name, the first kernel release for which that holds. */
 const SAFE: ReadonlyMap<string, string> = new Map([
   ["kernel.shm_rmid_forced", ""],
   ["net.ipv4.ip_local_port_range", ""],
@@ -18,14 +18,14 @@ const SAFE: ReadonlyMap<string, string> = new Map([
   ["net.ipv4.tcp_wmem", "4.15"],
 ]);
 
-/** Which namespace of the pod a sysctl lives in; undefined for one that has no namespace. */
+/** Returns the namespace of a sysctl; undefined if it is not namespaced. */
 function namespaceOf(name: string): "ipc" | "net" | undefined {
   if (name.startsWith("net.")) return "net";
   const isIpc = name.startsWith("kernel.shm") || name.startsWith("kernel.msg") || name === "kernel.sem";
   return isIpc || name.startsWith("fs.mqueue.") ? "ipc" : undefined;
 }
 
-/** Only safe sysctls, and those that the node allows, and none of a namespace that is the host's. */
+/** Rejects sysctls that are neither safe nor allowed by the node, or whose namespace is the host's. */
 export function sysctlProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   for (const { name: written } of pod.spec.securityContext?.sysctls ?? []) {
     const name = sysctlName(written);
@@ -49,7 +49,7 @@ function problemOf(name: string, { pod, node }: { pod: Pod; node: AdmissionFacts
   return undefined;
 }
 
-/** Compares the first two numbers of a kernel's release; one that cannot be read counts as new enough. */
+/** Compares major and minor of a kernel release; one that cannot be parsed counts as new enough. */
 function isAtLeast(kernel: string, wanted: string): boolean {
   const numbers = (text: string): number[] => (/^(\d+)\.(\d+)/.exec(text) ?? []).slice(1).map(Number);
   const [major, minor] = numbers(kernel);

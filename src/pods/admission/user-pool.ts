@@ -1,4 +1,4 @@
-/** The ids that user namespaces of pods may take. */
+/** The ids that may be allocated to user namespaces of pods. */
 export interface UserPool {
   readonly first: number;
   readonly length: number;
@@ -28,7 +28,7 @@ export async function findUserPool(
   return userPool(uids, (await deps.run("getsubids", ["-g", USER])) ?? "", settings);
 }
 
-/** What `getsubids` said of users and of groups, as one pool. Throws an `Error` that says what to change. Pure. */
+/** Parses the output of `getsubids` for users and groups. Throws an `Error` that says what to change. Pure. */
 export function userPool(
   uids: string,
   gids: string,

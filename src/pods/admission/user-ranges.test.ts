@@ -24,11 +24,14 @@ describe("ranges of user ids", () => {
     const pool = { first: 65_536 * 8, length: 65_536 * 2 };
     assert.equal(firstFree([], 65_536, pool), 65_536 * 8);
     assert.equal(firstFree([short(65_536 * 8)], 65_536, pool), 65_536 * 9);
-    assert.throws(() => firstFree([short(65_536 * 8), short(65_536 * 9)], 65_536, pool), /no range of user ids/);
+    assert.throws(
+      () => firstFree([short(65_536 * 8), short(65_536 * 9)], 65_536, pool),
+      /no range of user ids is left/,
+    );
   });
 
   test("none is left at the end of all ids", () => {
-    assert.throws(() => firstFree([{ hostId: 2 ** 31, length: 2 ** 31 }], 2 ** 31), /no range of user ids/);
+    assert.throws(() => firstFree([{ hostId: 2 ** 31, length: 2 ** 31 }], 2 ** 31), /no range of user ids is left/);
   });
 
   test("a pod keeps its range over a restart of the agent, and gives it back at its end", async () => {

@@ -2,14 +2,14 @@ import type { IdMapping } from "../../adapters/runtime/port.ts";
 import type { PodFiles } from "../pod-files.ts";
 import type { UserPool } from "./user-pool.ts";
 
-/** The first id that may be given away: those below are the host's own. */
+/** The first id that may be allocated: those below are the host's own. */
 const FIRST_ID = 65_536;
 const MOST_IDS = 2 ** 32;
 const MOST_FILE_BYTES = 4096;
 
 /**
- * Ranges of user and group ids for pods with a user namespace, no two pods in the same one. Kept as
- * `ROOT/pods/UID/userns`, which goes with the pod; whoever comes after a restart finds those that are taken.
+ * Allocates ranges of user and group ids to pods with a user namespace; no two overlap. Persisted in
+ * `ROOT/pods/UID/userns`, from which they are loaded after a restart of the agent.
  */
 export class UserRanges {
   private readonly taken = new Map<string, IdMapping>();
@@ -20,7 +20,7 @@ export class UserRanges {
     private readonly options: { readonly rootDir: string; readonly pool?: UserPool | undefined; idsPerPod(): number },
   ) {}
 
-  /** The pod's range, the same at each call. Rejects when there is none left. */
+  /** Returns the pod's range, allocated at the first call. Rejects if none is left. */
   async of(uid: string): Promise<IdMapping> {
     this.known ??= this.load();
     await this.known;
@@ -58,7 +58,7 @@ export class UserRanges {
   }
 }
 
-/** The lowest range of this length that nobody has. Pure. */
+/** Returns the start of the lowest free range of this length. Pure. */
 export function firstFree(
   taken: readonly Omit<IdMapping, "containerId">[],
   length: number,
@@ -68,5 +68,5 @@ export function firstFree(
     const isTaken = taken.some((other) => other.hostId < id + length && id < other.hostId + other.length);
     if (!isTaken) return id;
   }
-  throw new Error("no range of user ids is left for another pod");
+  throw new Error("allocate user namespace: no range of user ids is left");
 }

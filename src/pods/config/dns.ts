@@ -1,12 +1,12 @@
 import type { Pod } from "../../model/generated/types.ts";
 
-/** What the node's resolver file and the cluster settings say. */
+/** The node's resolver file and the cluster's DNS settings. */
 export interface DnsFacts {
-  /** Text of the node's resolv.conf, empty when there is no such file; undefined: pods shall resolve nothing. */
+  /** Content of the node's resolv.conf, empty if there is no such file; undefined if pods must not resolve names. */
   readonly resolvConf: string | undefined;
   readonly clusterDns: readonly string[];
   readonly clusterDomain: string;
-  /** The node's addresses; their families tell which loopback stands for "nothing". */
+  /** The node's addresses; their family decides which loopback address an empty nameserver list becomes. */
   readonly hostIps: readonly string[];
 }
 
@@ -16,7 +16,7 @@ export interface DnsConfig {
   readonly options: readonly string[];
 }
 
-/** What was cut, as the text of an event; empty when nothing was. */
+/** Warnings about what was truncated, for events. */
 export interface DnsResult extends DnsConfig {
   readonly warnings: readonly { readonly reason: string; readonly message: string }[];
 }
@@ -25,7 +25,7 @@ const MAX_SERVERS = 3;
 const MAX_SEARCHES = 32;
 const MAX_SEARCH_LINE = 2048;
 
-/** The resolver settings of a pod (8.3 of the lifecycle reference). Pure. */
+/** Returns the resolver settings of a pod by its dnsPolicy and dnsConfig. Pure. */
 export function podDns(pod: Pod, facts: DnsFacts): DnsResult {
   const warnings: { reason: string; message: string }[] = [];
   const base = baseDns(pod, facts, warnings);
@@ -55,7 +55,7 @@ function baseDns(pod: Pod, facts: DnsFacts, warnings: { reason: string; message:
   const own = facts.resolvConf === undefined ? nothing(facts.hostIps) : host;
   if (!wantsCluster) return own;
   if (facts.clusterDns.length === 0) {
-    // Alone on a machine there is no cluster DNS and nobody expects one; only an explicit policy is worth a warning.
+    // Without a cluster there is no cluster DNS and the default policy must not warn; only an explicit one does.
     if (policy === "ClusterFirstWithHostNet" || facts.clusterDomain !== "") {
       const message = `pod: "${pod.metadata.name}". kubelet does not have ClusterDNS IP configured and cannot create Pod using "${policy}" policy. Falling back to "Default" policy.`;
       warnings.push({ reason: "MissingClusterDNS", message });
@@ -67,7 +67,7 @@ function baseDns(pod: Pod, facts: DnsFacts, warnings: { reason: string; message:
   return { servers: facts.clusterDns, searches: unique([...cluster, ...host.searches]), options: ["ndots:5"] };
 }
 
-/** Settings by which every look-up fails at once; none at all would make the runtime take the node's own file. */
+/** Settings that make every lookup fail at once; without any the runtime would use the node's own file. */
 function nothing(hostIps: readonly string[]): DnsConfig {
   const servers = hostIps.map((ip) => (ip.includes(":") ? "::1" : "127.0.0.1"));
   return { servers: unique(servers.length === 0 ? ["127.0.0.1"] : servers), searches: ["."], options: [] };

@@ -22,8 +22,8 @@ export interface EnvironmentFacts extends FieldFacts {
 }
 
 /**
- * The variables of a container in their order: `envFrom` first, a later one of the same name wins, `$(VAR)` sees those
- * before it (8.6).
+ * Returns the variables of a container in order: `envFrom` first, a later one of the same name wins, `$(VAR)` sees those
+ * before it.
  */
 export function environment(
   pod: Pod,
@@ -61,10 +61,10 @@ function valueOf(variable: EnvVar, context: Resolving): string | undefined {
   if (from.configMapKeyRef !== undefined) return keyValue("ConfigMap", from.configMapKeyRef, context);
   if (from.secretKeyRef !== undefined) return keyValue("Secret", from.secretKeyRef, context);
   if (from.fileKeyRef !== undefined) return fileValue(from.fileKeyRef, facts);
-  throw new ConfigError(`env ${variable.name}: this kind of valueFrom is not supported yet`);
+  throw new ConfigError(`env ${variable.name}: this kind of valueFrom is not supported`);
 }
 
-/** One key of a file in a volume; an empty value is none. */
+/** Returns one key of a file in a volume; an empty value counts as missing. */
 function fileValue(ref: FileKeySelector, { files }: EnvironmentFacts): string | undefined {
   const content = files?.get(envFileKey(ref));
   const where = `file ${JSON.stringify(ref.path)} of volume "${ref.volumeName}"`;
@@ -81,7 +81,7 @@ function fileValue(ref: FileKeySelector, { files }: EnvironmentFacts): string | 
 
 type Source = "ConfigMap" | "Secret";
 
-/** All of an object; nothing where it is missing and may be. */
+/** Returns all keys of an object; none if it is missing and optional. */
 function wholeObject(source: EnvFromSource, pod: Pod, facts: EnvironmentFacts): [string, string][] {
   const kind: Source = source.configMapRef !== undefined ? "ConfigMap" : "Secret";
   const ref = source.configMapRef ?? source.secretRef;

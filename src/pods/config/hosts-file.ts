@@ -1,7 +1,7 @@
 import type { Pod } from "../../model/generated/types.ts";
 import { podHostName } from "../../model/names.ts";
 
-/** Text of the pod's /etc/hosts (8.5 item 6). Pure. */
+/** Returns the content of the pod's /etc/hosts. Pure. */
 export function hostsFile(
   pod: Pod,
   facts: { ips: readonly string[]; nodeHosts: string; clusterDomain: string },

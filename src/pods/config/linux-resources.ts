@@ -20,13 +20,13 @@ export interface LimitFacts {
   /** Page sizes that the kernel has, as `2MB`. */
   readonly hugepageSizes: readonly string[];
   readonly cgroupVersion: 1 | 2;
-  /** The kernel counts swap: version 1 limits it together with memory, version 2 by itself. */
+  /** True if the kernel accounts swap: cgroup v1 limits it together with memory, v2 by itself. */
   readonly canLimitSwap: boolean;
-  /** When memory runs out, one process ends and not the whole container. */
+  /** True if the OOM killer ends one process and not the whole container. */
   readonly singleProcessOomKill: boolean;
 }
 
-/** The limits that the runtime puts on a container (8.7). */
+/** Returns the limits that the runtime puts on a container. */
 export function containerResources(pod: Pod, container: Container, node: LimitFacts): LinuxResources {
   const limits = parseResources(container.resources?.limits);
   const memory = containerMemoryLimit(pod, container);
@@ -46,7 +46,7 @@ function quotaOf(milli: number, node: LimitFacts): Pick<LinuxResources, "cpuPeri
   return { cpuPeriod: node.cpuPeriodUs, cpuQuota: cpuQuota(milli, node.cpuPeriodUs) };
 }
 
-/** Containers get no swap: in version 1 by a limit of both that equals the memory's, in version 2 by one of its own. */
+/** Containers get no swap: cgroup v1 limits memory and swap together to the memory limit, v2 limits swap itself. */
 function swapOf(
   memory: number | undefined,
   node: LimitFacts,
@@ -61,7 +61,7 @@ function swapOf(
   return Object.keys(unified).length === 0 ? {} : { unified };
 }
 
-/** What the runtime is told of the pod as a whole: its sums without overhead, and the overhead alone (8.1). */
+/** Returns the resources of the pod as a whole for its sandbox: the sums without overhead, and the overhead alone. */
 export function sandboxResources(pod: Pod, node: LimitFacts): { resources: LinuxResources; overhead?: LinuxResources } {
   const { overhead, ...bare } = pod.spec;
   const plain: Pod = { ...pod, spec: bare };

@@ -1,8 +1,8 @@
 const CPUS = "/sys/devices/system/cpu";
-/** More than any kernel has; a text that says more is no list of CPUs. */
+/** More CPUs than any kernel supports; a list with more is invalid. */
 const MOST_CPUS = 8192;
 
-/** Always sent: containerd masks nothing when the request names none. */
+/** Always sent: containerd masks nothing if the request names no path. */
 export const MASKED_PATHS: readonly string[] = [
   "/proc/asound",
   "/proc/acpi",
@@ -27,8 +27,8 @@ export const READONLY_PATHS: readonly string[] = [
 ];
 
 /**
- * What this machine has to hide besides: the throttling counters of each CPU, which tell one container what the others
- * do (8.8). `machine` reads small files of the system and tells whether one of its paths is there.
+ * Returns the paths to mask on this machine besides the fixed ones: the throttling counters of each CPU, which reveal
+ * what other containers do. `machine` reads small system files and tells whether a path exists.
  */
 export function thermalPaths(machine: { readSmall(path: string): string; exists(path: string): boolean }): string[] {
   return cpuNumbers(machine.readSmall(`${CPUS}/possible`))
@@ -36,7 +36,7 @@ export function thermalPaths(machine: { readSmall(path: string): string; exists(
     .filter((path) => machine.exists(path));
 }
 
-/** The numbers of a kernel list such as `0-3,8`; none of a text that is no such list. */
+/** Parses a kernel list such as `0-3,8`; empty for an invalid one. */
 export function cpuNumbers(list: string): number[] {
   const numbers: number[] = [];
   for (const part of list.trim().split(",")) {

@@ -3,7 +3,7 @@ import type { PodIdentity } from "../../model/step.ts";
 
 /** The directories that pods live in on the host. */
 export interface PodPaths {
-  /** ROOT of the reference, default /var/lib/kubelet. */
+  /** The root directory, default /var/lib/kubelet; ROOT in other comments. */
   readonly rootDir: string;
   /** Default /var/log/pods. */
   readonly podLogsDir: string;

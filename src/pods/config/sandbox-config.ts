@@ -20,11 +20,11 @@ export interface SandboxFacts {
   readonly limits: LimitFacts;
   /** The pod's own user namespace. */
   readonly users?: IdMapping | undefined;
-  /** Whose pod it is, on a runtime that others use too. */
+  /** The owner of the pod, on a runtime that is shared with other agents. */
   readonly owner?: string;
 }
 
-/** The runtime's sandbox for this pod (8.1). Pure. */
+/** Returns the runtime's sandbox for this pod. Pure. */
 export function sandboxConfig(pod: Pod, facts: SandboxFacts): SandboxConfig {
   const identity = podIdentity(pod);
   const shared = pod.spec.securityContext;

@@ -25,17 +25,17 @@ export function namespacesOf(pod: Pod, users?: IdMapping): NamespaceOptions {
 export interface SecurityFacts {
   readonly image: Pick<RuntimeImage, "uid" | "username">;
   readonly seccompRoot: string;
-  /** What this machine has to hide from containers besides what every machine has. */
+  /** Paths to mask on this machine besides the fixed ones. */
   readonly extraMaskedPaths: readonly string[];
-  /** The runtime's own profile for containers that name none. */
+  /** True if containers without a seccomp profile get RuntimeDefault. */
   readonly seccompDefault: boolean;
   /** The pod's own user namespace. */
   readonly users?: IdMapping;
-  /** The container whose processes an ephemeral container wants to see. */
+  /** The container whose process namespace an ephemeral container joins. */
   readonly targetId?: string;
 }
 
-/** The security context of a container; the container's fields win over the pod's (8.8). */
+/** Returns the security context of a container; the container's fields win over the pod's. */
 export function containerSecurity(pod: Pod, container: Container, facts: SecurityFacts): ContainerSecurity {
   const own = container.securityContext;
   const shared = pod.spec.securityContext;
@@ -100,7 +100,7 @@ function user(
   return { runAsUser: uid };
 }
 
-/** Only where each container has processes of its own is there anything to join. */
+/** Joins the target's process namespace only if containers have one each. */
 function targetOf(pod: Pod, targetId: string | undefined): Partial<NamespaceOptions> {
   return targetId === undefined || namespacesOf(pod).pid !== "container" ? {} : { pid: "target", targetId };
 }
@@ -121,7 +121,7 @@ function seccomp(
   }
 }
 
-/** The container's field, else the annotation of before there was one, else the pod's field. */
+/** The container's field, else the deprecated annotation, else the pod's field. */
 function apparmorOf(pod: Pod, container: Container): SecurityProfile | undefined {
   const own = container.securityContext?.appArmorProfile;
   if (own !== undefined) return apparmorProfile(own);

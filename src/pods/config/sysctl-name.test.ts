@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sysctlName } from "./sysctl-name.ts";
 
-describe("a sysctl's name is brought to the form with dots", () => {
+describe("a sysctl's name is normalized to the form with dots", () => {
   const cases: [string, string][] = [
     ["kernel.shm_rmid_forced", "kernel.shm_rmid_forced"],
     ["net/ipv4/tcp_syncookies", "net.ipv4.tcp_syncookies"],

@@ -17,7 +17,7 @@ import type { PodFiles } from "../pod-files.ts";
 import type { StartSlot } from "../worker/start-slot.ts";
 import type { ContainerContributor } from "./contributors/contributor.ts";
 
-/** Makes sure that a container's image is there. Rejects with a `StartError` (image reasons). */
+/** Ensures that a container's image is present. Rejects with a `StartError` (image reasons). */
 export interface ImageProvider {
   ensure(
     request: {
@@ -80,7 +80,7 @@ export interface PodCgroups {
   remove(uid: string): Promise<void>;
 }
 
-/** What is true of the whole node. */
+/** Facts about the node. */
 export interface NodeFacts {
   readonly paths: PodPaths;
   readonly hostIps: readonly string[];
@@ -94,21 +94,21 @@ export interface NodeFacts {
   hasRecursiveReadOnly(pod: Pod): boolean;
   /** The kernel has SELinux on: what is mounted gets the label of the pod. */
   readonly hasSelinux?: boolean;
-  /** What of the host pods may have; anything when it is missing. */
+  /** Host access that pods may have; everything if missing. */
   security?(): SecurityRules;
-  /** Containers that name no seccomp profile get the runtime's own. */
+  /** True if containers without a seccomp profile get RuntimeDefault. */
   readonly seccompDefault: boolean;
-  /** What containers must not see on this machine, besides what every machine hides. */
+  /** Paths to mask on this machine besides the fixed ones. */
   readonly extraMaskedPaths: readonly string[];
-  /** Set where other agents use the same runtime: the mark of our pods. */
+  /** Marks the pods of this agent on a runtime that is shared with others. */
   readonly owner?: string;
   dns(): DnsFacts;
   hostsFile(): string;
 }
 
-/** What only a cluster knows about a pod. */
+/** Facts about a pod that come from the API server. */
 export interface ClusterFacts {
-  /** Variables that tell where services are; rejects while they are not known yet. */
+  /** Environment variables of services; rejects while services have not been listed. */
   serviceVariables(pod: Pod, options: Abortable): Promise<ReadonlyMap<string, string>>;
   /** The runtime's handler for the pod's RuntimeClass; empty for the default one. */
   handlerOf(pod: Pod, options: Abortable): Promise<string>;
@@ -126,7 +126,7 @@ export interface ExecuteDeps {
   readonly cgroups: PodCgroups;
   /** Ids for pods that have a user namespace of their own. */
   readonly users: { of(uid: string): Promise<IdMapping>; release(uid: string): Promise<void> };
-  /** Missing for an agent that runs alone. */
+  /** Missing for a standalone agent. */
   readonly cluster?: ClusterFacts;
   readonly node: NodeFacts;
   readonly clock: Clock;

@@ -9,7 +9,7 @@ import type { ExecuteDeps, PodRun } from "./context.ts";
 import { runtimeHandlerOf } from "./runtime-handler.ts";
 import { requireUserNamespaces, userMapping } from "./user-namespace.ts";
 
-/** The sandbox configuration of this attempt; containers are created with the same one. */
+/** Returns the sandbox configuration of this attempt; containers are created with the same one. */
 export async function describeSandbox(
   deps: ExecuteDeps,
   run: Pick<PodRun, "pod" | "journal">,

@@ -18,7 +18,7 @@ import { describeSandbox, pullSandbox } from "./create-sandbox.ts";
 import { runHook } from "./hooks.ts";
 import { hookTarget } from "./kill.ts";
 
-/** How long a failed create or start waits before it is tried again. */
+/** Retry delays of a failed create or start, in milliseconds. */
 const RETRY_MS = 10_000;
 const SHORT_RETRY_MS = 1000;
 
@@ -58,7 +58,7 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   return id;
 }
 
-/** Runs the postStart hook; its failure is the end of the container (9). Others may start meanwhile. */
+/** Runs the postStart hook; if it fails the container is killed. Other pods may start meanwhile. */
 async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Container; id: string }): Promise<void> {
   const { container, id } = of;
   const handler = container.lifecycle?.postStart;
@@ -146,7 +146,7 @@ async function prepareFiles(deps: ExecuteDeps, { pod, sandbox }: PodRun, contain
   ]);
 }
 
-/** The container whose processes an ephemeral container asks to see. */
+/** The container whose process namespace an ephemeral container joins. */
 function targetOf(run: PodRun, { name }: Container): { targetId?: string } {
   const target = (run.pod.spec.ephemeralContainers ?? []).find((one) => one.name === name)?.targetContainerName;
   if (target === undefined || target === "") return {};
@@ -158,15 +158,15 @@ function targetOf(run: PodRun, { name }: Container): { targetId?: string } {
 function failed(run: PodRun, container: Container, what: { reason: string; error: unknown }): StartError {
   const text = messageOf(what.error);
   run.journal.event("Warning", "Failed", { message: `Error: ${text}`, container: container.name });
-  // A runtime that went away is not the container's fault: it is tried again as soon as it is back.
-  const away = what.error instanceof RuntimeError && what.error.code === "Unavailable";
-  // A failed start leaves an ended container behind, whose crash back-off decides; this only keeps it from spinning.
-  const short = away || what.reason === "RunContainerError";
-  const retry = { afterMs: short ? SHORT_RETRY_MS : RETRY_MS };
+  // An unavailable runtime is not the container's fault: the start is retried as soon as it is back.
+  const isUnavailable = what.error instanceof RuntimeError && what.error.code === "Unavailable";
+  // A failed start leaves an exited container, whose crash back-off decides; this only keeps it from spinning.
+  const isShort = isUnavailable || what.reason === "RunContainerError";
+  const retry = { afterMs: isShort ? SHORT_RETRY_MS : RETRY_MS };
   return new StartError(what.reason, retry, { message: text, cause: what.error });
 }
 
-/** The runtime names the container by its id, which means nothing to a reader. */
+/** Replaces the container's id in the runtime's error by its name, which a reader knows. */
 function named(error: unknown, id: string, name: string): unknown {
   if (!(error instanceof RuntimeError)) return error;
   return new RuntimeError(error.code, error.message.replaceAll(id, name), { cause: error });

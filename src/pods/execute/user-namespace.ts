@@ -3,12 +3,12 @@ import type { Pod } from "../../model/generated/types.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
-/** The ids of a pod that wants a user namespace of its own (`hostUsers: false`); undefined for all others. */
+/** Returns the id mapping of a pod with `hostUsers: false`; undefined for others. */
 export async function userMapping({ users }: Pick<ExecuteDeps, "users">, pod: Pod): Promise<IdMapping | undefined> {
   return pod.spec.hostUsers === false ? users.of(podIdentity(pod).uid) : undefined;
 }
 
-/** Rejects when the pod wants a user namespace and the runtime's handler has none. */
+/** Rejects if the pod needs a user namespace and the runtime's handler does not support them. */
 export async function requireUserNamespaces(deps: ExecuteDeps, run: PodRun, handler: string): Promise<void> {
   if (run.pod.spec.hostUsers !== false) return;
   const { handlers } = await deps.runtime.status({ signal: run.interrupt });

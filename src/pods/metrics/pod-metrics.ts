@@ -46,7 +46,11 @@ function countSteps({ metrics, journal, desired, clock }: PodMetricsDeps, option
   const errors = metrics.counter("kubelet_started_containers_errors_total", "Containers that could not be started.", [
     ...[type, "code"],
   ]);
-  const rejected = metrics.counter("kubelet_admission_rejections_total", "Pods that were refused.", ["reason"]);
+  const rejected = metrics.counter(
+    "kubelet_admission_rejections_total",
+    "Number of pods that admission rejected, by reason.",
+    ["reason"],
+  );
   const perPod = metrics.histogram("kubelet_containers_per_pod_count", "Containers of the pods that were admitted.", {
     buckets: [1, 2, 4, 8, 16],
   });

@@ -89,7 +89,7 @@ describe("a pod that runs", () => {
 });
 
 describe("a critical pod", () => {
-  test("takes the place of another, which ends as Failed and says so", async () => {
+  test("preempts another, which ends as Failed with reason Preempting", async () => {
     const ring = new FakeRing({ app: { termMs: 3000 } });
     await ring.want(one);
     await ring.want(one, asStatic(two));

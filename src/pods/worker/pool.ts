@@ -30,7 +30,7 @@ import { PodWorker, type WorkerDeps } from "./worker.ts";
 
 export interface PoolOptions {
   readonly maxConcurrentStarts: Live<number>;
-  /** The node that pods have to fit on. */
+  /** The node, as admission sees it now. */
   node(): AdmissionNode;
   readonly crashLimits: CrashLimits;
   /** How many terminated containers are kept. */
@@ -49,16 +49,16 @@ export interface PoolDeps {
   readonly allocators?: readonly Allocator[];
   readonly clock: Clock;
   readonly log: Logger;
-  /** Aborts a while after the agent was told to stop. */
+  /** Aborts a while after the agent began to stop. */
   readonly late: AbortSignal;
-  /** Told how long workers took. */
+  /** Called with the duration of each sync. */
   readonly measured?: WorkerDeps["measured"];
-  /** Told of what is only counted. */
+  /** Counters. */
   readonly counted?: {
     orphaned(): void;
-    /** A pod came back under its UID while its earlier life still ended. */
+    /** A pod was added again under its UID while it was still terminating. */
     restarted(pod: Pod): void;
-    /** A pod was ended for a critical one, which was short of what this reason names. */
+    /** A pod was preempted; the reason names the resource that was insufficient. */
     preempted(reason: string): void;
   };
 }
@@ -121,12 +121,12 @@ export class WorkerPool {
     this.releaseOthers();
   }
 
-  /** A wake-up: carries no facts. */
+  /** Wakes the worker of a pod; a wake-up carries no facts. */
   wake(uid: string): void {
     this.workers.get(uid)?.wake();
   }
 
-  /** A probe of this pod decided anew. */
+  /** A probe of this pod has a new result. */
   probed(uid: string, kind: ProbeKind): void {
     this.workers.get(uid)?.probed(kind);
   }
@@ -151,7 +151,7 @@ export class WorkerPool {
     return this.lane.running > 0 || this.hasWaiting;
   }
 
-  /** Every pod that has a worker, wanted or not. */
+  /** UIDs of all pods with a worker, orphans included. */
   uids(): readonly string[] {
     return [...this.workers.keys()];
   }
@@ -170,7 +170,7 @@ export class WorkerPool {
     signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
   }
 
-  /** Resolves when every worker has put down its work; call after the signal was aborted. */
+  /** Resolves when every worker has returned; call after the signal was aborted. */
   async idle(): Promise<void> {
     while (this.runs.size > 0) await Promise.all(this.runs);
   }
@@ -213,7 +213,7 @@ export class WorkerPool {
     const journal = this.deps.journal.of(podIdentity(pod));
     journal.note("admitted", `from ${source}`);
     for (const field of unsupportedFields(pod).warned) journal.event("Warning", "FieldNotSupported", field);
-    // Of an earlier life under the same UID: its terminal phase is not the one of this life.
+    // A status of an earlier life under the same UID is stale.
     this.statuses.delete(uid);
     if (this.isInRuntime(uid)) this.unread.add(uid);
     const known = source === "api" && pod.status?.startTime !== undefined ? { known: pod.status } : {};

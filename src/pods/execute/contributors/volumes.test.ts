@@ -144,7 +144,7 @@ describe("a volumeMount", () => {
   });
 
   const refused: [string, VolumeMount, Options, string][] = [
-    ["a variable that nobody knows", at("data", { subPathExpr: "$(GONE)" }), {}, "missing value for GONE"],
+    ["an unknown variable", at("data", { subPathExpr: "$(GONE)" }), {}, "missing value for GONE"],
     [
       "a variable that is empty",
       at("data", { subPathExpr: "a/$(E)" }),

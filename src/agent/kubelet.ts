@@ -33,6 +33,7 @@ import {
   Observer,
   observerMetrics,
   PodRing,
+  PodStreams,
   poolCounters,
   terminationMessage,
   type UserPool,
@@ -171,8 +172,9 @@ export class Kubelet {
     this.view = new AgentView({ desired, pool, journal, observer });
     const podOf = (uid: string) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod;
     const storage = composeStorage({ host: volumeHost, clock, log, runtime }, { rootDir, podLogsDir }, signal);
+    const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
     const { ports, loops } = composePorts({
-      ...{ ...deps, store, nodeName, view: this.view, observer, runtime, connection: settings.connection },
+      ...{ ...deps, store, nodeName, view: this.view, observer, runtime, streams, connection: settings.connection },
       logs: { read: (request, options) => readLog({ files: hostLogFiles, clock }, request, options) },
       listedAt: () => this.ring.listedAt,
       trimMemory: () => deps.host.trimMemory(),
@@ -182,7 +184,7 @@ export class Kubelet {
       {
         ...{ view: this.view, clock, log, config: settings.configuration, storage: storageOf(storage, podOf) },
         logs: { read: (request, options) => readLog({ files: hostLogFiles, clock }, request, options) },
-        streams: { runtime, observed: (uid) => observer.get(uid) },
+        streams: { exec: (...of) => streams.exec(...of), portForward: (...of) => streams.portForward(...of), podOf },
       },
       { nodeName, version: reportedVersion(store.current.version), path: store.current.localApiSocket },
     );

@@ -1,60 +1,65 @@
 import type { HttpAnswer, HttpRequest } from "../adapters/net/http-route.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { CodedError } from "../lib/errors.ts";
-import type { ObservedPod } from "../model/observed.ts";
+import type { Pod } from "../model/generated/types.ts";
 import type { PodExplanation } from "../model/step.ts";
 import { chooseContainer, refuse } from "./container-log.ts";
 
-/** What the commands that go into pods need. */
+/** Connects clients with pods; resolves to the URL of the runtime's streaming server. */
 export interface StreamDeps {
-  readonly runtime: {
-    exec(
-      id: string,
-      request: { command: readonly string[]; stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean },
-      options: Abortable,
-    ): Promise<string>;
-    portForward(sandboxId: string, ports: readonly number[], options: Abortable): Promise<string>;
-  };
-  observed(uid: string): ObservedPod | undefined;
+  exec(
+    pod: Pod,
+    request: {
+      readonly container: string;
+      readonly command: readonly string[];
+      readonly stdin: boolean;
+      readonly stdout: boolean;
+      readonly stderr: boolean;
+      readonly tty: boolean;
+    },
+    options: Abortable,
+  ): Promise<string>;
+  portForward(pod: Pod, ports: readonly number[], options: Abortable): Promise<string>;
+  /** The pod of a UID. */
+  podOf(uid: string): Pod | undefined;
 }
 
-/** Runs a command in a container; the client's SPDY connection is handed to the runtime. */
+/** Runs a command in a container over the client's SPDY connection. */
 export async function execStream(
   deps: StreamDeps | undefined,
   pod: PodExplanation,
   { query, signal }: HttpRequest,
 ): Promise<HttpAnswer> {
-  if (deps === undefined) return refuse(501, "this agent cannot go into containers");
+  const found = deps?.podOf(pod.uid);
+  if (deps === undefined || found === undefined) return refuse(501, "this agent cannot run commands in containers");
   const command = query.getAll("command");
-  if (command.length === 0) return refuse(400, "a command is needed");
+  if (command.length === 0) return refuse(400, "a command is required");
   const chosen = chooseContainer(pod, query.get("container"));
   if ("status" in chosen) return chosen;
-  const running = deps
-    .observed(pod.uid)
-    ?.containers.find(({ name, state }) => name === chosen.name && state === "running");
-  if (running === undefined) return refuse(409, `container ${chosen.name} of pod ${pod.name} does not run`);
+  const { name: container, state } = chosen;
+  if (state !== "running") return refuse(409, `container ${container} of pod ${pod.name} is not running`);
   const tty = query.get("tty") === "true";
   const streams = { stdin: query.get("stdin") === "true", stdout: true, stderr: !tty, tty };
-  return handOver(() => deps.runtime.exec(running.id, { command, ...streams }, { signal }));
+  return upgrade(() => deps.exec(found, { container, command, ...streams }, { signal }));
 }
 
-/** Connects with ports of a pod; the client's SPDY connection is handed to the runtime. */
+/** Connects with ports of a pod over the client's SPDY connection. */
 export async function portForwardStream(
   deps: StreamDeps | undefined,
   pod: PodExplanation,
   { signal }: HttpRequest,
 ): Promise<HttpAnswer> {
-  if (deps === undefined) return refuse(501, "this agent cannot go into pods");
-  const sandbox = deps.observed(pod.uid)?.sandboxes.find(({ state }) => state === "ready");
-  if (sandbox === undefined) return refuse(409, `pod ${pod.name} does not run`);
-  return handOver(() => deps.runtime.portForward(sandbox.id, [], { signal }));
+  const found = deps?.podOf(pod.uid);
+  if (deps === undefined || found === undefined) return refuse(501, "this agent cannot connect with pods");
+  return upgrade(() => deps.portForward(found, [], { signal }));
 }
 
-async function handOver(ask: () => Promise<string>): Promise<HttpAnswer> {
+async function upgrade(url: () => Promise<string>): Promise<HttpAnswer> {
   try {
-    return { status: 101, body: "", upgradeTo: await ask() };
+    return { status: 101, body: "", upgradeTo: await url() };
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    return refuse(error.code === "NotFound" ? 404 : 500, `the runtime refused: ${error.message}`);
+    const status = { NotFound: 404, NoContainer: 409, NoSandbox: 409 }[String(error.code)] ?? 500;
+    return refuse(status, error.message);
   }
 }

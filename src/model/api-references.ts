@@ -1,4 +1,5 @@
 import type { Container, EphemeralContainer, Pod, Volume } from "./generated/types.ts";
+import { allContainers } from "./pod-facts.ts";
 
 /**
  * What the pod needs from the API server, as `static pods may not reference %s` names it; empty for a pod that may be
@@ -14,7 +15,7 @@ export function apiReferences(
   if (spec.serviceAccountName || spec.serviceAccount) found.add("serviceaccounts");
   if ((spec.imagePullSecrets ?? []).length > 0) found.add("secrets");
   if ((spec.resourceClaims ?? []).length > 0) found.add("resourceclaims");
-  const containers = [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])];
+  const containers = allContainers(pod);
   for (const container of containers) addEnvReferences(container, found);
   for (const volume of spec.volumes ?? []) addVolumeReferences(volume, found);
   const isOurs = (kind: string): boolean => !options.hasApiServer && /^(secrets|configmaps)\b/.test(kind);

@@ -45,6 +45,11 @@ export function allContainers({ spec }: Pod): readonly Container[] {
   return [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])];
 }
 
+/** The containers that may have resources and a security context: regular and init, not ephemeral. */
+export function declaredContainers({ spec }: Pod): readonly Container[] {
+  return [...spec.containers, ...(spec.initContainers ?? [])];
+}
+
 /** In which list of the pod a container stands. */
 export type ContainerKind = "init" | "regular" | "ephemeral";
 

@@ -1,5 +1,6 @@
 import type { Container, EphemeralContainer, Pod, Volume } from "./generated/types.ts";
 import { type ObjectRef, objectKey } from "./object-source.ts";
+import { allContainers } from "./pod-facts.ts";
 
 type Ref = ObjectRef<"ConfigMap" | "Secret">;
 
@@ -15,7 +16,7 @@ export function podObjects(pod: Pod): readonly Ref[] {
   };
   for (const { name } of spec.imagePullSecrets ?? []) add("Secret", name);
   for (const volume of spec.volumes ?? []) addVolume(volume, add);
-  const containers = [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])];
+  const containers = allContainers(pod);
   for (const container of containers) addVariables(container, add);
   return [...found.values()];
 }

@@ -1,4 +1,5 @@
 import type { Pod, ResourceRequirements } from "./generated/types.ts";
+import { declaredContainers } from "./pod-facts.ts";
 import { type Amount, addAmounts, compareAmounts, parseQuantity } from "./quantity.ts";
 
 /** How well a pod is protected when the node runs short. */
@@ -17,7 +18,7 @@ export function qosClass(pod: Pod): QosClass {
 export function deriveQosClass(pod: Pod): QosClass {
   const parts = hasPodLevel(pod.spec.resources)
     ? [pod.spec.resources]
-    : [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].map((container) => container.resources);
+    : declaredContainers(pod).map((container) => container.resources);
   const requests = new Map<string, Amount>();
   const limits = new Map<string, Amount>();
   let isEachLimited = true;

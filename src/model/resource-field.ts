@@ -1,5 +1,6 @@
 import { ConfigError } from "./config-error.ts";
 import type { Container, Pod, ResourceFieldSelector } from "./generated/types.ts";
+import { declaredContainers } from "./pod-facts.ts";
 import { type Amount, isZero, parseQuantity, ZERO } from "./quantity.ts";
 
 const ONE = parseQuantity("1");
@@ -31,9 +32,7 @@ function amountOf(text: string | undefined): Amount {
 }
 
 function containerNamed(pod: Pod, name: string): Container {
-  const found = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].find(
-    (container) => container.name === name,
-  );
+  const found = declaredContainers(pod).find((container) => container.name === name);
   if (found === undefined)
     throw new ConfigError(`resourceFieldRef.containerName "${name}" names no container of the pod`);
   return found;

@@ -1,6 +1,6 @@
 import { ownValue } from "../lib/own-value.ts";
 import type { Container, Pod } from "./generated/types.ts";
-import { isSidecar } from "./pod-facts.ts";
+import { declaredContainers, isSidecar } from "./pod-facts.ts";
 import {
   type Amount,
   addAmounts,
@@ -79,7 +79,7 @@ export function containerTotals(pod: Pod, side: Side): ResourceAmounts {
 /** True when each regular and init container has a limit of this resource, or the pod as a whole has one. */
 export function isLimited(pod: Pod, resource: "cpu" | "memory"): boolean {
   if (hasAmount(pod.spec.resources?.limits, resource)) return true;
-  const containers = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  const containers = declaredContainers(pod);
   return containers.every((container) => hasAmount(container.resources?.limits, resource));
 }
 

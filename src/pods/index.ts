@@ -20,5 +20,6 @@ export type { PodFiles } from "./pod-files.ts";
 export { PodRing } from "./ring.ts";
 export { AgentView } from "./status/view.ts";
 export { stopOwnedPods } from "./stop-owned.ts";
+export { PodStreams, StreamError } from "./streams.ts";
 export { type PoolOptions, WorkerPool } from "./worker/pool.ts";
 export { type OnceResult, runOnce } from "./worker/run-once.ts";

@@ -33,6 +33,7 @@ export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiD
       onChange: (fn, options) => view.onChange(fn, options),
     },
     runtime: deps.runtime,
+    streams: deps.streams,
     logs: deps.logs,
     systemLogs: new HostSystemLogs(clock, SYSTEM_LOGS),
     metrics: {

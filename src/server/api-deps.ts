@@ -24,11 +24,23 @@ export interface StreamChoice {
   readonly tty: boolean;
 }
 
-/** What the endpoints ask of the runtime. Errors are `RuntimeError`s; `code` tells which. */
-export interface StreamRuntime {
-  exec(id: string, request: StreamChoice & { command: readonly string[] }, options: Abortable): Promise<string>;
-  attach(id: string, request: StreamChoice, options: Abortable): Promise<string>;
-  portForward(sandboxId: string, ports: readonly number[], options: Abortable): Promise<string>;
+/** Connects clients with pods; resolves to the URL of the runtime's streaming server. Rejects with a coded error. */
+export interface StreamOpener {
+  exec(
+    pod: Pod,
+    request: StreamChoice & { readonly container: string; readonly command: readonly string[] },
+    options: Abortable,
+  ): Promise<string>;
+  attach(
+    pod: Pod,
+    request: Omit<StreamChoice, "tty"> & { readonly container: string },
+    options: Abortable,
+  ): Promise<string>;
+  portForward(pod: Pod, ports: readonly number[], options: Abortable): Promise<string>;
+}
+
+/** The calls of the runtime that the endpoints use. Rejections are `RuntimeError`s. */
+export interface ServerRuntime {
   execSync(
     id: string,
     command: { command: readonly string[]; timeoutSeconds: number },
@@ -124,7 +136,8 @@ export interface ApiSwitches {
 export interface ApiDeps {
   readonly checks: readonly HealthCheck[];
   readonly pods: PodsView;
-  readonly runtime: StreamRuntime;
+  readonly runtime: ServerRuntime;
+  readonly streams: StreamOpener;
   /** Told of each request for streams by WebSocket. */
   streamed?(subresource: "exec" | "attach" | "portforward"): void;
   readonly logs: LogReader;

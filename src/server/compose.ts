@@ -12,7 +12,7 @@ import type { ObservedPod } from "../model/observed.ts";
 import { agentApi } from "./agent-api.ts";
 import { agentChecks } from "./agent-checks.ts";
 import { agentGuard } from "./agent-guard.ts";
-import type { LogReader, StatsPages, StreamRuntime } from "./api-deps.ts";
+import type { LogReader, ServerRuntime, StatsPages, StreamOpener } from "./api-deps.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { healthServer, mainServer, readOnlyServer } from "./servers.ts";
 import { servingTls } from "./serving-certificate.ts";
@@ -30,7 +30,8 @@ export interface ServerDeps {
   /** The desired pods with their status. */
   readonly view: { pods(): readonly Pod[]; onChange(fn: () => void, options: Abortable): void };
   readonly observer: { get(uid: string): ObservedPod | undefined; list(): readonly ObservedPod[] };
-  readonly runtime: StreamRuntime;
+  readonly runtime: ServerRuntime;
+  readonly streams: StreamOpener;
   readonly logs: LogReader;
   makeDir(path: string, mode: number): Promise<void>;
   /** Returns free memory to the system. */

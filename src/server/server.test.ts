@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ALL_ON, apiDeps } from "../../test/support/api-deps.ts";
+import { ALL_ON, apiDeps, observed, streamsOver, WEB, WEB_OBSERVED } from "../../test/support/api-deps.ts";
 import { type Dispatch, dispatcher } from "../adapters/net/http-dispatch.ts";
 import type { HttpAnswer } from "../adapters/net/http-route.ts";
 import { RuntimeError } from "../adapters/runtime/port.ts";
@@ -183,17 +183,35 @@ for (const { request, call } of handed) {
   });
 }
 
+test("attach to an ephemeral container has the terminal of its spec", async () => {
+  const calls: unknown[] = [];
+  const debug = { name: "debugger", image: "demo", tty: true, stdin: true };
+  const pod = { ...WEB, spec: { ...WEB.spec, ephemeralContainers: [debug] } };
+  const running = { ...observed("c9", "running"), name: "debugger" };
+  const streams = streamsOver(
+    (name) =>
+      async (...args) => {
+        calls.push([name, ...args.slice(0, -1)]);
+        return "http://127.0.0.1:1/attach/t";
+      },
+    { ...WEB_OBSERVED, containers: [running] },
+  );
+  const { deps } = apiDeps({ streams });
+  const found = { ...deps, pods: { ...deps.pods, find: () => pod } };
+  await ask(main(found), "POST /attach/default/web/debugger?input=1&output=1&error=1&tty=1");
+  assert.deepEqual(calls, [["attach", "c9", { tty: true, stdin: true, stdout: true, stderr: false }]]);
+});
+
 for (const [code, status] of [
   ["NotFound", 404],
   ["ResourceExhausted", 429],
   ["Unavailable", 500],
 ] as const) {
   test(`exec that the runtime refuses with ${code} is ${status}`, async () => {
-    const { deps } = apiDeps();
     const exec = async (): Promise<string> => {
       throw new RuntimeError(code, "no");
     };
-    const refused = apiDeps({ runtime: { ...deps.runtime, exec } }).deps;
+    const refused = apiDeps({ streams: streamsOver(() => exec) }).deps;
     const { answer } = await ask(main(refused), "/exec/default/web/main?command=ls&output=1");
     assert.equal(answer.status, status);
     assert.equal(answer.headers?.["Retry-After"], status === 429 ? "60" : undefined);

@@ -2,6 +2,7 @@ import type { Abortable } from "../../src/lib/abort.ts";
 import { fixed } from "../../src/lib/live.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../../src/model/observed.ts";
+import { PodStreams } from "../../src/pods/streams.ts";
 import type { ApiDeps, ApiSwitches } from "../../src/server/api-deps.ts";
 import { ping } from "../../src/server/health.ts";
 
@@ -43,6 +44,14 @@ export interface ApiCalls {
   readonly deps: ApiDeps;
 }
 
+type Call = (...args: readonly unknown[]) => Promise<string>;
+
+/** The streams of the agent over calls of a runtime, into one pod. */
+export function streamsOver(call: (name: string) => Call, pod: ObservedPod = WEB_OBSERVED): PodStreams {
+  const runtime = { exec: call("exec"), attach: call("attach"), portForward: call("portForward") };
+  return new PodStreams({ runtime, observed: (uid) => (uid === "u1" ? pod : undefined) });
+}
+
 /** Everything that the endpoints need, over one pod; `more` replaces parts. */
 export function apiDeps(more: Partial<ApiDeps> = {}): ApiCalls {
   const calls: unknown[] = [];
@@ -63,13 +72,11 @@ export function apiDeps(more: Partial<ApiDeps> = {}): ApiCalls {
       onChange: () => undefined,
     },
     runtime: {
-      exec: note("exec", "http://127.0.0.1:1/exec/t"),
-      attach: note("attach", "http://127.0.0.1:1/attach/t"),
-      portForward: note("portForward", "http://127.0.0.1:1/portforward/t"),
       execSync: note("execSync", { exitCode: 0, stdout: Buffer.from("out"), stderr: Buffer.from("err") }),
       containerStatus: note("containerStatus", { logPath: "" }),
       checkpointContainer: note("checkpointContainer", undefined),
     },
+    streams: streamsOver((name) => note(name, `http://127.0.0.1:1/${name}/t`)),
     logs: {
       async *read(wish, _options: Abortable) {
         const { follow, ...rest } = wish;

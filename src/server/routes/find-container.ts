@@ -2,12 +2,12 @@ import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/ne
 import { CodedError } from "../../lib/errors.ts";
 import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
+import { allContainers } from "../../model/pod-facts.ts";
 import type { ApiDeps } from "../api-deps.ts";
 
-/** All containers of a pod's spec by name, of every kind. */
-export function containerNames({ spec }: Pod): string[] {
-  const ephemeral = "ephemeralContainers" in spec ? (spec.ephemeralContainers ?? []) : [];
-  return [...spec.containers, ...(spec.initContainers ?? []), ...ephemeral].map(({ name }) => name);
+/** The names of all containers of a pod, of every kind. */
+export function containerNames(pod: Pod): string[] {
+  return allContainers(pod).map(({ name }) => name);
 }
 
 /** The status of a container of any kind. */
@@ -20,7 +20,7 @@ export function containerStatus({ status }: Pod, name: string): ContainerStatus 
   return all.find((one) => one.name === name);
 }
 
-/** The newest instance of a container that runs, else the newest of all. */
+/** The newest running instance of a container, else the newest of all. */
 export function instanceOf({ pods }: ApiDeps, uid: string, name: string): ObservedContainer | undefined {
   const all = (pods.observed(uid)?.containers ?? []).filter((one) => one.name === name);
   return all.find(({ state }) => state === "running") ?? all[0];
@@ -35,7 +35,7 @@ export function isAnswer(value: object): value is HttpAnswer {
   return "status" in value && typeof value.status === "number";
 }
 
-/** A refusal of the runtime in HTTP's words. Anything that is none is a bug and thrown on. */
+/** The HTTP answer for an error of the runtime; any other error is a bug and rethrown. */
 export function runtimeRefusal(error: unknown): HttpAnswer {
   if (!(error instanceof CodedError)) throw error;
   switch (error.code) {

@@ -1,12 +1,13 @@
 import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import type { Pod } from "../../model/generated/types.ts";
 import type { ApiDeps, StreamChoice } from "../api-deps.ts";
 import { type ApiRoute, DEBUGGING, nothingBelow } from "../api-route.ts";
-import { instanceOf, isAnswer, podOf, runtimeRefusal } from "./find-container.ts";
+import { isAnswer, podOf, runtimeRefusal } from "./find-container.ts";
 
 const METHODS = ["GET", "POST"];
 const STREAMS = "input, output, error, tty";
 
-/** Into containers: the upgraded connection goes to the runtime's streaming server, byte for byte. */
+/** Streams into containers: the upgraded connection is proxied to the runtime's streaming server, byte for byte. */
 export const streamRoutes: readonly ApiRoute[] = [
   {
     path: "/exec/:namespace/:pod/:container",
@@ -44,7 +45,7 @@ export const streamRoutes: readonly ApiRoute[] = [
   ...["/exec", "/attach", "/portForward"].map((path) => nothingBelow(path, DEBUGGING)),
 ];
 
-/** Which streams the query asks for; undefined for none. Only `1` is yes; a terminal has no stderr of its own. Pure. */
+/** The streams that the query selects; undefined for none. Only `1` is true; a terminal has no stderr. Pure. */
 export function readStreams(query: URLSearchParams): StreamChoice | undefined {
   const isOn = (name: string): boolean => query.get(name) === "1";
   const tty = isOn("tty");
@@ -52,7 +53,7 @@ export function readStreams(query: URLSearchParams): StreamChoice | undefined {
   return choice.stdin || choice.stdout || choice.stderr ? choice : undefined;
 }
 
-/** The ports of the query: repeated or with commas between them. Undefined when one is no port. Pure. */
+/** The ports of the query: repeated or separated by commas. Undefined if one is invalid. Pure. */
 export function readPorts(query: URLSearchParams): number[] | undefined {
   const words = query.getAll("port").flatMap((value) => value.split(","));
   const ports = words.map((word) => (/^\d{1,5}$/.test(word.trim()) ? Number(word) : 0));
@@ -62,26 +63,24 @@ export function readPorts(query: URLSearchParams): number[] | undefined {
 async function exec(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
   const streams = readStreams(request.query);
   if (streams === undefined) return noStreams();
-  const id = containerId(deps, request);
-  if (typeof id !== "string") return id;
+  const pod = podWithUid(deps, request, containerNotFound(request));
+  if (isAnswer(pod)) return pod;
+  const { container = "" } = request.params;
   const command = request.query.getAll("command");
-  return handOver(request, stream(deps, request, "exec"), () =>
-    deps.runtime.exec(id, { ...streams, command }, request),
-  );
+  const url = (): Promise<string> => deps.streams.exec(pod, { ...streams, container, command }, request);
+  return upgrade(deps, request, { subresource: "exec", url });
 }
 
 async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
-  const streams = readStreams(request.query);
-  if (streams === undefined) return noStreams();
-  const id = containerId(deps, request);
-  if (typeof id !== "string") return id;
-  // What the container has, not what the client thinks it has.
-  const pod = podOf(deps, request);
-  const { spec } = isAnswer(pod) ? { spec: undefined } : pod;
-  const all = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
-  const tty = all.find(({ name }) => name === request.params["container"])?.tty ?? false;
-  const wish = { ...streams, tty, stderr: streams.stderr && !tty };
-  return handOver(request, stream(deps, request, "attach"), () => deps.runtime.attach(id, wish, request));
+  const choice = readStreams(request.query);
+  if (choice === undefined) return noStreams();
+  const pod = podWithUid(deps, request, containerNotFound(request));
+  if (isAnswer(pod)) return pod;
+  const { container = "" } = request.params;
+  // The terminal is decided by the container's spec, not by the client.
+  const { tty: _tty, ...streams } = choice;
+  const url = (): Promise<string> => deps.streams.attach(pod, { ...streams, container }, request);
+  return upgrade(deps, request, { subresource: "attach", url });
 }
 
 async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
@@ -89,49 +88,42 @@ async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAns
   const ports = isWebSocket ? readPorts(request.query) : [];
   if (ports === undefined) return textAnswer(400, "port: must be numbers from 1 to 65535\n");
   if (isWebSocket && ports.length === 0) return textAnswer(400, 'query parameter "port" is required\n');
-  const pod = podOf(deps, request);
+  const pod = podWithUid(deps, request, textAnswer(404, "pod does not exist\n"));
   if (isAnswer(pod)) return pod;
-  const { uid = "" } = pod.metadata;
-  const wanted = request.params["uid"];
-  if (wanted !== undefined && wanted !== uid) return textAnswer(404, "pod does not exist\n");
-  const sandbox = deps.pods.observed(uid)?.sandboxes.find(({ state }) => state === "ready");
-  if (sandbox === undefined) return textAnswer(500, "the pod has no network yet: its sandbox does not run\n");
-  return handOver(request, stream(deps, request, "portforward"), () =>
-    deps.runtime.portForward(sandbox.id, ports, request),
-  );
+  const url = (): Promise<string> => deps.streams.portForward(pod, ports, request);
+  return upgrade(deps, request, { subresource: "portforward", url });
 }
 
 function noStreams(): HttpAnswer {
   return textAnswer(400, "you must specify at least 1 of stdin, stdout, stderr\n");
 }
 
-/** The instance that runs. Another UID means another pod, whose container is not here. */
-function containerId(deps: ApiDeps, request: HttpRequest): string | HttpAnswer {
+function containerNotFound({ params }: HttpRequest): HttpAnswer {
+  return textAnswer(500, `container not found ("${params["container"] ?? ""}" in pod "${params["pod"] ?? ""}")\n`);
+}
+
+/** The pod of the path; `other` if the path names the UID of another one. */
+function podWithUid(deps: ApiDeps, request: HttpRequest, other: HttpAnswer): Pod | HttpAnswer {
   const pod = podOf(deps, request);
-  if (isAnswer(pod)) return pod;
-  const { uid = "", name = "" } = pod.metadata;
-  const { container = "" } = request.params;
-  const wanted = request.params["uid"];
-  const found = wanted === undefined || wanted === uid ? instanceOf(deps, uid, container) : undefined;
-  return found?.id ?? textAnswer(500, `container not found ("${container}" in pod "${name}")\n`);
+  const { uid } = request.params;
+  return isAnswer(pod) || uid === undefined || uid === pod.metadata.uid ? pod : other;
 }
 
 function asksForWebSocket({ headers }: HttpRequest): boolean {
   return (headers["upgrade"] ?? "").toLowerCase() === "websocket";
 }
 
-/** What is to be counted once the runtime is asked. */
-function stream(deps: ApiDeps, request: HttpRequest, name: "exec" | "attach" | "portforward"): () => void {
-  return () => {
-    if (asksForWebSocket(request)) deps.streamed?.(name);
-  };
+interface StreamRequest {
+  readonly subresource: "exec" | "attach" | "portforward";
+  url(): Promise<string>;
 }
 
-async function handOver(request: HttpRequest, counted: () => void, ask: () => Promise<string>): Promise<HttpAnswer> {
-  counted();
+/** Proxies the client's upgraded connection to the runtime's streaming server. */
+async function upgrade(deps: ApiDeps, request: HttpRequest, { subresource, url }: StreamRequest): Promise<HttpAnswer> {
+  if (asksForWebSocket(request)) deps.streamed?.(subresource);
   request.expectUpgrade?.();
   try {
-    return { status: 101, body: "", upgradeTo: await ask() };
+    return { status: 101, body: "", upgradeTo: await url() };
   } catch (error) {
     return runtimeRefusal(error);
   }

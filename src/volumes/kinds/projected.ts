@@ -2,6 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import { readEntries } from "../../model/env-objects.ts";
 import type { ClusterTrustBundleProjection, Pod, VolumeProjection } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
+import { declaredContainers } from "../../model/pod-facts.ts";
 import type { VolumeDeps, VolumeFile, VolumeKind, VolumeOfPod } from "../kind.ts";
 import { downwardFiles, objectFiles } from "../payload.ts";
 import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
@@ -93,9 +94,9 @@ async function tokenFile(
 }
 
 /** The user that every container runs as, if that is said. */
-function commonUser({ spec }: Pod): number | undefined {
-  const all = [...spec.containers, ...(spec.initContainers ?? [])];
-  const users = new Set(all.map((one) => one.securityContext?.runAsUser ?? spec.securityContext?.runAsUser));
+function commonUser(pod: Pod): number | undefined {
+  const all = declaredContainers(pod);
+  const users = new Set(all.map((one) => one.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser));
   return users.size === 1 ? [...users][0] : undefined;
 }
 

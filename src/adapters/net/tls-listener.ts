@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { createServer, type Server, type ServerOptions } from "node:https";
+import type { Socket } from "node:net";
 import { type PeerCertificate, type SecureContextOptions, type SecureVersion, TLSSocket } from "node:tls";
 import { messageOf } from "../../lib/errors.ts";
 import type { Live } from "../../lib/live.ts";
@@ -35,6 +36,9 @@ const UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2";
 export class TlsListener {
   readonly server: Server;
   private readonly asked = new WeakMap<TLSSocket, ClientCertificate | "none">();
+  /** The client authorities (PEM) that a connection was accepted with, by its peer. */
+  private readonly accepted = new Map<string, string>();
+  private readonly judged = new WeakMap<TLSSocket, Judgement>();
   private trust: ChainContext & { readonly pem: string };
 
   constructor(
@@ -50,6 +54,10 @@ export class TlsListener {
       handshakeTimeout: HANDSHAKE_MS,
       requestCert: current.clientAuthorities !== "",
       rejectUnauthorized: false,
+    });
+    this.server.on("connection", (socket: Socket) => this.accept(socket));
+    this.server.on("secureConnection", (socket) => {
+      this.judged.set(socket, { pem: this.accepted.get(peerKey(socket)), isTrusted: socket.authorized });
     });
     // Garbage, old versions, scanners: no business of ours. The socket is destroyed by then.
     this.server.on("tlsClientError", (error) => deps.log.debug(4, "TLS handshake failed", { error: messageOf(error) }));
@@ -72,6 +80,13 @@ export class TlsListener {
     return known === "none" ? undefined : known;
   }
 
+  /** Remembers the authorities of a handshake: they may be replaced before it ends, and long before the first request. */
+  private accept(socket: Socket): void {
+    const key = peerKey(socket);
+    this.accepted.set(key, this.trust.pem);
+    socket.once("close", () => this.accepted.delete(key));
+  }
+
   private renew(next: TlsMaterial): void {
     try {
       const authorities = parseAuthorities(next.clientAuthorities);
@@ -79,9 +94,11 @@ export class TlsListener {
       // Node reads it at each connection, and has no other way to begin or to stop asking.
       Object.assign(this.server, { requestCert: next.clientAuthorities !== "" });
       this.trust = { pem: next.clientAuthorities, authorities };
-      this.deps.log.info("certificates of the main port are in use now");
+      this.deps.log.info("Updated certificates of the main port");
     } catch (error) {
-      this.deps.log.warn("new certificates cannot be used, the old ones stay", { error: messageOf(error) });
+      this.deps.log.warn("Failed to update certificates of the main port, keeping the previous ones", {
+        error: messageOf(error),
+      });
     }
   }
 
@@ -104,7 +121,7 @@ export class TlsListener {
     const chain = chainOf(shown);
     const [leaf] = chain;
     if (leaf === undefined) return undefined;
-    const atHandshake = { pem: this.trust.pem, isTrusted: socket.authorized };
+    const atHandshake = this.judged.get(socket);
     const subject = shown.subject as unknown as Readonly<Record<string, string | string[] | undefined>>; // reason: a name may repeat, and any attribute may be there
     return {
       commonName: listed(subject["CN"]).at(-1) ?? "",
@@ -112,13 +129,24 @@ export class TlsListener {
       uids: listed(subject[UID_ATTRIBUTE]),
       fingerprint: leaf.fingerprint256.replaceAll(":", "").toLowerCase(),
       isTrusted: (wallMs) => {
-        // OpenSSL judged by the authorities of the handshake; after a change of them it is our turn. Node 24 and 26 do
-        // not tell us the certificates in between, so that a connection with such ones has to be made anew then.
-        if (atHandshake.pem === this.trust.pem) return atHandshake.isTrusted && isForNow(leaf, wallMs);
+        // OpenSSL judged by the authorities of the handshake; once they are replaced the chain is verified here. Node 24
+        // and 26 do not expose intermediate certificates, so a client that needs them has to reconnect then.
+        if (atHandshake?.pem === this.trust.pem) return atHandshake.isTrusted && isForNow(leaf, wallMs);
         return isChainTrusted(chain, this.trust, wallMs);
       },
     };
   }
+}
+
+/** What the handshake of a connection was judged by, and how. */
+interface Judgement {
+  readonly pem: string | undefined;
+  readonly isTrusted: boolean;
+}
+
+/** The same for a connection before and after its handshake. */
+function peerKey({ remoteAddress, remotePort, localPort }: Socket): string {
+  return `${remoteAddress}|${remotePort}|${localPort}`;
 }
 
 function listed(value: string | string[] | undefined): string[] {

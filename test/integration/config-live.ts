@@ -130,7 +130,7 @@ describe("live configuration", () => {
   };
 
   it("the log level", async () => {
-    const words = /configuration was read again/;
+    const words = /Reloaded configuration/;
     await agent.change("registryBurst", 9);
     assert.doesNotMatch(agent.program?.stderr ?? "", words);
     agent.set({ logging: { verbosity: 5 } });

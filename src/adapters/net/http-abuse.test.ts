@@ -3,10 +3,35 @@ import { connect, type Socket } from "node:net";
 import { describe, test } from "node:test";
 import { silent } from "../../lib/log.ts";
 import { collectGarbage } from "../host/collect-garbage.ts";
-import { textAnswer } from "./http-route.ts";
+import { type HttpRoute, textAnswer } from "./http-route.ts";
 import { type HttpListener, listenHttp, type Patience } from "./http-server.ts";
 
-const ROUTES = [{ methods: "any" as const, path: "/plain", handle: () => textAnswer(200, "hello") }];
+/** More than the buffers of a connection take. */
+const PIECE = Buffer.alloc(1024 * 1024, "x");
+/** Streams that were left, by what they sent. */
+const left: string[] = [];
+
+async function* flood(): AsyncGenerator<Uint8Array> {
+  try {
+    for (let count = 0; count < 100; count++) yield PIECE;
+  } finally {
+    left.push("flood");
+  }
+}
+
+/** Says something only after a while of silence. */
+async function* rare(): AsyncGenerator<string> {
+  yield "first ";
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  yield "last";
+}
+
+const ROUTES: readonly HttpRoute[] = [
+  { methods: "any", path: "/plain", handle: () => textAnswer(200, "hello") },
+  { methods: "any", path: "/large", handle: () => ({ status: 200, body: Buffer.alloc(64 * PIECE.length, "x") }) },
+  { methods: "any", path: "/flood", handle: () => ({ status: 200, body: flood() }) },
+  { methods: "any", path: "/rare", handle: () => ({ status: 200, body: rare() }) },
+];
 const CONNECTIONS = 2000;
 /** What may stay after that many, as the issue has it. */
 const MOST_LEFT_BYTES = 2 * 1024 * 1024;
@@ -39,7 +64,7 @@ function drip(socket: Socket, text: string): void {
 }
 
 describe("clients that mean no good", () => {
-  const impatient: Patience = { headersMs: 150, requestMs: 300, checkMs: 30 };
+  const impatient: Patience = { headersMs: 150, requestMs: 300, checkMs: 30, answerMs: 100, stallMs: 100 };
 
   test("a head that comes drop by drop and never ends is 408 and the end of the connection", () =>
     withServer(async ({ port }) => {
@@ -61,6 +86,30 @@ describe("clients that mean no good", () => {
 
   test("who says nothing at all is let go", () =>
     withServer(async ({ port }) => assert.equal(typeof (await converse(port, () => undefined)), "string"), impatient));
+
+  for (const path of ["/large", "/flood"]) {
+    test(`a client that never reads the answer of ${path} is disconnected`, () =>
+      withServer(async ({ port }) => {
+        const closed = new Promise<number>((resolve) => {
+          const socket = connect(port, "127.0.0.1", () => socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`));
+          socket.pause();
+          let taken = 0;
+          // What the system had buffered is read only once the server must have given up.
+          setTimeout(() => socket.on("data", (chunk: Buffer) => (taken += chunk.length)).resume(), 600);
+          socket.on("error", () => undefined).on("close", () => resolve(taken));
+        });
+        assert.ok((await closed) < 50 * PIECE.length, "the whole answer was still sent");
+        if (path === "/flood") assert.deepEqual(left.splice(0), ["flood"]);
+      }, impatient));
+  }
+
+  test("a stream without data idles longer than a client may take to read", () =>
+    withServer(async ({ port }) => {
+      const answer = await converse(port, (socket) =>
+        socket.write("GET /rare HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+      );
+      assert.match(answer, /first .*last/s);
+    }, impatient));
 
   test("many of them at once do not keep others waiting", () =>
     withServer(async ({ port }) => {

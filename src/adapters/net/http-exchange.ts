@@ -13,6 +13,8 @@ export interface ExchangeContext {
   /** Aborts when the listener closes. */
   readonly leaving: AbortSignal;
   readonly dials: EarlyDials;
+  /** Milliseconds after which a client that does not read is disconnected. */
+  readonly patience: ReadPatience;
   /** Told of each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
   peerOf?(request: IncomingMessage): ClientCertificate | undefined;
@@ -38,7 +40,7 @@ export async function exchange(
     const { answer, failure } = await judge(context, request, left);
     request.resume();
     const sent = answer.upgradeTo === undefined ? answer : textAnswer(500, "Upgrade request required\n");
-    if (!left.signal.aborted) await send(response, sent, left.signal);
+    if (!left.signal.aborted) await send(response, sent, { signal: left.signal, patience: context.patience });
     if (failure !== undefined) throw failure;
   });
 }
@@ -64,7 +66,8 @@ export async function exchangeUpgrade(
         const target = new URL(answer.upgradeTo);
         context.dials.note(target);
         const { signal } = left;
-        await proxyUpgrade({ request, socket, head }, target, { signal, connection: early?.take(target) });
+        const { stallMs } = context.patience;
+        await proxyUpgrade({ request, socket, head }, target, { signal, stallMs, connection: early?.take(target) });
         return;
       }
       const response = new ServerResponse(request);
@@ -73,7 +76,7 @@ export async function exchangeUpgrade(
       response.shouldKeepAlive = false;
       response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
       response.on("finish", () => endSoon(socket));
-      await send(response, answer, left.signal);
+      await send(response, answer, { signal: left.signal, patience: context.patience });
       if (failure !== undefined) throw failure;
     });
   } finally {
@@ -138,20 +141,64 @@ async function readBody(request: IncomingMessage, limit: number): Promise<Buffer
   return Buffer.concat(chunks);
 }
 
-async function send(response: ServerResponse, answer: HttpAnswer, signal: AbortSignal): Promise<void> {
+/** Milliseconds that a client may take to read. */
+export interface ReadPatience {
+  /** An answer that is sent as a whole. */
+  readonly answerMs: number;
+  /** The next piece of a stream. */
+  readonly stallMs: number;
+}
+
+interface SendOptions {
+  readonly signal: AbortSignal;
+  readonly patience: ReadPatience;
+}
+
+async function send(response: ServerResponse, answer: HttpAnswer, options: SendOptions): Promise<void> {
+  const { signal, patience } = options;
   const head = { "Content-Type": answer.type ?? "text/plain; charset=utf-8", ...answer.headers };
-  if (typeof answer.body === "string" || answer.body instanceof Uint8Array) {
-    response.writeHead(answer.status, { ...head, "Content-Length": Buffer.byteLength(answer.body) });
-    response.end(answer.body);
+  const { body } = answer;
+  const isWhole = typeof body === "string" || body instanceof Uint8Array;
+  const stalled = new StallTimer(response, isWhole ? patience.answerMs : patience.stallMs);
+  // Also for the end of the answer, of which nothing is awaited.
+  response.on("finish", () => stalled.stop()).on("close", () => stalled.stop());
+  if (isWhole) {
+    response.writeHead(answer.status, { ...head, "Content-Length": Buffer.byteLength(body) });
+    stalled.start();
+    response.end(body);
     return;
   }
   response.writeHead(answer.status, head);
   response.flushHeaders();
-  for await (const chunk of answer.body) {
+  for await (const chunk of body) {
     if (signal.aborted) return;
+    stalled.start();
     await written(response, chunk, signal);
+    stalled.stop();
   }
+  stalled.start();
   response.end();
+}
+
+/** Disconnects a client that does not take what is written to it. */
+class StallTimer {
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly response: ServerResponse,
+    private readonly limitMs: number,
+  ) {}
+
+  start(): void {
+    this.stop();
+    if (this.response.closed || this.response.writableFinished) return;
+    this.timer = setTimeout(() => this.response.destroy(), this.limitMs);
+    this.timer.unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
 }
 
 /** Chunks below this are copied: that costs less than to wait until they have left. */

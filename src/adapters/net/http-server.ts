@@ -41,8 +41,12 @@ export interface Patience {
   readonly headersMs: number;
   /** For a whole request with its body. */
   readonly requestMs: number;
-  /** How often connections are looked at. */
+  /** How often connections are checked. */
   readonly checkMs: number;
+  /** For a client to read an answer that is sent as a whole; then the connection is closed. */
+  readonly answerMs: number;
+  /** For a client to read the next piece of a stream. A stream without data may idle for ever. */
+  readonly stallMs: number;
 }
 
 /** Connections at one time that make a crowd; the API server and its users have a few dozen. */
@@ -51,7 +55,12 @@ const CROWD = 500;
 /** The API server keeps pooled connections; Node's default of 5 s would cut them. */
 const KEEP_ALIVE_MS = 120_000;
 const MAX_HEADER_BYTES = 1024 * 1024;
-const PATIENCE: Patience = { headersMs: 30_000, requestMs: 300_000, checkMs: 10_000 };
+/** A stalled stream lasts four hours, as long as a request may take in Kubernetes: a log may be read in a pager. */
+const STALL_MS = 4 * 3_600_000;
+const PATIENCE: Patience = {
+  ...{ headersMs: 30_000, requestMs: 300_000, checkMs: 10_000 },
+  ...{ answerMs: 300_000, stallMs: STALL_MS },
+};
 
 function httpOptions({ headersMs, requestMs, checkMs }: Patience) {
   return {
@@ -63,13 +72,15 @@ function httpOptions({ headersMs, requestMs, checkMs }: Patience) {
 /** Opens an HTTP or HTTPS listener. Rejects with `ListenError`; it never takes the process down afterwards. */
 export async function listenHttp(deps: { log: Logger }, options: HttpServerOptions): Promise<HttpListener> {
   const leaving = manyListeners();
-  const http = httpOptions(options.patience ?? PATIENCE);
+  const patience = options.patience ?? PATIENCE;
+  const http = httpOptions(patience);
   const tls = options.tls && new TlsListener(deps, options.tls, http);
   const server = tls?.server ?? createServer(http);
   const context: ExchangeContext = {
     dispatch: dispatcher(options.routes, options.guard),
     leaving: leaving.signal,
     dials: new EarlyDials(),
+    patience,
     ...(options.observe && { observe: options.observe }),
     ...(tls && { peerOf: (request) => tls.peerOf(request) }),
   };

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { silent } from "../../lib/log.ts";
 import type { HttpAnswer, HttpRequest } from "./http-route.ts";
-import { type HttpListener, listenHttp } from "./http-server.ts";
+import { type HttpListener, listenHttp, type Patience } from "./http-server.ts";
 
 interface Site {
   readonly port: number;
@@ -15,7 +15,11 @@ interface Site {
 }
 
 /** An agent whose `/up` leads to a backend that echoes after an upgrade. */
-async function site(use: (site: Site) => Promise<void>, accept: "101" | "403" | "none" = "101"): Promise<void> {
+async function site(
+  use: (site: Site) => Promise<void>,
+  accept: "101" | "403" | "none" = "101",
+  patience?: Patience,
+): Promise<void> {
   const backends: Socket[] = [];
   const heads: string[][] = [];
   const backend = createServer((_, response) => response.writeHead(403, { "X-Why": "no" }).end("not you"));
@@ -42,6 +46,7 @@ async function site(use: (site: Site) => Promise<void>, accept: "101" | "403" | 
   const listener = await listenHttp(
     { log: silent },
     {
+      ...(patience && { patience }),
       address: { host: "127.0.0.1", port: 0 },
       routes: [
         { methods: "any", path: "/up", handle },
@@ -96,6 +101,43 @@ function raw(
 
 const UP =
   "POST /up HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4\r\nAuthorization: Bearer secret\r\n\r\n";
+
+const IMPATIENT = { headersMs: 5000, requestMs: 5000, checkMs: 1000, answerMs: 100, stallMs: 100 };
+
+test("a client that never reads its stream is disconnected, and the backend with it", () =>
+  site(
+    async ({ port, backends }) => {
+      const client = raw(port, UP);
+      await client.until(/hello;/);
+      client.socket.pause();
+      const [backend] = backends;
+      assert.ok(backend);
+      const gone = new Promise((resolve) => backend.once("close", resolve));
+      const flood = (): void => {
+        while (!backend.destroyed && backend.write(Buffer.alloc(1024 * 1024)));
+      };
+      backend.on("drain", flood);
+      flood();
+      await gone;
+      client.socket.destroy();
+    },
+    "101",
+    IMPATIENT,
+  ));
+
+test("an upgraded connection on which nothing is sent idles longer than a client may take to read", () =>
+  site(
+    async ({ port }) => {
+      const client = raw(port, UP);
+      await client.until(/hello;/);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      client.socket.write("later;");
+      await client.until(/later;/);
+      client.socket.destroy();
+    },
+    "101",
+    IMPATIENT,
+  ));
 
 test("an upgrade is handed on with what was sent right behind it, and bytes go both ways", () =>
   site(async ({ port, heads }) => {

@@ -18,15 +18,21 @@ const NOT_PASSED = new Set(["host", "authorization"]);
 /** A token as a WebSocket sub-protocol: it is for us, never for the backend. */
 const TOKEN_PROTOCOL = /^\s*base64url\.bearer\.authorization\.k8s\.io\./;
 
+export interface ProxyOptions extends Abortable {
+  /** Milliseconds after which a client that does not read what the backend sent is disconnected. */
+  readonly stallMs: number;
+  readonly connection?: Socket | undefined;
+}
+
 /**
  * Repeats the client's upgrade at `target` and, when that accepts, copies bytes both ways without looking at them and
- * without a time limit. A refusal is passed on with its body; a backend that cannot be reached is a 500. Resolves when
+ * without a time limit for silence. A refusal is passed on with its body; a backend that cannot be reached is a 500. Resolves when
  * both connections are over; an abort cuts them. `connection` is one to the target that is there already.
  */
 export function proxyUpgrade(
   client: UpgradingClient,
   target: URL,
-  { signal, connection }: Abortable & { connection?: Socket | undefined },
+  { signal, stallMs, connection }: ProxyOptions,
 ): Promise<void> {
   return new Promise((resolve) => {
     const { socket } = client;
@@ -53,7 +59,10 @@ export function proxyUpgrade(
       if (!socket.destroyed) socket.end(answerHead(500, "Internal Server Error") + messageOf(error));
     });
     call.on("response", (answer) => refuse(socket, answer));
-    call.on("upgrade", (answer, backend, head) => join(client, { answer, backend, head }));
+    call.on("upgrade", (answer, backend, head) => {
+      join(client, { answer, backend, head });
+      endStalled(socket, backend, stallMs);
+    });
     call.end();
     if (signal.aborted || socket.destroyed) cut();
   });
@@ -84,6 +93,18 @@ function join({ socket, head }: UpgradingClient, { answer, backend, head: first 
   if (head.length > 0) backend.write(head);
   socket.pipe(backend);
   backend.pipe(socket);
+}
+
+/** Closes a connection whose client does not take what the backend sent: the pipe pauses the backend meanwhile. */
+function endStalled(socket: Duplex, backend: Socket, stallMs: number): void {
+  let timer: NodeJS.Timeout | undefined;
+  const stop = (): void => clearTimeout(timer);
+  backend.on("pause", () => {
+    stop();
+    timer = setTimeout(() => socket.destroy(), stallMs);
+    timer.unref();
+  });
+  socket.on("drain", stop).on("close", stop);
 }
 
 /** The backend's own answer, ended by the end of the connection. */

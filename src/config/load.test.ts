@@ -61,12 +61,31 @@ test("a file brings its own defaults; without one the old ones hold", async () =
     [0, false, true, "Webhook"],
   );
   assert.equal(values.evictionHard["memory.available"], "100Mi");
-  const without = await load([]);
+  const without = await load(["--kubeconfig=/k"]);
   assert.deepEqual(
-    [without.values.readOnlyPort, without.values.anonymousAuth, without.values.evictionHard],
-    [10255, true, {}],
+    [without.values.readOnlyPort, without.values.anonymousAuth, without.values.address, without.values.evictionHard],
+    [10255, true, "0.0.0.0", {}],
   );
 });
+
+const standalone: { argv: string[]; file?: string; want: [anonymousAuth: boolean, address: string] }[] = [
+  { argv: ["--pod-manifest-path=/m"], want: [false, "127.0.0.1"] },
+  { argv: ["--pod-manifest-path=/m", "--address=0.0.0.0"], want: [false, "0.0.0.0"] },
+  { argv: ["--pod-manifest-path=/m", "--authorization-mode=AlwaysAllow"], want: [false, "127.0.0.1"] },
+  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true"], want: [true, "0.0.0.0"] },
+  { argv: ["--pod-manifest-path=/m", "--api-servers=https://a"], want: [true, "0.0.0.0"] },
+  { argv: ["--pod-manifest-path=/m", "--kubeconfig=/k"], want: [true, "0.0.0.0"] },
+  { argv: ["--config=/c.yaml"], file: "staticPodPath: /m\n", want: [false, "0.0.0.0"] },
+  { argv: ["--config=/c.yaml"], file: "authentication: {anonymous: {enabled: true}}\n", want: [true, "0.0.0.0"] },
+];
+for (const { argv, file, want } of standalone) {
+  const name = `${argv.join(" ")}${file === undefined ? "" : `, file ${file.trim()}`}`;
+  test(`anonymous requests and the address of the ports: ${name}`, async () => {
+    const { values, problems } = await load(argv, file === undefined ? {} : { "/c.yaml": HEAD + file });
+    assert.deepEqual(problems, []);
+    assert.deepEqual([values.anonymousAuth, values.address], want);
+  });
+}
 
 test("flags go over drop-ins over the file over defaults, and each value knows where it came from", async () => {
   const loaded = await load(["--config=/c.yaml", "--config-dir=/d", "--registry-burst=4"], {

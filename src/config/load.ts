@@ -128,6 +128,13 @@ function settle(assembly: Assembly): void {
   if (value("seccompDefaultFlag") && !value("seccompDefault")) {
     assembly.derive("seccompDefault", true, "--seccomp-default");
   }
+  // The default of Kubernetes lets everybody run commands in containers. Without an API server nothing needs that: the
+  // commands of the agent itself use its socket.
+  const hasApiServer = value("kubeconfig") !== "" || value("apiServers").length > 0;
+  if (!hasApiServer && value("anonymousAuth") && !assembly.isGiven("anonymousAuth")) {
+    assembly.derive("anonymousAuth", false, "a missing --kubeconfig");
+    if (!assembly.isGiven("address")) assembly.derive("address", "127.0.0.1", "a missing --kubeconfig");
+  }
   const follow: readonly [OptionName, string, unknown][] = [
     ["imagePullCredentialsVerificationPolicy", "KubeletEnsureSecretPulledImages", ""],
     ["maxContainerRestartPeriod", "KubeletCrashLoopBackOffMax", undefined],

@@ -138,7 +138,7 @@ test("v1.9: --init-config-dir, whose file goes over flags, with the defaults of 
     [values.staticPodPath, values.maxPods, values.hostnameOverride, values.maximumDeadContainers, values.eventBurst],
     ["/m", 7, "n", 5, 10],
   );
-  assert.deepEqual([values.readOnlyPort, values.anonymousAuth, values.kubeAPIQPS], [10255, true, 5]);
+  assert.deepEqual([values.readOnlyPort, values.authorizationMode, values.kubeAPIQPS], [10255, "AlwaysAllow", 5]);
   assert.equal(values.evictionHard["memory.available"], "100Mi");
   const lines = problemLines(loaded.warnings).join("\n");
   assert.match(lines, /kubelet:3: podManifestPath: ended with 1.9; it is staticPodPath now/);

@@ -35,6 +35,19 @@ test("counters, gauges and histograms appear as Prometheus text", async () => {
   }
 });
 
+test("help and label values are escaped, and numbers are Prometheus' own", async () => {
+  const metrics = new Metrics();
+  metrics.gauge("odd", "A \\ and a\nline.", ["of"]).set(Number.POSITIVE_INFINITY, ['a\\b"c\n']);
+  metrics.gauge("less", "Less.").set(Number.NEGATIVE_INFINITY);
+  metrics.gauge("none", "None.").set(Number.NaN);
+  const { body } = await metrics.expose((name) => name !== "none");
+  assert.equal(
+    body,
+    '# HELP odd A \\\\ and a\\nline.\n# TYPE odd gauge\nodd{of="a\\\\b\\"c\\n"} +Inf\n# HELP less Less.\n# TYPE less gauge\nless -Inf\n',
+  );
+  assert.match((await metrics.expose()).body, /^none NaN$/m);
+});
+
 test("a metric without labels is 0 from the start, and a counter never goes down", async () => {
   const metrics = new Metrics();
   const counter = metrics.counter("errors_total", "Errors.");

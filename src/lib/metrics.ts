@@ -1,4 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import { metricsText, type Sample, type ScrapedMetric, TEXT_TYPE } from "./metrics-text.ts";
 
 /** Values of a metric's labels, in the order in which the labels were declared. */
 export type LabelValues = readonly string[];
@@ -39,31 +40,17 @@ export interface HistogramOptions {
   readonly buckets?: readonly number[];
 }
 
-/** One line of the text format, as prom-client's registry takes it. */
-interface Sample {
-  readonly labels: Record<string, string | number>;
-  readonly value: number;
-  readonly metricName?: string;
-}
-
-interface Series {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
-  collect(): Sample[];
-}
-
 const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** More label combinations than this in one metric are a bug: the rest are counted together as `other`. */
 const MOST_SERIES = 1_000;
 
 /**
- * The agent's own numbers. Counting costs a map lookup; prom-client, which writes the text, is loaded at the first
- * scrape. Names are unique: declaring one twice is an error of the program.
+ * The agent's own metrics. Counting costs a map lookup, and text is written only at a scrape. Names are unique: declaring
+ * one twice is a bug.
  */
 export class Metrics {
-  private readonly series = new Map<string, Series>();
+  private readonly series = new Map<string, ScrapedMetric>();
 
   counter(name: string, help: string, labels: readonly string[] = []): Counter {
     const values = this.declare(name, { help, type: "counter", labels });
@@ -95,21 +82,15 @@ export class Metrics {
 
   histogram(name: string, help: string, options: HistogramOptions | readonly string[] = {}): Histogram {
     const { labels = [], buckets = DEFAULT_BUCKETS } = isList(options) ? { labels: options } : options;
-    const values = new HistogramValues(name, labels, buckets);
+    const values = new HistogramValues(labels, buckets);
     this.register({ name, help, type: "histogram", collect: () => values.collect() });
     return { observe: (value, of = []) => values.observe(value, of) };
   }
 
-  /** Everything as a Prometheus text page. */
-  async expose(): Promise<{ contentType: string; body: string }> {
-    const { Registry } = await import("prom-client");
-    const registry = new Registry();
-    for (const { name, help, type, collect } of this.series.values()) {
-      const metric = { name, help, get: async () => ({ name, help, type, values: collect(), aggregator: "sum" }) };
-      // The registry asks a metric only for its name and `get`; its type wants prom-client's own classes.
-      registry.registerMetric(metric as unknown as Parameters<typeof registry.registerMetric>[0]);
-    }
-    return { contentType: registry.contentType, body: await registry.metrics() };
+  /** The selected metrics, all by default, as a page of Prometheus' text format. */
+  expose(isSelected: (name: string) => boolean = () => true): Promise<{ contentType: string; body: string }> {
+    const selected = [...this.series.values()].filter(({ name }) => isSelected(name));
+    return Promise.resolve({ contentType: TEXT_TYPE, body: metricsText(selected) });
   }
 
   private declare(
@@ -121,7 +102,7 @@ export class Metrics {
     return values;
   }
 
-  private register(series: Series): void {
+  private register(series: ScrapedMetric): void {
     if (this.series.has(series.name)) throw new Error(`metric ${series.name} is declared twice`);
     this.series.set(series.name, series);
   }
@@ -211,7 +192,6 @@ class HistogramValues {
   private readonly values: LabelMap<Distribution>;
 
   constructor(
-    private readonly name: string,
     private readonly names: readonly string[],
     private readonly buckets: readonly number[],
   ) {
@@ -234,10 +214,10 @@ class HistogramValues {
       value.counts.forEach((count, place) => {
         total += count;
         const le = this.buckets[place] ?? "+Inf";
-        samples.push({ labels: { ...own, le }, value: total, metricName: `${this.name}_bucket` });
+        samples.push({ labels: [...own, ["le", le]], value: total, suffix: "_bucket" });
       });
-      samples.push({ labels: own, value: value.sum, metricName: `${this.name}_sum` });
-      samples.push({ labels: own, value: total, metricName: `${this.name}_count` });
+      samples.push({ labels: own, value: value.sum, suffix: "_sum" });
+      samples.push({ labels: own, value: total, suffix: "_count" });
     }
     return samples;
   }
@@ -271,8 +251,8 @@ function collected({ labels = [], values }: Readings): Sample[] {
   return [...values()].map(([of, value]) => ({ labels: zip(labels, of), value }));
 }
 
-function zip(names: readonly string[], values: LabelValues): Record<string, string> {
-  return Object.fromEntries(names.map((name, place) => [name, values[place] ?? ""]));
+function zip(names: readonly string[], values: LabelValues): [string, string][] {
+  return names.map((name, index) => [name, values[index] ?? ""]);
 }
 
 function isList(value: HistogramOptions | readonly string[]): value is readonly string[] {

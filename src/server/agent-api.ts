@@ -37,8 +37,8 @@ export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiD
     logs: deps.logs,
     systemLogs: new HostSystemLogs(clock, SYSTEM_LOGS),
     metrics: {
-      agent: async () => filterPage((await metrics.expose()).body, (name) => !isProbeMetric(name)),
-      probes: async () => filterPage((await metrics.expose()).body, isProbeMetric),
+      agent: async () => (await metrics.expose((name) => !isProbeMetric(name))).body,
+      probes: async () => (await metrics.expose(isProbeMetric)).body,
     },
     ...(deps.stats && { stats: deps.stats }),
     about: {
@@ -68,15 +68,6 @@ export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiD
     rootDir: store.current.rootDir,
     now: () => clock.now().wall,
   };
-}
-
-/** The metrics of a text page whose name is selected, with their comments. */
-function filterPage(page: string, isSelected: (name: string) => boolean): string {
-  const lines = page.split("\n").filter((line) => {
-    const name = /^(?:# (?:HELP|TYPE) )?([A-Za-z_:][\w:]*)/.exec(line)?.[1];
-    return name === undefined ? line !== "" : isSelected(name);
-  });
-  return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
 }
 
 function flagsOf(values: AgentOptions): Record<string, string> {

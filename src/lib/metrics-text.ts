@@ -1,0 +1,45 @@
+/** The content type of Prometheus' text format. */
+export const TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** One line of the text format. */
+export interface Sample {
+  readonly labels: readonly (readonly [string, string | number])[];
+  readonly value: number;
+  /** Appended to the metric's name: `_bucket`, `_sum`, `_count`. */
+  readonly suffix?: string;
+}
+
+/** A metric as it is scraped. */
+export interface ScrapedMetric {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  collect(): readonly Sample[];
+}
+
+/** The metrics as a page of Prometheus' text format. */
+export function metricsText(metrics: Iterable<ScrapedMetric>): string {
+  let page = "";
+  for (const { name, help, type, collect } of metrics) {
+    page += `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}\n# TYPE ${name} ${type}\n`;
+    for (const { labels, value, suffix = "" } of collect()) {
+      page += `${name}${suffix}${labelText(labels)} ${numberText(value)}\n`;
+    }
+  }
+  return page;
+}
+
+function labelText(labels: Sample["labels"]): string {
+  if (labels.length === 0) return "";
+  return `{${labels.map(([name, value]) => `${name}="${escaped(value)}"`).join(",")}}`;
+}
+
+function escaped(value: string | number): string {
+  if (typeof value === "number") return numberText(value);
+  return /[\\"\n]/.test(value) ? value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n") : value;
+}
+
+function numberText(value: number): string {
+  if (value === Number.POSITIVE_INFINITY) return "+Inf";
+  return value === Number.NEGATIVE_INFINITY ? "-Inf" : String(value);
+}

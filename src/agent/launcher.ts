@@ -105,6 +105,7 @@ export class Launcher implements AgentLauncher {
       const { stateDir, agent, containerLogsDir } = options;
       const levels = { verbosity: fixed(agent.verbosity), modules: fixed(agent.vmodule) };
       const log = this.logger({ ...agent, ...levels }, { sink: openLogFile(options.logFile, clock) });
+      for (const warning of options.warnings) log.warn("Configuration has a problem", { warning });
       logNotActedOn(log, options.notActedOn);
       const embedded =
         options.runtimeEndpoint === undefined ? new EmbeddedRuntime({ clock, log, host }, { stateDir }) : undefined;

@@ -12,6 +12,8 @@ export interface UpOptions {
   readonly agent: AgentOptions;
   /** Settings that were given and that this version does not act on yet. */
   readonly notActedOn: readonly string[];
+  /** Problems of the configuration files that do not keep the agent from starting. */
+  readonly warnings: readonly string[];
   /** Takes the place of /var/log/containers. */
   readonly containerLogsDir: string;
   /** The agent's log lines go here, not over the live view. */

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parse } from "yaml";
-import { type AgentOptions, parseOptions } from "../config/index.ts";
+import { type AgentOptions, parseOptions, type ReadDeps } from "../config/index.ts";
 import { AbortedError } from "../lib/abort.ts";
 import { SystemClock } from "../lib/clock.ts";
 import { CodedError } from "../lib/errors.ts";
@@ -276,8 +276,47 @@ test("down says what it does", async () => {
   assert.deepEqual(calls.down, { stateDir: "/s", runtimeEndpoint: undefined });
 });
 
-test("everything that up makes lies under the state directory", () => {
-  const plan = planUp(parseOptions(["--pods=/p", "--state-dir=/s", "--max-parallel-image-pulls=3"], upOptions));
+const noFiles: ReadDeps = {
+  files: { stat: async () => undefined, list: async () => [], read: () => Promise.reject(new Error("no such file")) },
+  parse: async () => ({ documents: [], warnings: [] }),
+};
+
+test("up takes a configuration file and drop-ins; it decides directories and runtime itself", async () => {
+  const config = join(dir, "config.yaml");
+  const dropIns = join(dir, "conf.d");
+  mkdirSync(dropIns);
+  const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+  writeFileSync(
+    config,
+    `${head}maxPods: 7\nregistryBurst: 3\nstaticPodPath: /elsewhere\nevictionHard: {pid.available: 5%}\n`,
+  );
+  writeFileSync(join(dropIns, "10-a.conf"), `${head}registryBurst: 4\n`);
+  const argv = [
+    "up",
+    "--pods=/p",
+    "--state-dir=/s",
+    `--config=${config}`,
+    `--config-dir=${dropIns}`,
+    "--event-burst=6",
+  ];
+  const { calls, code, err } = await cli(argv);
+  assert.equal(code, 0, err);
+  const { agent, warnings } = calls.up ?? assert.fail("up was not called");
+  assert.deepEqual([agent.maxPods, agent.registryBurst, agent.eventBurst], [7, 4, 6]);
+  assert.deepEqual([agent.staticPodPath, agent.rootDir], ["/p", "/s/kubelet"]);
+  assert.deepEqual([agent.address, agent.anonymousAuth, agent.authorizationMode], ["127.0.0.1", false, "Webhook"]);
+  assert.deepEqual(warnings, ["staticPodPath: ignored, `kubelet up` decides it"]);
+  writeFileSync(config, `${head}address: 0.0.0.0\nmaxPods: many\n`);
+  const bad = await cli(argv);
+  assert.equal(bad.code, 1);
+  assert.match(bad.err, /config\.yaml:4: maxPods/);
+  writeFileSync(config, `${head}address: 0.0.0.0\n`);
+  assert.equal((await cli(argv)).calls.up?.agent.address, "0.0.0.0");
+});
+
+test("everything that up makes lies under the state directory", async () => {
+  const argv = ["--pods=/p", "--state-dir=/s", "--max-parallel-image-pulls=3"];
+  const plan = await planUp(parseOptions(argv, upOptions), noFiles, { signal });
   const { agent } = plan;
   assert.deepEqual(
     [plan.stateDir, plan.containerLogsDir, plan.logFile, agent.rootDir, agent.podLogsDir, agent.localApiSocket],

@@ -1,15 +1,23 @@
 import { join, resolve } from "node:path";
 import {
-  type AgentOptions,
   absolutePath,
   agentOptions,
-  completeOptions,
+  isGiven,
+  type LoadedConfiguration,
+  loadConfiguration,
+  notActedOn,
+  type OptionName,
   type OptionTable,
   option,
+  optionOf,
   type Parsed,
+  problemLines,
+  type ReadDeps,
+  readFiles,
   text,
   unixEndpoint,
 } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
 import { CliError } from "./cli-error.ts";
 import type { DownOptions, UpOptions } from "./launcher.ts";
 import { placeOptions } from "./print.ts";
@@ -26,13 +34,10 @@ const {
   version: _version,
   address: _address,
   anonymousAuth: _anonymousAuth,
-  config: _config,
-  configDir: _configDir,
   initConfigDir: _initConfigDir,
   dynamicConfigDir: _dynamicConfigDir,
   configTrialDuration: _configTrialDuration,
   configWatch: _configWatch,
-  strictConfig: _strictConfig,
   ...kept
 } = agentOptions;
 
@@ -70,42 +75,66 @@ export const downOptions = {
   help: agentOptions.help,
 } as const;
 
-/** The whole plan of an `up`: everything that it makes lies under the state directory. Throws `CliError`. */
-export function planUp(parsed: Parsed<typeof upOptions>): UpOptions {
+/** The options that `up` decides itself, whatever a configuration file says. */
+const DECIDED = [
+  ...(["staticPodPath", "rootDir", "podLogsDir", "localApiSocket", "containerRuntimeEndpoint"] as const),
+  ...(["imageServiceEndpoint", "cgroupRoot", "runOnce", "initConfigDir", "dynamicConfigDir"] as const),
+];
+
+/** The whole plan of an `up`: everything that it makes lies under the state directory. Rejects with `CliError`. */
+export async function planUp(
+  parsed: Parsed<typeof upOptions>,
+  reader: ReadDeps,
+  { signal }: Abortable,
+): Promise<UpOptions> {
   const { pods, stateDir, runtimeEndpoint, ...settings } = parsed.values;
   const state = resolve(stateDir);
-  const agent: AgentOptions = {
-    ...settings,
+  const inputs = await readFiles({ parsed: { ...parsed, words: [] }, old: undefined }, reader, { signal });
+  const fromFiles = loadConfiguration(inputs);
+  const isOpen = (name: OptionName): boolean => !isGivenIn(fromFiles, name);
+  const decided = {
     staticPodPath: pods === "" ? "" : resolve(pods),
     rootDir: join(state, "kubelet"),
-    ...(parsed.given.has("certDir") ? {} : { certDir: join(state, "kubelet", "pki") }),
     podLogsDir: join(state, "log", "pods"),
     localApiSocket: join(state, "kubelet.sock"),
     containerRuntimeEndpoint: runtimeEndpoint,
-    imageServiceEndpoint: "",
-    cgroupRoot: "",
-    runOnce: false,
-    version: agentOptions.version.default,
-    ...{ config: "", configDir: "", initConfigDir: "", dynamicConfigDir: "", strictConfig: false },
-    configTrialDuration: agentOptions.configTrialDuration.default,
-    configWatch: agentOptions.configWatch.default,
+    ...{ imageServiceEndpoint: "", cgroupRoot: "", runOnce: false, initConfigDir: "", dynamicConfigDir: "" },
+    ...(isOpen("certDir") && { certDir: join(state, "kubelet", "pki") }),
+    // Whoever reaches the ports could read all and run commands in pods: only this machine, and only with a certificate.
+    ...(isOpen("address") && { address: upOptions.address.default }),
+    ...(isOpen("anonymousAuth") && { anonymousAuth: upOptions.anonymousAuth.default }),
   };
-  const whole = completeOptions(agent, parsed.given);
-  const problems = [...whole.problems];
-  const table: OptionTable = upOptions;
-  const planned = [...parsed.given].filter((name) => table[name]?.effect === "planned");
+  const given = new Set([...parsed.given, ...Object.keys(decided)]);
+  const loaded = loadConfiguration({
+    ...inputs,
+    flags: { ...inputs.flags, values: { ...settings, ...decided }, given },
+  });
+  const problems = [...problemLines(loaded.problems)];
+  if (settings.config !== "" && inputs.file === undefined && problems.length === 0) {
+    problems.push(`--config must name a KubeletConfiguration file, and ${settings.config} is none`);
+  }
   const stateProblem = stateDirProblem(state);
   if (stateProblem !== undefined) problems.push(stateProblem);
   if (pods === "") problems.push("up needs --pods DIR, the directory of pod manifests to run");
-  if (problems.length > 0) throw new CliError(problems.join("; "));
+  if (problems.length > 0) throw new CliError(problems.join("\nerror: "));
+  const ignored = DECIDED.filter((name) => isGivenIn(fromFiles, name)).map((name) => optionOf(name).field ?? name);
   return {
     stateDir: state,
     runtimeEndpoint: runtimeEndpoint === "" ? undefined : runtimeEndpoint,
-    agent: whole.values,
-    notActedOn: planned.map((name) => `--${table[name]?.flag}`),
+    agent: loaded.values,
+    notActedOn: notActedOn(loaded),
+    warnings: [
+      ...problemLines(loaded.warnings),
+      ...ignored.map((name) => `${name}: ignored, \`kubelet up\` decides it`),
+    ],
     containerLogsDir: join(state, "log", "containers"),
     logFile: join(state, "kubelet.log"),
   };
+}
+
+function isGivenIn({ provenance }: LoadedConfiguration, name: OptionName): boolean {
+  const origin = provenance.get(name)?.origin;
+  return origin !== undefined && isGiven(origin);
 }
 
 /** What `down` removes. Throws `CliError`. */

@@ -2,6 +2,7 @@ import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Timer } from "../lib/clock.ts";
 import { gitVersion } from "../lib/version.ts";
 import { type CliDeps, command } from "./command.ts";
+import { configReader } from "./config-reader.ts";
 import type { RunningAgent, UpOptions } from "./launcher.ts";
 import { LiveView } from "./live-view.ts";
 import { line, PlainView } from "./plain-view.ts";
@@ -15,13 +16,13 @@ const GATHER_MS = 30;
 
 export const up = command({
   name: "up",
-  usage: "--pods DIR [--state-dir DIR] [--runtime-endpoint SOCKET]",
+  usage: "--pods DIR [--config FILE] [--state-dir DIR] [FLAGS]",
   summary: "Run pods from files on this machine alone, with a containerd of its own.",
   options: upOptions,
   shownOptions: shownUpOptions,
   words: { min: 0, max: 0 },
   async run(parsed, deps, { signal }) {
-    const options = planUp(parsed);
+    const options = await planUp(parsed, configReader(deps), { signal });
     return deps.out.isTerminal ? upOnTerminal(options, deps, { signal }) : upPlain(options, deps, { signal });
   },
 });

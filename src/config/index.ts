@@ -1,4 +1,4 @@
-export { completeOptions, parseAgentOptions, strayWords } from "./agent.ts";
+export { parseAgentOptions, strayWords } from "./agent.ts";
 export { type AgentOptions, agentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
 export { type ConfigProblem, formatConfigProblem } from "./config-problem.ts";
 export { ConfigWatch } from "./config-watch.ts";

@@ -260,6 +260,28 @@ describe("the streams of kubectl", () => {
     assert.equal(site.pod("web")?.status?.containerStatuses?.[0]?.containerID, before);
   });
 
+  test("debug -it attaches with the terminal of the ephemeral container", async () => {
+    const session = beginOnTerminal([
+      ...["debug", "-it", "web", "--container=shell", "--profile=general", `--image=${TEST_IMAGES.busybox}`],
+      ...["--image-pull-policy=Never", "--", "sh"],
+    ]);
+    const type = (text: string): void => void session.child.stdin?.write(text);
+    await until("the size of the terminal", () => {
+      type("echo si''ze $(stty size)\n");
+      return session.stdout.includes("size 33 77");
+    });
+    type("tty; wget -qO- http://127.0.0.1:8080/\n");
+    await session.says("/dev/pts/");
+    await session.says("page");
+    type("exit\n");
+    const { code } = await session.ended;
+    assert.equal(code, 0, session.stdout);
+    const [shellStatus] = (site.pod("web")?.status?.ephemeralContainerStatuses ?? []).filter(
+      ({ name }) => name === "shell",
+    );
+    assert.ok(shellStatus);
+  });
+
   test("the node's own pages come through the API server", async () => {
     assert.equal(proxied("/healthz"), "ok");
     const { items } = JSON.parse(proxied("/pods")) as PodList;

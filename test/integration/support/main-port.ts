@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { connect as connectTcp } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { connect, type TLSSocket } from "node:tls";
@@ -43,6 +44,13 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
+interface Sent {
+  readonly path: string;
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
 /** The main port of an agent, as one client sees it. */
 export class MainPort {
   constructor(
@@ -51,19 +59,40 @@ export class MainPort {
   ) {}
 
   ask(path: string, method = "GET", headers: Record<string, string> = {}): Promise<Reply> {
+    return this.send({ path, method, headers, body: "" });
+  }
+
+  put(path: string, body: string): Promise<Reply> {
+    return this.send({ path, method: "PUT", headers: {}, body });
+  }
+
+  /** Sends bytes that are no TLS, and waits for the end of the connection. */
+  garbage(): Promise<void> {
+    return new Promise((resolve) => {
+      const socket = connectTcp(this.port, "127.0.0.1", () => socket.end("GET / HTTP/1.1\r\n\r\n"));
+      socket
+        .on("error", () => undefined)
+        .on("close", () => resolve())
+        .resume();
+    });
+  }
+
+  private send({ path, method, headers, body }: Sent): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const call = request({
         ...{ host: "127.0.0.1", port: this.port, path, method, headers, agent: false, timeout: LIMIT_MS },
         ...{ rejectUnauthorized: false, ...this.identity },
       });
       call.on("response", (response) => {
-        let body = "";
-        response.setEncoding("utf8").on("data", (text: string) => (body += text));
-        response.on("end", () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }));
+        let text = "";
+        response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+        response.on("end", () => {
+          resolve({ status: response.statusCode ?? 0, body: text, headers: response.headers });
+        });
         response.on("error", reject);
       });
       call.on("timeout", () => call.destroy(new Error(`no answer within ${LIMIT_MS} ms`)));
-      call.on("error", reject).end();
+      call.on("error", reject).end(body);
     });
   }
 
@@ -114,14 +143,14 @@ export interface Upgrade {
 
 /** Kubernetes' channels over a WebSocket: the first byte of each message is the channel. */
 export class WebSocketChannels {
-  readonly channels = new Map<number, string>();
+  private readonly channels = new Map<number, Buffer>();
   readonly closed: Promise<void>;
-  private bytes: Buffer;
+  private unread: Buffer;
 
   constructor(private readonly made: Upgrade) {
-    this.bytes = made.head;
+    this.unread = made.head;
     made.socket.on("data", (chunk: Buffer) => {
-      this.bytes = Buffer.concat([this.bytes, chunk]);
+      this.unread = Buffer.concat([this.unread, chunk]);
       this.take();
     });
     this.take();
@@ -129,7 +158,11 @@ export class WebSocketChannels {
   }
 
   text(channel: number): string {
-    return this.channels.get(channel) ?? "";
+    return this.bytes(channel).toString("utf8");
+  }
+
+  bytes(channel: number): Buffer {
+    return this.channels.get(channel) ?? Buffer.alloc(0);
   }
 
   send(channel: number, text: string): void {
@@ -147,26 +180,26 @@ export class WebSocketChannels {
 
   private take(): void {
     for (;;) {
-      if (this.bytes.length < 2) return;
-      const code = (this.bytes[0] ?? 0) & 0x0f;
-      let length = (this.bytes[1] ?? 0) & 0x7f;
+      if (this.unread.length < 2) return;
+      const code = (this.unread[0] ?? 0) & 0x0f;
+      let length = (this.unread[1] ?? 0) & 0x7f;
       let at = 2;
       if (length === 126) {
-        if (this.bytes.length < 4) return;
-        length = this.bytes.readUInt16BE(2);
+        if (this.unread.length < 4) return;
+        length = this.unread.readUInt16BE(2);
         at = 4;
       } else if (length === 127) {
-        if (this.bytes.length < 10) return;
-        length = Number(this.bytes.readBigUInt64BE(2));
+        if (this.unread.length < 10) return;
+        length = Number(this.unread.readBigUInt64BE(2));
         at = 10;
       }
-      if (this.bytes.length < at + length) return;
-      const payload = this.bytes.subarray(at, at + length);
-      this.bytes = this.bytes.subarray(at + length);
+      if (this.unread.length < at + length) return;
+      const payload = this.unread.subarray(at, at + length);
+      this.unread = this.unread.subarray(at + length);
       if (code === 8) this.made.socket.end();
       else if (code <= 2 && payload.length > 0) {
         const channel = payload[0] ?? 0;
-        this.channels.set(channel, this.text(channel) + payload.subarray(1).toString("utf8"));
+        this.channels.set(channel, Buffer.concat([this.bytes(channel), payload.subarray(1)]));
       }
     }
   }

@@ -30,6 +30,6 @@ describe("a variable from a file in a volume", () => {
     ring.files.entries.set("/volumes/v/conf/env", "A='1'\n");
     await ring.want(web({ hostPath: { path: "/etc" } }));
     const waiting = ring.status()?.containerStatuses?.[0]?.state?.waiting;
-    assert.equal(waiting?.message, 'volume "v" of an env file is no emptyDir');
+    assert.equal(waiting?.message, 'env file: volume "v" is not an emptyDir');
   });
 });

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRoute } from "../adapters/net/http-route.ts";
+import type { HttpRoute, RouteAnswer } from "../adapters/net/http-route.ts";
 import { jsonAnswer } from "../adapters/net/http-route.ts";
 import type { ConfigReport } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
@@ -26,7 +26,7 @@ export function configRoutes(config: AgentConfiguration | undefined): HttpRoute[
   ): HttpRoute => ({
     methods: [method],
     path,
-    async handle(request): Promise<HttpAnswer> {
+    async handle(request): Promise<RouteAnswer> {
       if (config === undefined)
         return refuse(404, "this agent was started by kubelet up, which has no configuration file");
       try {

@@ -1,11 +1,11 @@
-import type { HttpAnswer, HttpRequest } from "../adapters/net/http-route.ts";
+import type { RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import { jsonAnswer } from "../adapters/net/http-route.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { ContainerSummary, PodExplanation } from "../model/step.ts";
 import type { AgentView, LogOpener, LogRequest, Refusal } from "./agent-view.ts";
 
 /** An answer that says no and, where possible, what to do instead. */
-export function refuse(status: number, message: string, near: readonly string[] = []): HttpAnswer {
+export function refuse(status: number, message: string, near: readonly string[] = []): RouteAnswer {
   return jsonAnswer(status, { message, near } satisfies Refusal);
 }
 
@@ -13,8 +13,8 @@ export function refuse(status: number, message: string, near: readonly string[] 
 export function containerLog(
   deps: { view: AgentView; logs: LogOpener },
   pod: PodExplanation,
-  { query, signal }: HttpRequest,
-): HttpAnswer {
+  { query, signal }: RouteRequest,
+): RouteAnswer {
   const tail = query.get("tail");
   if (tail !== null && !/^\d{1,9}$/.test(tail)) return refuse(400, `tail must be a number of lines, not "${tail}"`);
   const chosen = chooseContainer(pod, query.get("container"));
@@ -38,7 +38,7 @@ export function containerLog(
 }
 
 /** The named container, or the only regular one. */
-export function chooseContainer(pod: PodExplanation, wanted: string | null): ContainerSummary | HttpAnswer {
+export function chooseContainer(pod: PodExplanation, wanted: string | null): ContainerSummary | RouteAnswer {
   const names = pod.containers.map(({ name }) => name);
   if (wanted !== null) {
     const found = pod.containers.find(({ name }) => name === wanted);

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "../adapters/net/http-route.ts";
+import type { RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { CodedError } from "../lib/errors.ts";
 import type { Pod } from "../model/generated/types.ts";
@@ -28,8 +28,8 @@ export interface StreamDeps {
 export async function execStream(
   deps: StreamDeps | undefined,
   pod: PodExplanation,
-  { query, signal }: HttpRequest,
-): Promise<HttpAnswer> {
+  { query, signal }: RouteRequest,
+): Promise<RouteAnswer> {
   const found = deps?.podOf(pod.uid);
   if (deps === undefined || found === undefined) return refuse(501, "this agent cannot run commands in containers");
   const command = query.getAll("command");
@@ -47,14 +47,14 @@ export async function execStream(
 export async function portForwardStream(
   deps: StreamDeps | undefined,
   pod: PodExplanation,
-  { signal }: HttpRequest,
-): Promise<HttpAnswer> {
+  { signal }: RouteRequest,
+): Promise<RouteAnswer> {
   const found = deps?.podOf(pod.uid);
   if (deps === undefined || found === undefined) return refuse(501, "this agent cannot connect with pods");
   return upgrade(() => deps.portForward(found, [], { signal }));
 }
 
-async function upgrade(url: () => Promise<string>): Promise<HttpAnswer> {
+async function upgrade(url: () => Promise<string>): Promise<RouteAnswer> {
   try {
     return { status: 101, body: "", upgradeTo: await url() };
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest, HttpRoute } from "../adapters/net/http-route.ts";
+import type { HttpRoute, RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import { jsonAnswer } from "../adapters/net/http-route.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -35,8 +35,8 @@ const LINES_TYPE = "application/x-ndjson";
 export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): HttpRoute[] {
   const { view } = deps;
   const withPod =
-    (answer: (pod: PodExplanation, request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>) =>
-    (request: HttpRequest) => {
+    (answer: (pod: PodExplanation, request: RouteRequest) => RouteAnswer | Promise<RouteAnswer>) =>
+    (request: RouteRequest) => {
       const { name = "", namespace } = request.params;
       const pod = findPod(view, { name, namespace }, options.nodeName);
       return "status" in pod ? pod : answer(pod, request);
@@ -83,7 +83,7 @@ function findPod(
   view: AgentView,
   wanted: { name: string; namespace?: string },
   nodeName: string,
-): PodExplanation | HttpAnswer {
+): PodExplanation | RouteAnswer {
   const match = matchPod(view.summaries(), wanted, nodeName);
   const shown = wanted.namespace === undefined ? wanted.name : fullName({ ...wanted, namespace: wanted.namespace });
   switch (match.kind) {

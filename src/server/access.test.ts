@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dispatcher } from "../adapters/net/http-dispatch.ts";
-import { bareRequest, type ClientCertificate, type HttpRequest } from "../adapters/net/http-route.ts";
+import { bareRequest, type ClientCertificate, type RouteRequest } from "../adapters/net/http-route.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { fixed } from "../lib/live.ts";
 import { silent } from "../lib/log.ts";
@@ -62,7 +62,7 @@ function site(options: { anonymous?: boolean; reviewer?: TokenReviewer | undefin
     { clock, log: silent, reviewer: "reviewer" in options ? options.reviewer : reviewer },
     fixed({ anonymous: options.anonymous ?? false, tokenTtlMs: 120_000 }),
   );
-  const ask = (request: Partial<HttpRequest>): Promise<User | undefined> =>
+  const ask = (request: Partial<RouteRequest>): Promise<User | undefined> =>
     authenticator.authenticate(bareRequest("GET", "/pods", request));
   return { clock, asked, ask };
 }
@@ -75,7 +75,7 @@ const protocol = (token: string, more = ", v4.channel.k8s.io") => ({
 });
 const ANONYMOUS = "system:anonymous system:unauthenticated";
 
-const people: { name: string; request: Partial<HttpRequest>; anonymous?: boolean; want: string | undefined }[] = [
+const people: { name: string; request: Partial<RouteRequest>; anonymous?: boolean; want: string | undefined }[] = [
   { name: "a certificate", request: { peer: certificate() }, want: "ann dev system:authenticated" },
   { name: "a certificate of another CA", request: { peer: certificate({ isTrusted: () => false }) }, want: undefined },
   {

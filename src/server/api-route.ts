@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, type HttpRoute, textAnswer } from "../adapters/net/http-route.ts";
+import { type HttpRoute, type RouteAnswer, type RouteRequest, textAnswer } from "../adapters/net/http-route.ts";
 import type { ApiDeps, ApiSwitches } from "./api-deps.ts";
 
 /** A switch in front of endpoints. */
@@ -19,7 +19,7 @@ export interface ApiRoute {
   readonly summary?: string;
   /** Query parameters, for the documentation. */
   readonly query?: string;
-  handle(deps: ApiDeps, request: HttpRequest): HttpAnswer | Promise<HttpAnswer>;
+  handle(deps: ApiDeps, request: RouteRequest): RouteAnswer | Promise<RouteAnswer>;
 }
 
 const UNKNOWN = "unknown";

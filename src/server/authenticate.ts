@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
-import type { HttpRequest } from "../adapters/net/http-route.ts";
+import type { RouteRequest } from "../adapters/net/http-route.ts";
 import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
@@ -52,7 +52,7 @@ export class Authenticator {
   }
 
   /** The user, or undefined for 401. Never rejects but with the signal's reason. */
-  async authenticate({ peer, headers, signal }: HttpRequest): Promise<User | undefined> {
+  async authenticate({ peer, headers, signal }: RouteRequest): Promise<User | undefined> {
     let isWrong = false;
     if (peer !== undefined) {
       const isTrusted = peer.isTrusted(this.deps.clock.now().wall);
@@ -111,7 +111,7 @@ function known(user: User): User {
 }
 
 /** The bearer token of a request, also as a WebSocket sub-protocol; empty for one that cannot be read. */
-function tokenOf(headers: HttpRequest["headers"]): string | undefined {
+function tokenOf(headers: RouteRequest["headers"]): string | undefined {
   const match = /^bearer +(\S.*)$/i.exec(headers["authorization"]?.trim() ?? "");
   if (match !== null) return match[1] ?? "";
   const protocols = (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());

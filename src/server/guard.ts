@@ -1,5 +1,5 @@
 import type { Guard } from "../adapters/net/http-dispatch.ts";
-import { type HttpAnswer, type HttpRequest, textAnswer } from "../adapters/net/http-route.ts";
+import { type RouteAnswer, type RouteRequest, textAnswer } from "../adapters/net/http-route.ts";
 import { isAborted } from "../lib/abort.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
@@ -23,8 +23,8 @@ export function accessGuard(deps: {
 async function authorize(
   { authorizer, log }: { authorizer: Pick<Authorizer, "isAllowed">; log: Logger },
   user: User,
-  { method, path, signal }: HttpRequest,
-): Promise<HttpAnswer | undefined> {
+  { method, path, signal }: RouteRequest,
+): Promise<RouteAnswer | undefined> {
   const { verb, subresources } = accessOf(method, path);
   const what = `(user=${user.name}, verb=${verb}, resource=nodes, subresource(s)=[${subresources.join(" ")}])`;
   try {

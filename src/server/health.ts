@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest, HttpRoute } from "../adapters/net/http-route.ts";
+import type { HttpRoute, RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import { textAnswer } from "../adapters/net/http-route.ts";
 
 /** One named check; `problem` tells what is wrong now, or nothing. It must be cheap: supervisors ask every second. */
@@ -35,7 +35,7 @@ function inWords(checks: readonly HealthCheck[]): string {
 }
 
 /** `/healthz` over all checks. */
-export function healthAnswer(checks: readonly HealthCheck[], { query }: HttpRequest): HttpAnswer {
+export function healthAnswer(checks: readonly HealthCheck[], { query }: RouteRequest): RouteAnswer {
   const excluded = new Set(query.getAll("exclude"));
   const lines: string[] = [];
   let isHealthy = true;
@@ -57,7 +57,7 @@ export function healthAnswer(checks: readonly HealthCheck[], { query }: HttpRequ
 }
 
 /** `/healthz/NAME`. */
-export function singleAnswer(checks: readonly HealthCheck[], name: string): HttpAnswer {
+export function singleAnswer(checks: readonly HealthCheck[], name: string): RouteAnswer {
   const check = checks.find((one) => one.name === name);
   if (check === undefined) return textAnswer(404, "404 page not found\n");
   const problem = check.problem();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ALL_ON, apiDeps, observed, streamsOver, WEB, WEB_OBSERVED } from "../../test/support/api-deps.ts";
 import { type Dispatch, dispatcher } from "../adapters/net/http-dispatch.ts";
-import type { HttpAnswer } from "../adapters/net/http-route.ts";
+import type { RouteAnswer } from "../adapters/net/http-route.ts";
 import { RuntimeError } from "../adapters/runtime/port.ts";
 import { fixed } from "../lib/live.ts";
 import type { ApiDeps, ApiSwitches } from "./api-deps.ts";
@@ -13,7 +13,7 @@ import { API_ROUTES } from "./table.ts";
 interface Asked {
   readonly status: number;
   readonly body: string;
-  readonly answer: HttpAnswer;
+  readonly answer: RouteAnswer;
 }
 
 async function ask(

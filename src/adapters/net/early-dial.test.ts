@@ -3,7 +3,7 @@ import { createServer, request, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { silent } from "../../lib/log.ts";
-import type { HttpAnswer, HttpRequest } from "./http-route.ts";
+import type { RouteAnswer, RouteRequest } from "./http-route.ts";
 import { listenHttp } from "./http-server.ts";
 
 /** A backend that takes upgrades and says its name. */
@@ -28,8 +28,8 @@ async function backend(
 }
 
 /** An agent that asks `answer` where upgrades go, after it said that one is to be expected. */
-async function agent(t: TestContext, answer: () => Promise<HttpAnswer>): Promise<() => Promise<string>> {
-  const handle = (incoming: HttpRequest): Promise<HttpAnswer> => {
+async function agent(t: TestContext, answer: () => Promise<RouteAnswer>): Promise<() => Promise<string>> {
+  const handle = (incoming: RouteRequest): Promise<RouteAnswer> => {
     incoming.expectUpgrade?.();
     return answer();
   };
@@ -53,7 +53,7 @@ async function agent(t: TestContext, answer: () => Promise<HttpAnswer>): Promise
     });
 }
 
-const upgradeTo = (url: string): HttpAnswer => ({ status: 101, body: "", upgradeTo: url });
+const upgradeTo = (url: string): RouteAnswer => ({ status: 101, body: "", upgradeTo: url });
 
 async function until(what: string, holds: () => boolean): Promise<void> {
   for (const end = performance.now() + 30_000; performance.now() < end; ) {

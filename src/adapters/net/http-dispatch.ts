@@ -1,15 +1,15 @@
 import Router from "find-my-way";
-import { type HttpAnswer, type HttpRequest, type HttpRoute, readTarget, textAnswer } from "./http-route.ts";
+import { type HttpRoute, type RouteAnswer, type RouteRequest, readTarget, textAnswer } from "./http-route.ts";
 
 /** A request as it came, before its path is known. */
-export type RawRequest = Pick<HttpRequest, "method" | "headers" | "peer" | "readBody" | "signal" | "expectUpgrade"> & {
+export type RawRequest = Pick<RouteRequest, "method" | "headers" | "peer" | "readBody" | "signal" | "expectUpgrade"> & {
   readonly target: string;
 };
 
 /** Who may come in: an answer refuses, nothing lets through. Asked once the path is known to exist. */
-export type Guard = (request: HttpRequest) => Promise<HttpAnswer | undefined>;
+export type Guard = (request: RouteRequest) => Promise<RouteAnswer | undefined>;
 
-export type Dispatch = (request: RawRequest) => Promise<HttpAnswer>;
+export type Dispatch = (request: RawRequest) => Promise<RouteAnswer>;
 
 /**
  * Finds the route of a request. A path that nobody serves is 404 to everybody; behind a path that exists, the guard
@@ -26,7 +26,7 @@ export function dispatcher(routes: readonly HttpRoute[], guard?: Guard): Dispatc
     if ("refused" in read) return textAnswer(400, `400 Bad Request: ${read.refused}\n`);
     const found = router.find("GET", read.path);
     if (found === null) return textAnswer(404, "404 page not found\n");
-    const request: HttpRequest = {
+    const request: RouteRequest = {
       ...raw,
       path: decodeURIComponent(read.path),
       params: found.params,

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { AbortedError, isAborted, manyListeners } from "../../lib/abort.ts";
 import type { EarlyDial, EarlyDials } from "./early-dial.ts";
 import type { Dispatch } from "./http-dispatch.ts";
-import { BodyTooLarge, type ClientCertificate, type HttpAnswer, type HttpRequest, textAnswer } from "./http-route.ts";
+import { BodyTooLarge, type ClientCertificate, type RouteAnswer, type RouteRequest, textAnswer } from "./http-route.ts";
 import { endSoon } from "./last-words.ts";
 import { proxyUpgrade } from "./upgrade-proxy.ts";
 
@@ -110,8 +110,8 @@ async function during(context: ExchangeContext, { request, left, leave }: Course
 async function judge(
   { dispatch, peerOf }: ExchangeContext,
   request: IncomingMessage,
-  { signal, expectUpgrade }: Pick<HttpRequest, "signal" | "expectUpgrade">,
-): Promise<{ answer: HttpAnswer; failure?: unknown }> {
+  { signal, expectUpgrade }: Pick<RouteRequest, "signal" | "expectUpgrade">,
+): Promise<{ answer: RouteAnswer; failure?: unknown }> {
   try {
     const answer = await dispatch({
       method: request.method ?? "GET",
@@ -154,7 +154,7 @@ interface SendOptions {
   readonly patience: ReadPatience;
 }
 
-async function send(response: ServerResponse, answer: HttpAnswer, options: SendOptions): Promise<void> {
+async function send(response: ServerResponse, answer: RouteAnswer, options: SendOptions): Promise<void> {
   const { signal, patience } = options;
   const head = { "Content-Type": answer.type ?? "text/plain; charset=utf-8", ...answer.headers };
   const { body } = answer;

@@ -1,7 +1,7 @@
 import { CodedError } from "../../lib/errors.ts";
 
 /** A request as the features see it: no sockets, no streams of Node's. */
-export interface HttpRequest {
+export interface RouteRequest {
   readonly method: string;
   /** The decoded path without the query. */
   readonly path: string;
@@ -35,7 +35,7 @@ export interface ClientCertificate {
 export class BodyTooLarge extends CodedError<"TooLarge"> {}
 
 /** The answer as data. A streamed body is pulled only as fast as the client reads, and left when it goes away. */
-export interface HttpAnswer {
+export interface RouteAnswer {
   readonly status: number;
   /** `text/plain; charset=utf-8` unless said. */
   readonly type?: string;
@@ -50,16 +50,16 @@ export interface HttpRoute {
   /** `any` answers every method; `GET` alone does not answer HEAD. */
   readonly methods: readonly string[] | "any";
   readonly path: string;
-  handle(request: HttpRequest): HttpAnswer | Promise<HttpAnswer>;
+  handle(request: RouteRequest): RouteAnswer | Promise<RouteAnswer>;
 }
 
 /** A plain text answer. */
-export function textAnswer(status: number, body: string): HttpAnswer {
+export function textAnswer(status: number, body: string): RouteAnswer {
   return { status, body };
 }
 
 /** A JSON answer. */
-export function jsonAnswer(status: number, value: unknown): HttpAnswer {
+export function jsonAnswer(status: number, value: unknown): RouteAnswer {
   return { status, type: "application/json", body: JSON.stringify(value) };
 }
 
@@ -88,7 +88,7 @@ function originForm(target: string): string | undefined {
 }
 
 /** A request as handlers get it, made from a method and a target; for tests and for callers inside the process. */
-export function bareRequest(method: string, target: string, more: Partial<HttpRequest> = {}): HttpRequest {
+export function bareRequest(method: string, target: string, more: Partial<RouteRequest> = {}): RouteRequest {
   const url = new URL(target, "http://localhost");
   return {
     ...{ method, path: decodeURIComponent(url.pathname), params: {}, query: url.searchParams, headers: {} },

@@ -3,7 +3,7 @@ import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { silent } from "../../lib/log.ts";
-import type { HttpAnswer, HttpRequest } from "./http-route.ts";
+import type { RouteAnswer, RouteRequest } from "./http-route.ts";
 import { type HttpListener, listenHttp, type Patience } from "./http-server.ts";
 
 interface Site {
@@ -39,9 +39,9 @@ async function site(
   await listen(backend);
   const target = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/exec/token?x=1`;
   if (accept === "none") await new Promise((resolve) => backend.close(resolve));
-  const handle = (): HttpAnswer => ({ status: 101, body: "", upgradeTo: target });
-  const plain = (): HttpAnswer => ({ status: 200, body: "plain" });
-  const slow = ({ signal }: HttpRequest): Promise<HttpAnswer> =>
+  const handle = (): RouteAnswer => ({ status: 101, body: "", upgradeTo: target });
+  const plain = (): RouteAnswer => ({ status: 200, body: "plain" });
+  const slow = ({ signal }: RouteRequest): Promise<RouteAnswer> =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
   const listener = await listenHttp(
     { log: silent },

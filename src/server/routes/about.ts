@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { jsonAnswer, type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { type ApiRoute, hidden } from "../api-route.ts";
 
@@ -59,7 +59,7 @@ interface Page {
 }
 
 /** Text unless the client asks for an object of this kind in so many words. */
-function page({ headers }: HttpRequest, kind: "Flagz" | "Statusz", { object, lines }: Page): HttpAnswer {
+function page({ headers }: RouteRequest, kind: "Flagz" | "Statusz", { object, lines }: Page): RouteAnswer {
   const accept = headers["accept"] ?? "";
   const wanted = accept.split(",").map((one) => one.trim().split(/\s*;\s*/));
   const structured = wanted.find(

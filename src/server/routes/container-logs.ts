@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { CodedError } from "../../lib/errors.ts";
 import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
 import type { ApiDeps, LogWish } from "../api-deps.ts";
@@ -28,7 +28,7 @@ export const containerLogRoutes: readonly ApiRoute[] = [
 ];
 
 /** Everything is decided before the first byte: a body of 200 is only ever the log. */
-async function containerLogs(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function containerLogs(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const { namespace = "", pod: podName = "", container = "" } = request.params;
   const options = readLogOptions(request.query);
   if (isAnswer(options)) return options;

@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { type ApiRoute, DEBUG_FLAGS, PROFILING, toSlash } from "../api-route.ts";
 
@@ -38,7 +38,7 @@ export const debugRoutes: readonly ApiRoute[] = [
   },
 ];
 
-async function profile({ debug }: ApiDeps, { params, query, signal }: HttpRequest): Promise<HttpAnswer> {
+async function profile({ debug }: ApiDeps, { params, query, signal }: RouteRequest): Promise<RouteAnswer> {
   const { name = "" } = params;
   if (name === "cmdline") return textAnswer(200, debug.commandLine().join("\0"));
   if (name !== "profile" && name !== "heap") return textAnswer(404, `unknown profile "${name}"\n${INDEX}`);
@@ -50,7 +50,7 @@ async function profile({ debug }: ApiDeps, { params, query, signal }: HttpReques
   return { status: 200, type: "application/json", body };
 }
 
-async function setVerbosity({ debug }: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function setVerbosity({ debug }: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   if (request.method !== "PUT") return textAnswer(406, "unrecognized http method\n");
   const text = (await request.readBody(64)).toString("utf8").trim();
   if (!/^-?\d{1,9}$/.test(text)) return textAnswer(400, `failed set klog.logging.verbosity ${text}: invalid value\n`);

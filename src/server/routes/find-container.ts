@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { CodedError } from "../../lib/errors.ts";
 import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
@@ -27,16 +27,16 @@ export function instanceOf({ pods }: ApiDeps, uid: string, name: string): Observ
 }
 
 /** The pod of a path, by namespace and name; 404 when there is none. */
-export function podOf(deps: ApiDeps, { params }: HttpRequest): Pod | HttpAnswer {
+export function podOf(deps: ApiDeps, { params }: RouteRequest): Pod | RouteAnswer {
   return deps.pods.find(params["namespace"] ?? "", params["pod"] ?? "") ?? textAnswer(404, "pod does not exist\n");
 }
 
-export function isAnswer(value: object): value is HttpAnswer {
+export function isAnswer(value: object): value is RouteAnswer {
   return "status" in value && typeof value.status === "number";
 }
 
 /** The HTTP answer for an error of the runtime; any other error is a bug and rethrown. */
-export function runtimeRefusal(error: unknown): HttpAnswer {
+export function runtimeRefusal(error: unknown): RouteAnswer {
   if (!(error instanceof CodedError)) throw error;
   switch (error.code) {
     case "NotFound":

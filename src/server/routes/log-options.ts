@@ -1,4 +1,4 @@
-import { type HttpAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { type RouteAnswer, textAnswer } from "../../adapters/net/http-route.ts";
 
 /** The parameters of `/containerLogs`, checked. */
 export interface LogOptions {
@@ -25,7 +25,7 @@ class Refused extends Error {
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 
 /** Reads the query; a refusal is the answer that the client gets. Pure. */
-export function readLogOptions(query: URLSearchParams): LogOptions | HttpAnswer {
+export function readLogOptions(query: URLSearchParams): LogOptions | RouteAnswer {
   try {
     const options = decode(query);
     check(options);

@@ -1,4 +1,4 @@
-import { type HttpAnswer, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { jsonAnswer, type RouteAnswer, textAnswer } from "../../adapters/net/http-route.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
 
@@ -76,6 +76,6 @@ export const metricsRoutes: readonly ApiRoute[] = [
   nothingBelow("/stats", ALWAYS),
 ];
 
-function page(body: string): HttpAnswer {
+function page(body: string): RouteAnswer {
   return { status: 200, type: METRICS_TYPE, body };
 }

@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { jsonAnswer, type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { RuntimeError } from "../../adapters/runtime/port.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { ApiDeps } from "../api-deps.ts";
@@ -35,7 +35,7 @@ export const runRoutes: readonly ApiRoute[] = [
   nothingBelow("/checkpoint", CHECKPOINT),
 ];
 
-async function run(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function run(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const pod = podOf(deps, request);
   if (isAnswer(pod)) return pod;
   const { uid = "", name = "" } = pod.metadata;
@@ -56,7 +56,7 @@ async function run(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
   }
 }
 
-async function checkpoint(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function checkpoint(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const pod = podOf(deps, request);
   if (isAnswer(pod)) return pod;
   const { uid = "", name = "", namespace = "" } = pod.metadata;

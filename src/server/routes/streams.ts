@@ -1,4 +1,4 @@
-import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import type { ApiDeps, StreamChoice } from "../api-deps.ts";
 import { type ApiRoute, DEBUGGING, nothingBelow } from "../api-route.ts";
@@ -60,7 +60,7 @@ export function readPorts(query: URLSearchParams): number[] | undefined {
   return ports.every((port) => port > 0 && port < 65_536) ? ports : undefined;
 }
 
-async function exec(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function exec(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const streams = readStreams(request.query);
   if (streams === undefined) return noStreams();
   const pod = podWithUid(deps, request, containerNotFound(request));
@@ -71,7 +71,7 @@ async function exec(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
   return upgrade(deps, request, { subresource: "exec", url });
 }
 
-async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function attach(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const choice = readStreams(request.query);
   if (choice === undefined) return noStreams();
   const pod = podWithUid(deps, request, containerNotFound(request));
@@ -83,7 +83,7 @@ async function attach(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> 
   return upgrade(deps, request, { subresource: "attach", url });
 }
 
-async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function portForward(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const isWebSocket = asksForWebSocket(request);
   const ports = isWebSocket ? readPorts(request.query) : [];
   if (ports === undefined) return textAnswer(400, "port: must be numbers from 1 to 65535\n");
@@ -94,22 +94,22 @@ async function portForward(deps: ApiDeps, request: HttpRequest): Promise<HttpAns
   return upgrade(deps, request, { subresource: "portforward", url });
 }
 
-function noStreams(): HttpAnswer {
+function noStreams(): RouteAnswer {
   return textAnswer(400, "you must specify at least 1 of stdin, stdout, stderr\n");
 }
 
-function containerNotFound({ params }: HttpRequest): HttpAnswer {
+function containerNotFound({ params }: RouteRequest): RouteAnswer {
   return textAnswer(500, `container not found ("${params["container"] ?? ""}" in pod "${params["pod"] ?? ""}")\n`);
 }
 
 /** The pod of the path; `other` if the path names the UID of another one. */
-function podWithUid(deps: ApiDeps, request: HttpRequest, other: HttpAnswer): Pod | HttpAnswer {
+function podWithUid(deps: ApiDeps, request: RouteRequest, other: RouteAnswer): Pod | RouteAnswer {
   const pod = podOf(deps, request);
   const { uid } = request.params;
   return isAnswer(pod) || uid === undefined || uid === pod.metadata.uid ? pod : other;
 }
 
-function asksForWebSocket({ headers }: HttpRequest): boolean {
+function asksForWebSocket({ headers }: RouteRequest): boolean {
   return (headers["upgrade"] ?? "").toLowerCase() === "websocket";
 }
 
@@ -119,7 +119,11 @@ interface StreamRequest {
 }
 
 /** Proxies the client's upgraded connection to the runtime's streaming server. */
-async function upgrade(deps: ApiDeps, request: HttpRequest, { subresource, url }: StreamRequest): Promise<HttpAnswer> {
+async function upgrade(
+  deps: ApiDeps,
+  request: RouteRequest,
+  { subresource, url }: StreamRequest,
+): Promise<RouteAnswer> {
   if (asksForWebSocket(request)) deps.streamed?.(subresource);
   request.expectUpgrade?.();
   try {

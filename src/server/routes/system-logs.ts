@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import { type HttpAnswer, type HttpRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { ApiDeps, LogEntry } from "../api-deps.ts";
 import { type ApiRoute, SYSTEM_LOGS, toSlash } from "../api-route.ts";
@@ -26,13 +26,13 @@ export const systemLogRoutes: readonly ApiRoute[] = [
   toSlash("/logs", SYSTEM_LOGS),
 ];
 
-async function systemLogs(deps: ApiDeps, request: HttpRequest): Promise<HttpAnswer> {
+async function systemLogs(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const path = request.params["*"] ?? "";
   const isSearch = deps.switches.current.systemLogQuery && QUERY_NAMES.some((name) => request.query.has(name));
   return isSearch ? search(deps, request, path) : serveFile(deps, request, path);
 }
 
-async function serveFile({ systemLogs: logs }: ApiDeps, request: HttpRequest, path: string): Promise<HttpAnswer> {
+async function serveFile({ systemLogs: logs }: ApiDeps, request: RouteRequest, path: string): Promise<RouteAnswer> {
   const found = await logs.look(path);
   if (found === undefined) return textAnswer(404, "404 page not found\n");
   const isDirectoryPath = path === "" || path.endsWith("/");
@@ -77,7 +77,7 @@ export function readRange(
   return from >= size || to <= from ? "unsatisfiable" : { from, to };
 }
 
-async function search(deps: ApiDeps, request: HttpRequest, path: string): Promise<HttpAnswer> {
+async function search(deps: ApiDeps, request: RouteRequest, path: string): Promise<RouteAnswer> {
   if (path !== "") return textAnswer(406, "path not allowed in query mode\n");
   const wanted = readLogQuery(request.query);
   if ("refused" in wanted) return textAnswer(wanted.refused, `${wanted.message}\n`);
@@ -89,7 +89,7 @@ async function search(deps: ApiDeps, request: HttpRequest, path: string): Promis
 }
 
 /** What the search finds; what goes wrong on the way is said in the body, as in Kubernetes. */
-async function* found(deps: ApiDeps, query: LogQuery, { signal }: HttpRequest): AsyncGenerator<string | Uint8Array> {
+async function* found(deps: ApiDeps, query: LogQuery, { signal }: RouteRequest): AsyncGenerator<string | Uint8Array> {
   const { systemLogs: logs } = deps;
   try {
     if (query.file !== undefined) {

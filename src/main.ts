@@ -33,7 +33,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const stop = manyListeners();
   const first = argv[0]?.startsWith("-") === false ? argv[0] : "";
   const onBroken = (): void => {
-    if (!DEAF.has(first)) stop.abort(new AbortedError("the reader left"));
+    if (!DEAF.has(first)) stop.abort(new AbortedError("the reader of the output closed it"));
   };
   const out = new LineSink({ writer: writerFor(1, clock), clock, describeDropped: () => undefined, onBroken });
   const err = new LineSink({ writer: writerFor(2, clock), clock });
@@ -42,7 +42,7 @@ async function main(argv: readonly string[]): Promise<number> {
   };
   const crash = (error: unknown): void => {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    err.write(`kubelet: this is a bug, the agent ends; pods go on: ${text}\n`);
+    err.write(`kubelet: internal error, the agent exits and its pods keep running: ${text}\n`);
     void finish().then(() => process.exit(2));
   };
   process.on("uncaughtException", crash).on("unhandledRejection", crash);
@@ -51,7 +51,7 @@ async function main(argv: readonly string[]): Promise<number> {
     process.on(name, () => {
       // The plain agent reads its configuration again; `up` and the commands end with their terminal.
       if (name === "SIGHUP" && first === "") hangUps.heard();
-      else stop.abort(new AbortedError(`ended by ${name}`));
+      else stop.abort(new AbortedError(`stopped by ${name}`));
     });
   }
   const output = outputOn(out, new DescriptorTerminal(1), process.env);

@@ -44,7 +44,7 @@ export async function findAgent(sockets: readonly string[], { signal }: Abortabl
 export function podPath(kind: "pods" | "logs" | "exec" | "port-forward", pod: string): string {
   const parts = pod.split("/");
   if (parts.length > 2 || parts.some((part) => part === "" || part === ".." || part === ".")) {
-    throw new CliError(`"${pod}" is no pod name; write NAME or NAMESPACE/NAME`);
+    throw new CliError(`"${pod}" is not a pod name; write NAME or NAMESPACE/NAME`);
   }
   return `/v1/${kind}/${parts.map(encodeURIComponent).join("/")}`;
 }

@@ -32,7 +32,9 @@ export async function agentOrStore(place: Place, { signal }: Abortable): Promise
   } catch (error) {
     if (!(error instanceof CliError) || !error.message.startsWith("no agent is running")) throw error;
     if (place.values.dynamicConfigDir !== "") return undefined;
-    throw new CliError(`${error.message}; or, to change what it starts with, name its --dynamic-config-dir`);
+    throw new CliError(
+      `${error.message}; to change the configuration of its next start, name its --dynamic-config-dir`,
+    );
   }
 }
 

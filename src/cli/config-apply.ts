@@ -25,7 +25,7 @@ export const configApply = command({
       await print(deps.out, outcomeLines(await askToDo<ReloadOutcome>(agent, path, { signal })), { signal });
       return 0;
     }
-    if (word === undefined) throw new CliError("no agent runs here that could read its files again; name a FILE");
+    if (word === undefined) throw new CliError("no agent is running that could reload its files; name a FILE");
     const file = resolve(word);
     const text = await manifestFiles.read(file, { signal, maxBytes: MOST_BYTES }).catch((error: unknown) => {
       throw new CliError(`${file}: ${error instanceof Error ? error.message : String(error)}`);

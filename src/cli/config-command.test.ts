@@ -185,5 +185,5 @@ test("without an agent and a store the commands say what to name", async () => {
   assert.equal(code, 1);
   assert.match(err, /no agent is running here .*--dynamic-config-dir/);
   assert.match((await cli("config", "view", "--running", "--local-api-socket", socket)).err, /no agent is running/);
-  assert.match((await cli("config", "view", "--running", "--max-pods=3")).err, /takes no flags of an agent/);
+  assert.match((await cli("config", "view", "--running", "--max-pods=3")).err, /takes no other flags of the agent/);
 });

@@ -17,7 +17,7 @@ export async function loadArguments(
 export async function loadFile(file: string, deps: CliDeps, { signal }: Abortable): Promise<LoadedConfiguration> {
   const loaded = await loadArguments([`--config=${file}`], deps, { signal });
   refuseProblems(loaded);
-  if (loaded.values.config === "") throw new CliError(`${file}: is no KubeletConfiguration`);
+  if (loaded.values.config === "") throw new CliError(`${file}: not a KubeletConfiguration`);
   return loaded;
 }
 

@@ -55,7 +55,7 @@ export const configView = command({
     if (running) {
       const strange = [...parsed.given].find((name) => !(name in own) && !(name in placeOptions));
       if (strange !== undefined)
-        throw new CliError("--running shows the agent as it runs; it takes no flags of an agent");
+        throw new CliError("--running shows the running agent; it takes no other flags of the agent");
       report = await askAgent(placeOf(parsed), { signal });
     } else report = await wouldBe(parsed, deps, { signal });
     const settings = report.settings.filter((setting) => all || setting.isGiven || setting.waits !== undefined);

@@ -51,7 +51,7 @@ export function readPair(word: string): PortPair {
   const remote = Number(match?.[2] ?? 0);
   const local = match?.[1] === undefined ? remote : Number(match[1]);
   if (match === null || remote < 1 || remote > 65_535 || local > 65_535) {
-    throw new CliError(`"${word}" is no port; write REMOTE, LOCAL:REMOTE or :REMOTE`);
+    throw new CliError(`"${word}" is not a port; write REMOTE, LOCAL:REMOTE or :REMOTE`);
   }
   return { local, remote };
 }

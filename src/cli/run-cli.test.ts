@@ -151,8 +151,8 @@ const refused = [
     argv: ["ps", "-o", "xml"],
     says: 'error: invalid value "xml" for -o: must be one of text, json, yaml (see kubelet ps --help)\n',
   },
-  { argv: ["logs", "a/b/c", ...at], says: 'error: "a/b/c" is no pod name; write NAME or NAMESPACE/NAME\n' },
-  { argv: ["explain", "wbe", ...at], says: 'error: no pod is named "wbe"; there is default/web-n1\n' },
+  { argv: ["logs", "a/b/c", ...at], says: 'error: "a/b/c" is not a pod name; write NAME or NAMESPACE/NAME\n' },
+  { argv: ["explain", "wbe", ...at], says: 'error: pod "wbe" not found; there is default/web-n1\n' },
   { argv: ["logs", "web", "-c", "wbe", ...at], says: 'error: pod web-n1 has no container "wbe"; there is web\n' },
   { argv: ["up"], says: "error: up needs --pods DIR, the directory of pod manifests to run\n" },
   { argv: ["down", "--state-dir", "/var/lib"], says: /^error: \/var\/lib belongs to the system/ },
@@ -245,7 +245,7 @@ test("up without a terminal prints plain lines and its farewell", async () => {
   assert.equal(code, 0);
   assert.match(out, /Z {2}kubelet {2}getting ready\n/);
   assert.match(out, /Z {2}web-n1 {2}state Running, 1\/1 ready, IP 10.88.0.2\n/);
-  assert.match(out, /1 pod goes on running.*kubelet down --state-dir \/s\n$/);
+  assert.match(out, /1 pod keeps running.*kubelet down --state-dir \/s\n$/);
   assert.equal(calls.up?.agent.verbosity, 2);
 });
 
@@ -340,7 +340,8 @@ for (const c of places) {
 
 test("a pod's name cannot leave its place in the path", () => {
   assert.equal(podPath("pods", "a b"), "/v1/pods/a%20b");
-  for (const name of ["", "../x", "a/..", "/a", "a/b/c"]) assert.throws(() => podPath("pods", name), /is no pod name/);
+  for (const name of ["", "../x", "a/..", "/a", "a/b/c"])
+    assert.throws(() => podPath("pods", name), /is not a pod name/);
 });
 
 const colours = [

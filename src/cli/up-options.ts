@@ -111,7 +111,7 @@ export async function planUp(
   });
   const problems = [...problemLines(loaded.problems)];
   if (settings.config !== "" && inputs.file === undefined && problems.length === 0) {
-    problems.push(`--config must name a KubeletConfiguration file, and ${settings.config} is none`);
+    problems.push(`--config must name a KubeletConfiguration file, and ${settings.config} is not one`);
   }
   const stateProblem = stateDirProblem(state);
   if (stateProblem !== undefined) problems.push(stateProblem);

@@ -106,7 +106,7 @@ async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable)
 
 function farewell(agent: RunningAgent, { program }: CliDeps, flags: string): string {
   const count = agent.view.summaries().filter((pod) => pod.phase === "Running").length;
-  const pods = count === 1 ? "1 pod goes on running" : `${count} pods go on running`;
+  const pods = count === 1 ? "1 pod keeps running" : `${count} pods keep running`;
   const down = `${program} down${flags === "" ? "" : ` ${flags}`}`;
-  return `\nThe agent has stopped; ${pods}. Start it again to go on, or remove everything with: ${down}\n`;
+  return `\nThe agent has stopped; ${pods}. Start it again to resume, or remove everything with: ${down}\n`;
 }

@@ -54,7 +54,7 @@ export function chooseContainer(pod: PodExplanation, wanted: string | null): Con
 }
 
 function whyNoLog(container: ContainerSummary, isPrevious: boolean): string {
-  if (isPrevious) return `container ${container.name} has no previous instance whose log is kept`;
+  if (isPrevious) return `container ${container.name} has no previous instance with a log`;
   const why = [container.reason, container.message].filter((text) => text !== "").join(": ");
   const state = container.state === "waiting" ? "is waiting to start" : "has no log";
   return `container ${container.name} ${state}${why === "" ? "" : ` (${why})`}`;

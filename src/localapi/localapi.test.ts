@@ -184,10 +184,10 @@ test("a name that matches no pod is a 404 with near ones", () =>
     agent.pods = [summary("web-n1"), summary("crash-n1")];
     assert.deepEqual(await refusal(client, "/v1/pods/wb"), {
       status: 404,
-      message: 'no pod is named "wb"',
+      message: 'pod "wb" not found',
       near: ["default/web-n1"],
     });
-    assert.equal((await refusal(client, "/v1/logs/kube/web")).message, 'no pod is named "kube/web"');
+    assert.equal((await refusal(client, "/v1/logs/kube/web")).message, 'pod "kube/web" not found');
   }));
 
 test("events come once, and with watch go on when new ones come", () =>
@@ -287,7 +287,7 @@ const noLog = [
     name: "no previous",
     query: "?previous=true",
     containers: [running],
-    says: "container web has no previous instance whose log is kept",
+    says: "container web has no previous instance with a log",
     status: 400,
   },
   {

@@ -62,7 +62,8 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
     post("/v1/port-forward/:namespace/:name", forward),
     get("/v1/events", ({ query, signal }) => {
       const since = Number(query.get("since") ?? 0);
-      if (!Number.isSafeInteger(since) || since < 0) return refuse(400, "since must be the sequence of an event");
+      if (!Number.isSafeInteger(since) || since < 0)
+        return refuse(400, "since must be the sequence number of an event");
       const body = eventLines(view, { since, watch: query.get("watch") === "true" }, { signal });
       return { status: 200, type: LINES_TYPE, body };
     }),
@@ -88,10 +89,10 @@ function findPod(
   const shown = wanted.namespace === undefined ? wanted.name : fullName({ ...wanted, namespace: wanted.namespace });
   switch (match.kind) {
     case "none":
-      return refuse(404, `no pod is named "${shown}"`, match.near);
+      return refuse(404, `pod "${shown}" not found`, match.near);
     case "several":
-      return refuse(409, `"${shown}" names several pods`, match.names);
+      return refuse(409, `pod name "${shown}" is ambiguous`, match.names);
     case "found":
-      return view.explain(match.pod.uid) ?? refuse(404, `pod "${shown}" has just gone`);
+      return view.explain(match.pod.uid) ?? refuse(404, `pod "${shown}" not found: it was removed`);
   }
 }

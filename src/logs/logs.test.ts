@@ -216,7 +216,7 @@ test("read: a limit of bytes cuts in the middle of a line", async () => {
 test("read: a missing log is an error of its own", async () => {
   const { state, running } = reading(join(dir, "none.log"));
   await running;
-  assert.match(String(state.error), /is not there/);
+  assert.match(String(state.error), /no such file/);
 });
 
 test("follow: shows what is appended, and stops when the container has ended", async () => {

@@ -101,7 +101,7 @@ class LogReader {
     const { files } = this.deps;
     if (this.file === undefined) {
       this.file = await files.open(path);
-      if (this.file === undefined && isLast) throw new LogError("NotFound", `the log ${path} is not there`);
+      if (this.file === undefined && isLast) throw new LogError("NotFound", `open log ${path}: no such file`);
       if (this.file === undefined) return;
       if (this.request.tail !== undefined) {
         this.position = await tailStart(this.file, this.request.tail, { end: await this.file.size() });

@@ -100,7 +100,7 @@ export class Authenticator {
       this.tokens.set(key, user ?? "nobody", this.options.current.tokenTtlMs);
       return user;
     } catch (error) {
-      log.warn("whose a token is cannot be told", { error: messageOf(error) });
+      log.warn("Failed to review token", { error: messageOf(error) });
       return undefined;
     }
   }

@@ -44,7 +44,7 @@ export class Authorizer {
     const { mode, allowedTtlMs, deniedTtlMs } = this.options.current;
     if (mode === "AlwaysAllow") return true;
     const { reviewer, clock } = this.deps;
-    if (reviewer === undefined) throw new Error("there is no API server to ask");
+    if (reviewer === undefined) throw new Error("review access: there is no API server");
     const { user, verb, subresource } = question;
     const key = JSON.stringify([user.name, user.uid ?? "", user.groups, user.extra ?? {}, verb, subresource]);
     const isKept = key.length <= LONGEST_KEPT;

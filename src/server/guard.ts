@@ -33,7 +33,7 @@ async function authorize(
     }
   } catch (error) {
     if (isAborted(error, signal)) throw error;
-    log.warn("whether a request is allowed cannot be told", { user: user.name, verb, error: messageOf(error) });
+    log.warn("Failed to authorize request", { user: user.name, verb, error: messageOf(error) });
     return textAnswer(500, `Authorization error ${what}`);
   }
   return textAnswer(403, `Forbidden ${what}`);

@@ -184,7 +184,7 @@ describe("the reader of the output", () => {
     await until("it goes on", () => terminal.stdout.length > shown);
     terminal.child.stdin?.write("\x03");
     assert.equal((await terminal.ended).code, 0);
-    assert.match(terminal.stdout, /The agent has stopped; 1 pod goes on running\./);
+    assert.match(terminal.stdout, /The agent has stopped; 1 pod keeps running\./);
   });
 });
 
@@ -193,7 +193,9 @@ describe("the machine", () => {
     const taken = await freePort();
     const holder = await listen(taken);
     const agent = await site.up([`--healthz-port=${taken}`]);
-    const port = new RegExp(`health {2}port ${taken} \\(--healthz-port\\) is taken by \\S+ \\(pid ${process.pid}\\)\n`);
+    const port = new RegExp(
+      `health {2}port ${taken} \\(--healthz-port\\) is in use by \\S+ \\(pid ${process.pid}\\)\n`,
+    );
     await agent.says(port);
     await aCrashIsRestarted();
     await new Promise((resolve) => holder.close(resolve));

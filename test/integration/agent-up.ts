@@ -149,7 +149,7 @@ describe("kubelet up", () => {
     for (const command of ["explain", "logs"]) {
       const { code, stdout, stderr } = await site.run(command, "wbe");
       assert.deepEqual({ code, stdout }, { code: 1, stdout: "" });
-      assert.match(stderr, /^error: no pod is named "wbe"; there is default\/web-\S+\n$/);
+      assert.match(stderr, /^error: pod "wbe" not found; there is default\/web-\S+\n$/);
     }
     const { code, stderr } = await site.run("logs", "init-and-volume", "-c", "preparee");
     assert.equal(code, 1);
@@ -207,7 +207,7 @@ describe("kubelet up", () => {
     const took = performance.now() - began;
     assert.equal(code, 0);
     assert.ok(took < 2000 * SLOWNESS, `took ${took} ms`);
-    assert.match(stdout, /The agent has stopped; \d pods go on running\./);
+    assert.match(stdout, /The agent has stopped; \d pods keep running\./);
     const running = (list: typeof containers): string[] =>
       list
         .filter(({ state, name }) => state === "running" && name !== "worker")

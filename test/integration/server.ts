@@ -305,7 +305,7 @@ describe("the main port", () => {
     assert.equal(code, 0);
     assert.ok(Buffer.concat(parts).equals(Buffer.from(bytes)));
     const nope = await exec("wab", "--", "true");
-    assert.deepEqual([nope.code, nope.stderr], [1, 'error: no pod is named "wab"; there is default/web-here\n']);
+    assert.deepEqual([nope.code, nope.stderr], [1, 'error: pod "wab" not found; there is default/web-here\n']);
     const other = await exec("-c", "man", "web", "--", "true");
     assert.match(other.stderr, /^error: pod web-here has no container "man"; there is main\n$/);
     const missing = await exec("web", "--", "no-such-program");

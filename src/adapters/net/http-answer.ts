@@ -76,7 +76,7 @@ export class HttpAnswerReader {
     this.pieces.push(piece);
     this.headLength += piece.length;
     if (next === undefined) {
-      if (this.headLength > LARGEST_HEAD) throw new Error("the head of the answer is too large");
+      if (this.headLength > LARGEST_HEAD) throw new Error("the response header is too large");
       this.checkStatusLine(piece);
       return undefined;
     }

@@ -38,10 +38,10 @@ export async function fetchManifest(url: string, options: HttpGetOptions): Promi
 }
 
 function parseUrl(url: string, base?: URL): URL {
-  if (!URL.canParse(url, base?.href)) throw new HttpGetError("InvalidUrl", "the URL cannot be understood");
+  if (!URL.canParse(url, base?.href)) throw new HttpGetError("InvalidUrl", "invalid URL");
   const parsed = new URL(url, base?.href);
   if (parsed.protocol === "http:" || parsed.protocol === "https:") return parsed;
-  throw new HttpGetError("InvalidUrl", `the URL must begin with http:// or https://, not ${parsed.protocol}`);
+  throw new HttpGetError("InvalidUrl", `unsupported URL scheme ${parsed.protocol}; use http:// or https://`);
 }
 
 function requestOnce(url: URL, options: HttpGetOptions): Promise<HttpGetAnswer | { readonly location: string }> {
@@ -86,7 +86,7 @@ async function readAnswer(
     // A response without encoding gives Buffers.
     const bytes = chunk as Buffer;
     total += bytes.length;
-    if (total > maxBytes) throw new HttpGetError("TooLarge", `the answer has more than ${maxBytes} bytes`);
+    if (total > maxBytes) throw new HttpGetError("TooLarge", `the response is larger than ${maxBytes} bytes`);
     chunks.push(bytes);
   }
   return { kind: "content", body: Buffer.concat(chunks).toString("utf8"), etag: headers.etag ?? "" };
@@ -95,5 +95,5 @@ async function readAnswer(
 function toError(error: unknown): Error {
   if (error instanceof HttpGetError) return error;
   const text = error instanceof Error ? error.message : String(error);
-  return new HttpGetError("Unreachable", `no complete answer: ${text}`, { cause: error });
+  return new HttpGetError("Unreachable", `incomplete response: ${text}`, { cause: error });
 }

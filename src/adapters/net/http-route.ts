@@ -66,7 +66,7 @@ export function jsonAnswer(status: number, value: unknown): RouteAnswer {
 /** What is wrong with a raw request target, or its path and query. Decoded parameters must not be able to escape. */
 export function readTarget(target: string): { path: string; query: URLSearchParams } | { refused: string } {
   const raw = target.startsWith("/") ? target : originForm(target);
-  if (raw === undefined) return { refused: "the request target is no path" };
+  if (raw === undefined) return { refused: "the request target is not a path" };
   const mark = raw.indexOf("?");
   const path = mark < 0 ? raw : raw.slice(0, mark);
   if (/%2f|%5c|\\/i.test(path)) return { refused: "encoded slashes are refused" };
@@ -74,7 +74,7 @@ export function readTarget(target: string): { path: string; query: URLSearchPara
   try {
     decoded = decodeURIComponent(path);
   } catch {
-    return { refused: "the path is badly encoded" };
+    return { refused: "the path is not valid percent-encoding" };
   }
   if (decoded.includes("\0")) return { refused: "NUL is refused" };
   if (decoded.split("/").some((part) => part === ".." || part === ".")) return { refused: "`..` is refused" };

@@ -9,7 +9,7 @@ function setup(problems: string[]) {
   const clock = new FakeClock();
   const said: string[] = [];
   const note = (message: string, fields?: LogFields) =>
-    said.push(`${message}: ${fields?.["problem"] ?? fields?.["address"]}`);
+    said.push(`${message}: ${fields?.["error"] ?? fields?.["address"]}`);
   const log: Logger = { ...silent, info: note, warn: note };
   let closed = 0;
   const listen = async () => {
@@ -33,8 +33,8 @@ test("a taken port is tried again every 5 s until it is free, and said once for 
   await clock.advance(10_001);
   assert.equal(kept.address, "127.0.0.1:1");
   assert.equal(kept.trouble, undefined);
-  const retrying = "cannot listen, retrying every 5 s";
-  assert.deepEqual(said, [`${retrying}: taken by a`, `${retrying}: taken by b`, "listening: 127.0.0.1:1"]);
+  const retrying = "Failed to listen, retrying";
+  assert.deepEqual(said, [`${retrying}: taken by a`, `${retrying}: taken by b`, "Started listening: 127.0.0.1:1"]);
   assert.deepEqual(told, ["taken by a", "taken by b", "127.0.0.1:1"]);
   controller.abort();
   await running;

@@ -1,21 +1,23 @@
 import { type Abortable, isAborted } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { Listeners } from "../../lib/listeners.ts";
 import type { Logger } from "../../lib/log.ts";
+import { untilAborted } from "../../lib/loop.ts";
 import type { HttpListener } from "./http-server.ts";
 
-/** How long to wait before a listener that could not open is tried again; as in Kubernetes. */
+/** Interval between two attempts to listen in milliseconds, as in Kubernetes. */
 const RETRY_MS = 5000;
 
 /**
- * A listener that a taken port cannot take the agent down with: pods matter more than ports. Until it opens it is
- * tried again every 5 s, and what is wrong is said once for each different cause.
+ * A listener that keeps trying: a port in use must not take the agent down with it. Each different error is logged
+ * once.
  */
 export class KeptListener {
   private listener: HttpListener | undefined;
   private problem: string | undefined;
   private opening: Promise<boolean> | undefined;
-  private readonly watchers = new Set<() => void>();
+  private readonly changes = new Listeners();
 
   constructor(
     private readonly deps: { log: Logger; clock: Clock; listen: () => Promise<HttpListener> },
@@ -27,7 +29,7 @@ export class KeptListener {
     return this.options.name;
   }
 
-  /** Where it listens now, or undefined while it does not. */
+  /** The address that it listens on; undefined while it does not. */
   get address(): string | undefined {
     return this.listener?.address;
   }
@@ -37,14 +39,12 @@ export class KeptListener {
     return this.problem;
   }
 
-  /** Calls back when it opens, or is kept from it by something else, until the signal aborts. */
-  onChange(fn: () => void, { signal }: Abortable): void {
-    const watcher = (): void => fn();
-    this.watchers.add(watcher);
-    signal.addEventListener("abort", () => void this.watchers.delete(watcher), { once: true });
+  /** Calls back when it opens or fails with another error, until the signal aborts. */
+  onChange(fn: () => void, options: Abortable): void {
+    this.changes.add(fn, options);
   }
 
-  /** Tries once: true when it is open. Call before `run` when the start should report the ports. */
+  /** Tries once: true if it is open. Call before `run` if the start should report the ports. */
   open(): Promise<boolean> {
     // Two tries at once would find the port taken by each other.
     this.opening ??= this.tryOpen().finally(() => {
@@ -53,7 +53,7 @@ export class KeptListener {
     return this.opening;
   }
 
-  /** Opens it, sooner or later, and closes it when the signal aborts. */
+  /** Opens it, with retries, and closes it when the signal aborts. */
   async run({ signal }: Abortable): Promise<void> {
     try {
       while (!signal.aborted && !(await this.open())) await this.deps.clock.sleep(RETRY_MS, { signal });
@@ -73,27 +73,16 @@ export class KeptListener {
     try {
       this.listener = await this.deps.listen();
       this.problem = undefined;
-      log.info("listening", { server: name, address: this.listener.address });
-      this.changed();
+      log.info("Started listening", { server: name, address: this.listener.address });
+      this.changes.call();
       return true;
     } catch (error) {
       const problem = messageOf(error);
       if (problem === this.problem) return false;
-      log.warn("cannot listen, retrying every 5 s", { server: name, problem });
+      log.warn("Failed to listen, retrying", { server: name, error: problem, retryMs: RETRY_MS });
       this.problem = problem;
-      this.changed();
+      this.changes.call();
       return false;
     }
   }
-
-  private changed(): void {
-    for (const watcher of [...this.watchers]) watcher();
-  }
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -39,11 +39,11 @@ function tcpError({ host, port, option }: TcpAddress, cause: unknown): ListenErr
   const named = `port ${port}${option === undefined ? "" : ` (--${option})`}`;
   switch (errnoOf(cause)) {
     case "EADDRINUSE":
-      return new ListenError("InUse", `${named} is taken${byWhom(findPortHolder(port))}`, { cause });
+      return new ListenError("InUse", `${named} is in use${byWhom(findPortHolder(port))}`, { cause });
     case "EACCES":
-      return new ListenError("Denied", `${named} may not be used: ports below 1024 need root`, { cause });
+      return new ListenError("Denied", `${named} permission denied: ports below 1024 need root`, { cause });
     case "EADDRNOTAVAIL":
-      return new ListenError("NoAddress", `${named}: this machine has no address ${host}`, { cause });
+      return new ListenError("NoAddress", `${named}: the host has no address ${host}`, { cause });
     default:
       return new ListenError("Other", `${named}: ${messageOf(cause)}`, { cause });
   }
@@ -59,7 +59,7 @@ const LONGEST_SOCKET_PATH = 107;
 /** Binds a unix socket with the given mode. A socket that nobody serves any more is replaced; a served one is `InUse`. */
 export async function bindUnix(server: Server, { path, mode }: UnixAddress): Promise<Bound> {
   if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH) {
-    throw new ListenError("PathTooLong", `socket ${path}: the path is longer than ${LONGEST_SOCKET_PATH} bytes`);
+    throw new ListenError("PathTooLong", `listen on ${path}: the path is longer than ${LONGEST_SOCKET_PATH} bytes`);
   }
   await removeStale(path);
   try {
@@ -70,7 +70,7 @@ export async function bindUnix(server: Server, { path, mode }: UnixAddress): Pro
     });
   } catch (cause) {
     const codes: Record<string, ListenErrorCode> = { EADDRINUSE: "InUse", EACCES: "Denied", EPERM: "Denied" };
-    throw new ListenError(codes[errnoOf(cause) ?? ""] ?? "Other", `socket ${path}: ${messageOf(cause)}`, { cause });
+    throw new ListenError(codes[errnoOf(cause) ?? ""] ?? "Other", `listen on ${path}: ${messageOf(cause)}`, { cause });
   }
   return { address: path, port: 0 };
 }
@@ -82,12 +82,13 @@ async function removeStale(path: string): Promise<void> {
   } catch {
     return; // not there, or unreachable: binding tells
   }
-  if (!isSocket) throw new ListenError("Other", `socket ${path}: something else is there; move it away`);
-  if (await isServed(path)) throw new ListenError("InUse", `socket ${path} is served by another agent`);
+  if (!isSocket) throw new ListenError("Other", `listen on ${path}: the file is not a socket`);
+  if (await isServed(path)) throw new ListenError("InUse", `listen on ${path}: another agent serves this socket`);
   try {
     unlinkSync(path);
   } catch (cause) {
-    if (errnoOf(cause) !== "ENOENT") throw new ListenError("Denied", `socket ${path}: ${messageOf(cause)}`, { cause });
+    if (errnoOf(cause) !== "ENOENT")
+      throw new ListenError("Denied", `listen on ${path}: ${messageOf(cause)}`, { cause });
   }
 }
 

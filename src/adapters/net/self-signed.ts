@@ -33,7 +33,10 @@ export async function selfSignedPair(directory: string, host: string, wallMs: nu
     return { certificate: found.certificate, key: found.key };
   if (found.certificate !== undefined || found.key !== undefined) {
     const [missing, there] = found.key === undefined ? [files.key, files.certificate] : [files.certificate, files.key];
-    throw new ServingPairError("Incomplete", `${missing} is missing beside ${there}; remove it or bring both back`);
+    throw new ServingPairError(
+      "Incomplete",
+      `serving certificate: ${there} exists without ${missing}; remove it or restore both`,
+    );
   }
   const pair = makePair(host.toLowerCase(), wallMs);
   mkdirSync(directory, { recursive: true, mode: 0o755 });

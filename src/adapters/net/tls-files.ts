@@ -79,7 +79,8 @@ export class TlsFiles {
       this.told = "";
     } catch (error) {
       const problem = messageOf(error);
-      if (problem !== this.told) this.deps.log.warn("certificate files cannot be used, the old ones stay", { problem });
+      if (problem !== this.told)
+        this.deps.log.warn("Failed to load certificate files, keeping the previous ones", { problem });
       this.told = problem;
     }
   }
@@ -95,7 +96,7 @@ export class TlsFiles {
     const { certificate, key, clientAuthorities } = this.names.current;
     const authorities = clientAuthorities === "" ? "" : await text(clientAuthorities);
     if (clientAuthorities !== "" && parseAuthorities(authorities).length === 0) {
-      throw new Error(`${clientAuthorities} has no certificate`);
+      throw new Error(`client CA ${clientAuthorities}: no certificate found`);
     }
     const pair =
       certificate === ""
@@ -110,13 +111,13 @@ async function text(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    throw new Error(`${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw new Error(`read ${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
 /** Certificate and key belong together: written one after the other, they may not for a moment. */
 function check(pair: ServingPair, name: string): void {
   if (!new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key))) {
-    throw new Error(`${name} and its key do not belong together`);
+    throw new Error(`${name}: the private key does not match the certificate`);
   }
 }

@@ -73,7 +73,7 @@ export class UnixClient {
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (error instanceof AgentError) throw error;
-      throw new AgentError("Broken", `the agent went away: ${messageOf(error)}`, { cause: error });
+      throw new AgentError("Broken", `connection to the agent lost: ${messageOf(error)}`, { cause: error });
     } finally {
       response.destroy();
     }
@@ -113,10 +113,10 @@ function connectError(path: string, cause: Error): AgentError {
     case "ENOENT":
     case "ECONNREFUSED":
     case "ENOTSOCK":
-      return new AgentError("NoAgent", `no agent answers on ${path}`, { cause });
+      return new AgentError("NoAgent", `no agent is listening on ${path}`, { cause });
     case "EACCES":
     case "EPERM":
-      return new AgentError("Denied", `${path} is only open to its owner`, { cause });
+      return new AgentError("Denied", `open ${path}: permission denied`, { cause });
     default:
       return new AgentError("Broken", `${path}: ${messageOf(cause)}`, { cause });
   }
@@ -135,6 +135,6 @@ function parse<T>(text: string): T {
   try {
     return JSON.parse(text) as T; // reason: written by the same program; a mismatch of versions shows as odd output only
   } catch (cause) {
-    throw new AgentError("Broken", "the agent's answer is no JSON", { cause });
+    throw new AgentError("Broken", "the agent's answer is not valid JSON", { cause });
   }
 }

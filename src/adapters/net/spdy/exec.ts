@@ -77,7 +77,7 @@ interface Status {
 
 /** The exit code in a final status. Throws `ExecError` when there is none. */
 export function exitCode(text: string): number {
-  if (text === "") throw new ExecError("Lost", "the connection to the container broke before the command ended");
+  if (text === "") throw new ExecError("Lost", "connection to the container lost before the command ended");
   let status: Status;
   try {
     status = JSON.parse(text) as Status; // reason: every field is looked at with care below

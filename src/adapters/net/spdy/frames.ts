@@ -72,7 +72,7 @@ export class FrameReader {
     for (;;) {
       if (bytes.length < HEAD) break;
       const length = bytes.readUIntBE(5, 3);
-      if (length > LONGEST_FRAME) throw new Error("this is no SPDY: a frame is too long");
+      if (length > LONGEST_FRAME) throw new Error("decode SPDY frame: the frame is too long");
       if (bytes.length < HEAD + length) break;
       yield decode(bytes, bytes.subarray(HEAD, HEAD + length));
       bytes = bytes.subarray(HEAD + length);
@@ -85,7 +85,7 @@ function decode(head: Buffer, body: Buffer): Frame {
   const isLast = ((head[4] ?? 0) & FIN) !== 0;
   const first = head.readUInt32BE(0);
   if (first < 0x8000_0000) return { kind: "data", stream: first, isLast, bytes: body };
-  if (head.readUInt16BE(0) !== CONTROL) throw new Error("this is no SPDY/3");
+  if (head.readUInt16BE(0) !== CONTROL) throw new Error("decode SPDY frame: not SPDY/3");
   const number = body.length >= 4 ? body.readUInt32BE(0) & 0x7fff_ffff : 0;
   switch (head.readUInt16BE(2)) {
     case TYPE.synReply:

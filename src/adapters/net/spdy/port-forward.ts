@@ -54,7 +54,7 @@ export async function runPortForward(
     options.ready(bound);
     await running;
     if (signal.aborted) throw signal.reason instanceof Error ? signal.reason : new AbortedError();
-    throw new PortForwardError("Lost", "the connection to the pod ended");
+    throw new PortForwardError("Lost", "connection to the pod closed");
   } finally {
     signal.removeEventListener("abort", cut);
     session.close();
@@ -124,7 +124,7 @@ async function deliver(client: Socket, bytes: Buffer): Promise<void> {
 function listen(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.on("error", (cause) => {
-      reject(new PortForwardError("Listen", `port ${port} of ${host} cannot be used: ${messageOf(cause)}`, { cause }));
+      reject(new PortForwardError("Listen", `listen on ${host}:${port}: ${messageOf(cause)}`, { cause }));
     });
     server.listen({ host, port }, () => {
       const address = server.address();

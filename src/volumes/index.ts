@@ -1,5 +1,5 @@
 export { composeStorage, storageOf } from "./compose.ts";
-export type { PathKind, TokenSource, TrustBundleSource, VolumeHost, VolumeNode, VolumeSource } from "./kind.ts";
+export type { TokenSource, TrustBundleSource, VolumeHost, VolumeNode, VolumeSource } from "./kind.ts";
 export { type EmptyDirPlace, emptyDirPlaces } from "./local-storage.ts";
 export { type PrepareOptions, type ReconcilerDeps, VolumeReconciler } from "./reconciler.ts";
 export {

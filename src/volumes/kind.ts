@@ -1,9 +1,8 @@
+import type { PathKind } from "../adapters/host/path-kind.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ClusterTrustBundleProjection, Pod, Volume } from "../model/generated/types.ts";
 import type { ObjectRef, ObjectSource } from "../model/object-source.ts";
-
-export type PathKind = "directory" | "file" | "socket" | "charDevice" | "blockDevice" | "other";
 
 /** One file of a volume that the agent writes. */
 export interface VolumeFile {

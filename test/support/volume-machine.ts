@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { PathKind, VolumeHost } from "../../src/volumes/index.ts";
+import type { PathKind } from "../../src/adapters/host/path-kind.ts";
+import type { VolumeHost } from "../../src/volumes/index.ts";
 
 interface Written {
   readonly bytes: Uint8Array;

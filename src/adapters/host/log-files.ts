@@ -1,16 +1,27 @@
-import { watch } from "node:fs";
+import { constants, watch } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { notRegular } from "./open-inside.ts";
 
 /** The host's log files, for `src/logs`. Only for paths that the runtime writes, never one that a user chose. */
 export const hostLogFiles = {
+  /**
+   * Rejects what is not a regular file. A pod that can write to the log directory may put a FIFO there: opened without
+   * O_NONBLOCK it would hold a thread of the pool until it has a writer.
+   */
   async open(path: string): Promise<HostLogFile | undefined> {
     try {
-      const handle = await open(path, "r");
-      const { dev, ino } = await handle.stat();
-      return new HostLogFile(handle, `${dev}:${ino}`);
+      const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      try {
+        const stats = await handle.stat();
+        if (!stats.isFile()) throw notRegular(path);
+        return new HostLogFile(handle, `${stats.dev}:${stats.ino}`);
+      } catch (error) {
+        await handle.close();
+        throw error;
+      }
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return undefined;
       throw error;

@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { constants, existsSync, readFileSync } from "node:fs";
 import { chmod, lstat, mkdir, open, readdir, readlink, stat, symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { writeAtomic } from "../../lib/atomic-file.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import type { PathKind } from "./path-kind.ts";
 import { readVolumeFile } from "./volume-file.ts";
 
 /** What pods' files need of the machine beyond plain files. */
@@ -15,8 +16,6 @@ export interface PodHostDeps {
   /** What is at a path that a user chose; it may hang, so it is asked in a child process with a time limit. */
   kindOf(path: string, options: Abortable): Promise<PathKind | undefined>;
 }
-
-export type PathKind = "directory" | "file" | "socket" | "charDevice" | "blockDevice" | "other";
 
 /** Files of pods and volumes on this machine, in the words of those who need them. */
 export class PodHost {
@@ -63,7 +62,8 @@ export class PodHost {
   async readTail(path: string, bytes: number): Promise<string> {
     // Mostly it is empty, and needs not be opened.
     const size = (await orMissing(stat(path)))?.size ?? 0;
-    const file = size === 0 ? undefined : await orMissing(open(path, "r"));
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK;
+    const file = size === 0 ? undefined : await orMissing(open(path, flags));
     if (file === undefined) return "";
     try {
       const buffer = Buffer.alloc(Math.min(size, bytes));

@@ -1,14 +1,11 @@
-import { close, constants, fstat, type Stats } from "node:fs";
+import { constants } from "node:fs";
 import { chmod, lstat, mkdir, open, rmdir, stat, unlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { promisify } from "node:util";
 import { errnoOf } from "../../lib/errors.ts";
 import { HostError, hostError } from "./host-error.ts";
 import { mountAt } from "./mounts.ts";
+import { closeDescriptor, O_PATH, openInside, statDescriptor } from "./open-inside.ts";
 import type { SystemCalls } from "./system-calls.ts";
-
-const statOf: (fd: number) => Promise<Stats> = promisify(fstat);
-const closeOf: (fd: number) => Promise<void> = promisify(close);
 
 /** A part of a volume that a container gets, and the place of the agent's own where it is mounted for the runtime. */
 export interface SubPathRequest {
@@ -24,11 +21,6 @@ export interface SubPathDeps {
   bind(source: string, target: string): Promise<void>;
   unmount(target: string): Promise<void>;
 }
-
-/** Not among Node's constants. */
-const O_PATH = 0o10000000;
-/** The kernel gives up on a path that is renamed while it is resolved; a container that does so for ever gets an error. */
-const ATTEMPTS = 16;
 
 /**
  * Binds what is at `subPath` inside the volume to `target`. The kernel resolves the path below the volume's descriptor
@@ -50,7 +42,7 @@ export async function bindSubPath(deps: SubPathDeps, request: SubPathRequest): P
       try {
         await bindDescriptor(deps, fd, target);
       } finally {
-        await closeOf(fd);
+        await closeDescriptor(fd);
       }
     } finally {
       await volume.close();
@@ -66,7 +58,7 @@ async function openOrMake(calls: SystemCalls, volume: number, subPath: string): 
   const whole = parts.join("/") || ".";
   const found = await openPath(calls, volume, whole);
   if (found !== undefined) return found;
-  const { mode } = await statOf(volume);
+  const { mode } = await statDescriptor(volume);
   let parent = await openPath(calls, volume, ".");
   for (const [index, name] of parts.entries()) {
     if (parent === undefined) break;
@@ -78,7 +70,7 @@ async function openOrMake(calls: SystemCalls, volume: number, subPath: string): 
         mode,
       );
     } catch (error) {
-      await closeOf(above);
+      await closeDescriptor(above);
       throw error;
     }
   }
@@ -103,9 +95,10 @@ async function openOrMakeChild(calls: SystemCalls, child: Child, mode: number): 
     const made = await mkdirIn(parent, name);
     fd = await openPath(calls, volume, path);
     // Only what was made here gets the mode, and by its descriptor: the umask cut it.
-    if (made && fd !== undefined && (await statOf(fd)).isDirectory()) await chmod(`/proc/self/fd/${fd}`, mode & 0o7777);
+    if (made && fd !== undefined && (await statDescriptor(fd)).isDirectory())
+      await chmod(`/proc/self/fd/${fd}`, mode & 0o7777);
   }
-  await closeOf(parent);
+  await closeDescriptor(parent);
   return fd;
 }
 
@@ -119,22 +112,19 @@ async function mkdirIn(parent: number, name: string): Promise<boolean> {
   }
 }
 
-/** Undefined when nothing is there. */
+/** Undefined if nothing is there. */
 async function openPath(calls: SystemCalls, volume: number, path: string): Promise<number | undefined> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await calls.openInside(volume, Buffer.from(path));
-    } catch (error) {
-      const code = errnoOf(error);
-      if (code === "ENOENT") return undefined;
-      if (code === "EXDEV") throw new HostError("InvalidArgument", `${JSON.stringify(path)} leads out of the volume`);
-      if (code !== "EAGAIN" || attempt === ATTEMPTS) throw error;
-    }
+  try {
+    return await openInside(calls, volume, path);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    if (errnoOf(error) !== "EXDEV") throw error;
+    throw new HostError("InvalidArgument", `${JSON.stringify(path)} leads out of the volume`);
   }
 }
 
 async function bindDescriptor(deps: SubPathDeps, fd: number, target: string): Promise<void> {
-  const wanted = await statOf(fd);
+  const wanted = await statDescriptor(fd);
   for (let layers = 0; mountAt(target) !== undefined && layers < 8; layers++) {
     const there = await stat(target);
     if (there.ino === wanted.ino && there.dev === wanted.dev) return;

@@ -37,8 +37,8 @@ describe("a file in a volume", () => {
   }
 
   test("a pipe, a directory and a file that is too long are refused, and nothing waits", async () => {
-    await assert.rejects(readVolumeFile(root, "pipe", 100), /is no file/);
-    await assert.rejects(readVolumeFile(root, "sub", 100), /is no file/);
+    await assert.rejects(readVolumeFile(root, "pipe", 100), /not a regular file/);
+    await assert.rejects(readVolumeFile(root, "sub", 100), /not a regular file/);
     await assert.rejects(readVolumeFile(root, "sub/file", 3), /longer than 3 bytes/);
   });
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { VolumeScene } from "../../../test/support/volumes.ts";
+import type { PathKind } from "../../adapters/host/path-kind.ts";
 import type { Volume } from "../../model/generated/types.ts";
-import type { PathKind } from "../kind.ts";
 
 describe("hostPath", () => {
   const at = (type?: string): Volume => ({ name: "host", hostPath: { path: "/data/x", ...(type && { type }) } });

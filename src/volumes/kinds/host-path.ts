@@ -1,7 +1,8 @@
+import type { PathKind } from "../../adapters/host/path-kind.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import { ownValue } from "../../lib/own-value.ts";
 import type { HostPathVolumeSource } from "../../model/generated/types.ts";
-import type { PathKind, VolumeHost, VolumeKind } from "../kind.ts";
+import type { VolumeHost, VolumeKind } from "../kind.ts";
 
 /** What must be at the path for each type; the two that create are handled apart. */
 const EXPECTED: Readonly<Record<string, PathKind>> = {

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { hostLogFiles } from "./log-files.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "log-files-"));
+after(() => rmSync(dir, { recursive: true }));
+
+test("a FIFO or a directory in place of a log file is refused, and never waited for", async () => {
+  const pipe = join(dir, "0.log");
+  execFileSync("mkfifo", [pipe]);
+  // More than the pool has threads: each one that waits for a writer would hold one.
+  for (let round = 0; round < 8; round++) await assert.rejects(hostLogFiles.open(pipe), /not a regular file/);
+  await assert.rejects(hostLogFiles.open(dir), /not a regular file/);
+});
+
+test("a log file is opened, and a missing one is undefined", async () => {
+  const path = join(dir, "1.log");
+  writeFileSync(path, "text");
+  const file = await hostLogFiles.open(path);
+  assert.equal(await file?.size(), 4);
+  await file?.close();
+  assert.equal(await hostLogFiles.open(join(dir, "2.log")), undefined);
+});

@@ -195,8 +195,12 @@ function defineTests(): void {
 
 /** A claim that is bound to a local volume at the path. */
 function localObjects(path: string): ObjectSource {
-  const claim: PersistentVolumeClaim = { metadata: {}, spec: { volumeName: "pv" }, status: { phase: "Bound" } };
-  const volume: PersistentVolume = { metadata: { name: "pv" }, spec: { local: { path } } };
+  const claim: PersistentVolumeClaim = {
+    metadata: { uid: "c" },
+    spec: { volumeName: "pv" },
+    status: { phase: "Bound" },
+  };
+  const volume: PersistentVolume = { metadata: { name: "pv" }, spec: { local: { path }, claimRef: { uid: "c" } } };
   const known: Partial<ObjectKinds> = { PersistentVolumeClaim: claim, PersistentVolume: volume };
   return {
     get: <K extends ObjectKind>({ kind }: ObjectRef<K>) => Promise.resolve(known[kind]),

@@ -6,11 +6,19 @@ import type { Logger } from "../lib/log.ts";
 import type { Pod } from "../model/generated/types.ts";
 import { GroupProgress } from "./group-progress.ts";
 import type { ReadyVolume, VolumeDeps, VolumeKind, VolumeOfPod, VolumeSource } from "./kind.ts";
+import type { OperationMeter } from "./metrics.ts";
+import type { VolumeOperations } from "./operations.ts";
 
 /** What a followed volume tells to those who show it. */
 export interface VolumeHooks {
   readonly log: Logger;
   event(type: "Normal" | "Warning", reason: string, message: string): void;
+}
+
+export interface FollowedVolumeDeps extends Omit<VolumeDeps, "node" | "tokens"> {
+  readonly operations: Pick<VolumeOperations, "setUp">;
+  readonly meter: OperationMeter;
+  readonly hooks: VolumeHooks;
 }
 
 /** Between two attempts, in milliseconds, as in Kubernetes. */
@@ -42,7 +50,7 @@ export class FollowedVolume {
   constructor(
     private of: VolumeOfPod,
     private readonly kind: VolumeKind,
-    private readonly deps: { readonly make: VolumeDeps; readonly hooks: VolumeHooks },
+    private readonly deps: FollowedVolumeDeps,
   ) {}
 
   get name(): string {
@@ -53,9 +61,19 @@ export class FollowedVolume {
     return this.ready?.source;
   }
 
+  /** A group that processes of the pod need to use the volume. */
+  get gid(): number | undefined {
+    return this.ready?.gid;
+  }
+
+  /** The plugin that set it up; undefined before that. */
+  get plugin(): string | undefined {
+    return this.ready?.plugin;
+  }
+
   /** Between two attempts, at most. */
-  get longestPauseMs(): number {
-    return this.kind.longestPauseMs ?? SET_UP_BACKOFF.maxMs;
+  get maxBackoffMs(): number {
+    return this.kind.maxBackoffMs ?? SET_UP_BACKOFF.maxMs;
   }
 
   /** Grows with each change of what the volume is made from: read it before an attempt, give it to `changed`. */
@@ -113,10 +131,9 @@ export class FollowedVolume {
   private async setUp({ signal }: Abortable): Promise<void> {
     signal.throwIfAborted();
     this.closing.signal.throwIfAborted();
-    const { make } = this.deps;
     this.isStale = false;
-    const ready = await this.kind.setUp(this.of, make, { signal });
-    if (this.ready === undefined) await this.changeGroup(ready.source, signal);
+    const ready = await this.deps.operations.setUp(this.kind, this.of, { signal });
+    if (this.ready === undefined) await this.changeGroup(ready, signal);
     this.ready = ready;
     this.backoff.reset();
     this.planRefresh(this.ready.refreshAt);
@@ -126,17 +143,18 @@ export class FollowedVolume {
   private async isIntact(): Promise<boolean> {
     const source = this.ready?.source;
     if (this.ready?.isMounted !== true || source?.kind !== "path") return true;
-    return this.deps.make.host.isMountPoint(source.path);
+    return this.deps.host.isMountPoint(source.path);
   }
 
-  private async changeGroup(source: VolumeSource, signal: AbortSignal): Promise<void> {
+  private async changeGroup({ source, takesGroup, plugin = "" }: ReadyVolume, signal: AbortSignal): Promise<void> {
     const { fsGroup: gid, fsGroupChangePolicy } = this.of.pod.spec.securityContext ?? {};
-    const isManaged = source.kind === "path" && !source.readonly && source.isUsers !== true;
-    if (gid === undefined || this.kind.takesGroup !== true || !isManaged) return;
-    const { clock, host } = this.deps.make;
-    const progress = new GroupProgress({ clock, event: this.deps.hooks.event }, this.of);
+    if (gid === undefined || takesGroup !== true || source.kind !== "path" || source.readonly) return;
+    const { clock, host, hooks } = this.deps;
+    const progress = new GroupProgress({ clock, event: hooks.event }, this.of);
     const onlyOnMismatch = fsGroupChangePolicy === "OnRootMismatch";
-    await host.changeGroup(source.path, { gid, onlyOnMismatch, signal, onProgress: (count) => progress.tell(count) });
+    const request = { gid, onlyOnMismatch, signal, onProgress: (count: number) => progress.tell(count) };
+    const operation = { plugin, operation: "volume_apply_access_control" } as const;
+    await this.deps.meter.measure(operation, () => host.changeGroup(source.path, request));
   }
 
   private subscribe(): void {
@@ -144,9 +162,9 @@ export class FollowedVolume {
     this.isSubscribed = true;
     const { objects, trustBundles = [] } = this.kind.references?.(this.of) ?? { objects: [] };
     const { signal } = this.closing;
-    const { make } = this.deps;
-    for (const ref of objects) make.objects.onChange(ref, () => this.changed(), { signal });
-    for (const bundle of trustBundles) make.trustBundles?.onChange(bundle, () => this.changed(), { signal });
+    const { deps } = this;
+    for (const ref of objects) deps.objects.onChange(ref, () => this.changed(), { signal });
+    for (const bundle of trustBundles) deps.trustBundles?.onChange(bundle, () => this.changed(), { signal });
   }
 
   private changed(): void {
@@ -170,7 +188,7 @@ export class FollowedVolume {
       if (this.isStale && !signal.aborted) await this.setUp({ signal });
     }).catch((error: unknown) => {
       if (isAborted(error, signal)) return;
-      const waitMs = this.backoff.next(this.deps.make.clock.now());
+      const waitMs = this.backoff.next(this.deps.clock.now());
       this.deps.hooks.log.warn("a volume could not be brought up to date", {
         volume: this.name,
         error: messageOf(error),
@@ -183,12 +201,12 @@ export class FollowedVolume {
   private planRefresh(at: number | undefined): void {
     this.timer?.cancel();
     if (at === undefined) return;
-    this.retryAfter(Math.max(1000, at - this.deps.make.clock.now().wall));
+    this.retryAfter(Math.max(1000, at - this.deps.clock.now().wall));
   }
 
   private retryAfter(ms: number): void {
     this.timer?.cancel();
-    if (!this.closing.signal.aborted) this.timer = this.deps.make.clock.after(ms, () => this.refresh());
+    if (!this.closing.signal.aborted) this.timer = this.deps.clock.after(ms, () => this.refresh());
   }
 
   private serially(work: () => Promise<void>): Promise<void> {

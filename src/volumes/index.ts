@@ -1,7 +1,14 @@
 export { composeStorage, storageOf } from "./compose.ts";
-export type { TokenSource, TrustBundleSource, VolumeHost, VolumeNode, VolumeSource } from "./kind.ts";
+export type {
+  TokenSource,
+  TrustBundleSource,
+  VolumeHost,
+  VolumeKind,
+  VolumeNode,
+  VolumeSource,
+} from "./kind.ts";
 export { type EmptyDirPlace, emptyDirPlaces } from "./local-storage.ts";
-export { type PrepareOptions, type ReconcilerDeps, VolumeReconciler } from "./reconciler.ts";
+export { type ReconcilerDeps, type ReconcilerOptions, VolumeReconciler } from "./reconciler.ts";
 export {
   type LayerUsage,
   type ReadOptions,

@@ -1,7 +1,13 @@
 import type { PathKind } from "../adapters/host/path-kind.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { ClusterTrustBundleProjection, Pod, Volume } from "../model/generated/types.ts";
+import type {
+  ClusterTrustBundleProjection,
+  PersistentVolume,
+  PersistentVolumeSpec,
+  Pod,
+  Volume,
+} from "../model/generated/types.ts";
 import type { ObjectRef, ObjectSource } from "../model/object-source.ts";
 
 /** One file of a volume that the agent writes. */
@@ -40,8 +46,14 @@ export interface VolumeHost {
   removeTree(path: string): Promise<void>;
   /** Removes an empty directory; rejects when something is in it. */
   removeDir(path: string): Promise<void>;
-  /** Names in a directory; none when it does not exist. */
+  /** Names in a directory; none if it does not exist. */
   list(path: string): Promise<readonly string[]>;
+  /** The text of a small file of the agent's own; undefined if it does not exist. */
+  readFile(path: string): Promise<string | undefined>;
+  /** Writes a file of the agent's own as a whole: after a crash it has the old content or the new. */
+  replaceFile(path: string, text: string): Promise<void>;
+  /** Succeeds if there is no such file. */
+  removeFile(path: string): Promise<void>;
   /** Replaces the content of a directory by one rename; false when it is the same already. */
   writeFiles(
     directory: string,
@@ -79,7 +91,7 @@ export interface VolumeNode {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** What kinds of volumes are made with. */
+/** What volumes need from the outside. */
 export interface VolumeDeps {
   readonly host: VolumeHost;
   readonly objects: ObjectSource;
@@ -89,12 +101,56 @@ export interface VolumeDeps {
   readonly node: VolumeNode;
 }
 
-/** A volume of a pod, and the directory that is its own. */
+/** What a kind sets volumes up with. */
+export interface SetUpDeps extends VolumeDeps {
+  /** Sets up the PersistentVolume behind a claim, by the kind that handles it. */
+  setUpPersistent(
+    of: VolumeOfPod & { readonly persistent: PersistentSource },
+    options: Abortable,
+  ): Promise<ReadyVolume>;
+}
+
+/** What a kind tears volumes down with: no objects of an API server, which may be unreachable or have lost them. */
+export type TearDownDeps = Pick<VolumeDeps, "host" | "clock">;
+
+/**
+ * What tearing down and unstaging need, persisted as `vol_data.json` beside the mount. Flat, as that file of Kubernetes
+ * is. Never a secret.
+ */
+export type VolumeMetadata = Readonly<Record<string, string>>;
+
+/** The PersistentVolume behind a claim. */
+export interface PersistentSource {
+  readonly object: PersistentVolume;
+  /** volumeMode Block: containers get a device, nothing is mounted. */
+  readonly isBlock: boolean;
+  readonly readonly: boolean;
+}
+
+/** A volume that is mounted once a node. */
+export interface Stage {
+  /** `ROOT/plugins/…`; the kind mounts below it. */
+  readonly directory: string;
+  readonly metadata: VolumeMetadata;
+}
+
+/** A volume of a pod, and the directory that belongs to it. */
 export interface VolumeOfPod {
   readonly pod: Pod;
   readonly volume: Volume;
-  /** `ROOT/pods/UID/volumes/PLUGIN/NAME`. */
+  /** `ROOT/pods/UID/volumes/PLUGIN/NAME`; NAME is that of the PersistentVolume if there is one. */
   readonly directory: string;
+  /** Set if the volume is a claim. */
+  readonly persistent?: PersistentSource;
+  /** Set for kinds that stage. */
+  readonly stage?: Stage;
+}
+
+/** A volume of a pod as a later agent finds it on disk. */
+export interface VolumeOnDisk {
+  readonly directory: string;
+  /** Empty for kinds that do not stage. */
+  readonly metadata: VolumeMetadata;
 }
 
 /** What a container gets of a volume that is ready. */
@@ -110,7 +166,13 @@ export interface ReadyVolume {
   readonly source: VolumeSource;
   /** Its path is a mount: somebody may unmount it. */
   readonly isMounted?: boolean;
-  /** Wall-clock milliseconds at which it must be set up anew (a token that ends). */
+  /** fsGroup has to be applied to its tree, once after it was set up. */
+  readonly takesGroup?: boolean;
+  /** A group that processes of the pod need to use the volume. */
+  readonly gid?: number;
+  /** The kind that set it up, for metrics. */
+  readonly plugin?: string;
+  /** Wall-clock milliseconds at which it must be set up again (a token that expires). */
   readonly refreshAt?: number;
 }
 
@@ -122,25 +184,61 @@ export interface VolumeReferences {
   readonly pod?: boolean;
 }
 
-/** One kind of volume: one file in `kinds/`, one line in `kinds/index.ts`. */
+/**
+ * One kind of volume: one file in `kinds/`, one line in `kinds/index.ts`. Each call may be repeated at any time, also by
+ * another agent after this one was killed in the middle of it.
+ */
 export interface VolumeKind {
-  /** The directory name of the kind, `kubernetes.io~empty-dir`; empty for kinds that have no directory. */
+  /** `kubernetes.io/empty-dir`; empty for a claim, which is set up by the kind of its PersistentVolume. */
   readonly plugin: string;
-  handles(volume: Volume): boolean;
+  /** True for a volume of a pod's spec. */
+  handles?(volume: Volume): boolean;
+  /** True for a PersistentVolume behind a claim. */
+  handlesPersistent?(spec: PersistentVolumeSpec): boolean;
   /** What it is made from beyond the spec; a change of it sets the volume up again. */
   references?(of: VolumeOfPod): VolumeReferences;
-  /** True when its content follows what it refers to as long as the pod runs; others only wait for it. */
+  /** True if its content follows what it refers to as long as the pod runs; others only wait for it. */
   readonly isLive?: boolean;
-  /** True when only a missing object can keep it from being made. */
+  /** True if only a missing object can keep it from being set up. */
   readonly isPlain?: boolean;
-  /** What it waits for cannot be watched: it is asked for again after this long at the latest, in milliseconds. */
-  readonly longestPauseMs?: number;
-  /** True when fsGroup is applied to its tree by the reconciler, once it is set up. */
-  readonly takesGroup?: boolean;
-  /** Makes the volume ready. Safe to repeat: a volume that is ready stays as it is, or gets its newest content. */
-  setUp(of: VolumeOfPod, deps: VolumeDeps, options: Abortable): Promise<ReadyVolume>;
-  /** Takes down what is in the kind's own directory. Safe to repeat; never touches what is the user's. */
-  tearDown(directory: string, host: VolumeHost): Promise<void>;
+  /** Between two attempts at most, in milliseconds: what it waits for cannot be watched. */
+  readonly maxBackoffMs?: number;
+  /** Set for kinds that are mounted once a node, before their pods share them. */
+  readonly staging?: VolumeStaging;
+  /** Makes the volume ready for its pod. A volume that is ready stays as it is, or gets its newest content. */
+  setUp(of: VolumeOfPod, deps: SetUpDeps, options: Abortable): Promise<ReadyVolume>;
+  /** Removes what `setUp` made in the directory, never what belongs to the user. Missing if there is no directory. */
+  tearDown?(volume: VolumeOnDisk, deps: TearDownDeps, options: Abortable): Promise<void>;
+}
+
+/**
+ * How a kind is mounted once a node. At most one of these calls, `setUp` and `tearDown` runs for a stage at a time. The
+ * pod's `vol_data.json` is its reference to the stage: it is written first and removed last.
+ *
+ *     setUp:     write the reference ─► stage ─► set up for the pod
+ *     tearDown:  tear down for the pod ─► no other reference: unstage ─► remove the reference
+ */
+export interface VolumeStaging {
+  /** What is persisted of a volume. Volumes that are to share a stage must lead to the same `directory`. */
+  metadata(of: VolumeOfPod, deps: SetUpDeps, options: Abortable): Promise<VolumeMetadata>;
+  /** Where it is staged, relative to `ROOT/plugins`. Pure: the metadata of a pod tells which stage it uses. */
+  directory(metadata: VolumeMetadata): string;
+  /** The stages on this node, relative to `ROOT/plugins`, whoever made them. */
+  list(pluginsDir: string, host: VolumeHost): Promise<readonly string[]>;
+  /** Mounts the volume below `of.stage.directory`. */
+  stage(of: VolumeOfPod & { readonly stage: Stage }, deps: SetUpDeps, options: Abortable): Promise<void>;
+  /** Undoes `stage`, also one that failed or never began. */
+  unstage(stage: Stage, deps: TearDownDeps, options: Abortable): Promise<void>;
+}
+
+/** The directory of a kind below a pod's `volumes`: `kubernetes.io~empty-dir`. */
+export function directoryName({ plugin }: Pick<VolumeKind, "plugin">): string {
+  return plugin.replace("/", "~");
+}
+
+/** Where a kind that stages mounts a volume for its pod: beside the metadata, as CSI volumes are in Kubernetes. */
+export function podMount(directory: string): string {
+  return `${directory}/mount`;
 }
 
 /** Unmounts everything that is mounted at the directory itself; more than a few layers are not ours. */

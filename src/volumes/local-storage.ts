@@ -1,6 +1,7 @@
 import type { Pod } from "../model/generated/types.ts";
 import { podIdentity } from "../model/pod-facts.ts";
 import { parseQuantity, wholeValue } from "../model/quantity.ts";
+import { directoryName } from "./kind.ts";
 import { emptyDir } from "./kinds/empty-dir.ts";
 import type { MeteredPlace } from "./usage-meter.ts";
 
@@ -13,7 +14,7 @@ export interface EmptyDirPlace extends MeteredPlace {
 
 /** Where a pod's emptyDirs lie and what they may hold. Memory is counted by its own filesystem, not by a walk. */
 export function emptyDirPlaces(pod: Pod, rootDir: string): readonly EmptyDirPlace[] {
-  const base = `${rootDir}/pods/${podIdentity(pod).uid}/volumes/${emptyDir.plugin}`;
+  const base = `${rootDir}/pods/${podIdentity(pod).uid}/volumes/${directoryName(emptyDir)}`;
   return (pod.spec.volumes ?? []).flatMap((volume) => {
     if (volume.emptyDir === undefined) return [];
     const { medium = "", sizeLimit } = volume.emptyDir;

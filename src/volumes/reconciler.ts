@@ -1,45 +1,36 @@
-import { type Abortable, AbortScope, TimeLimitError, withScope } from "../lib/abort.ts";
-import { Backoff } from "../lib/backoff.ts";
+import type { Abortable } from "../lib/abort.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import type { Pod, Volume } from "../model/generated/types.ts";
 import { podIdentity } from "../model/pod-facts.ts";
-import type { NextTry, PodIdentity } from "../model/step.ts";
-import { FollowedVolume, SET_UP_BACKOFF, setUpFailed } from "./followed-volume.ts";
-import type { VolumeDeps, VolumeKind, VolumeOfPod, VolumeSource } from "./kind.ts";
+import { FollowedVolume } from "./followed-volume.ts";
+import { directoryName, type VolumeDeps, type VolumeKind, type VolumeOfPod, type VolumeSource } from "./kind.ts";
 import { VOLUME_KINDS } from "./kinds/index.ts";
+import { OperationMeter, type VolumeCount, volumeGauges } from "./metrics.ts";
+import { VolumeOperations } from "./operations.ts";
+import { VolumePaths } from "./paths.ts";
+import { type PrepareOptions, VolumeWait, type VolumeWaitDeps } from "./volume-wait.ts";
 
-export interface ReconcilerDeps extends VolumeDeps {
+export interface ReconcilerDeps extends VolumeDeps, VolumeWaitDeps {
   readonly log: Logger;
-  event(pod: PodIdentity, event: { type: "Normal" | "Warning"; reason: string; message: string }): void;
-  /** What the pod waits for and when that is tried again; undefined when it does not wait any more. */
-  waiting(pod: PodIdentity, next: NextTry | undefined): void;
-}
-
-export interface PrepareOptions extends Abortable {
-  /** Hears what is waited for whenever that changes: which volumes, since when, why. */
-  readonly onWait?: (detail: string) => void;
-}
-
-/** A volume that a pod waits for. */
-interface Wait {
-  readonly since: number;
-  readonly why: string;
-  /** Wall-clock milliseconds of the next attempt. */
-  readonly next: number;
+  readonly metrics?: Metrics;
 }
 
 interface PodSet {
   readonly volumes: Map<string, FollowedVolume>;
 }
 
-/** How directories of unknown pods are removed; `rest` takes away what else such a pod left, before the directory goes. */
+export interface ReconcilerOptions {
+  readonly rootDir: string;
+  /** Defaults to all that there are. */
+  readonly kinds?: readonly VolumeKind[];
+}
+
+/** How directories of orphaned pods are removed; `rest` removes what else such a pod left, before the directory goes. */
 export interface OrphanOptions extends Abortable {
   rest?(uid: string): Promise<void>;
 }
-
-/** A pod's start waits for its volumes this long before it is planned anew, as in Kubernetes. */
-const WAIT_LIMIT_MS = 123_000;
 
 /**
  * Brings the volumes that pods want and those that are there together, below `ROOT/pods/UID`. Pods and volumes do not
@@ -51,11 +42,23 @@ export class VolumeReconciler {
   private readonly looked = new Set<string>();
   /** Pods whose volumes were taken down and not asked for since. */
   private readonly down = new Set<string>();
+  /** Volumes of wanted pods that an earlier agent set up and nobody asked for since, by pod and name: their plugins. */
+  private readonly found = new Map<string, ReadonlyMap<string, string>>();
+  private desired: readonly Pod[] = [];
+  private readonly paths: VolumePaths;
+  private readonly meter: OperationMeter;
+  private readonly operations: VolumeOperations;
+  private readonly gauges: ReturnType<typeof volumeGauges>;
 
   constructor(
     private readonly deps: ReconcilerDeps,
-    private readonly options: { readonly rootDir: string },
-  ) {}
+    { rootDir, kinds = VOLUME_KINDS }: ReconcilerOptions,
+  ) {
+    this.paths = new VolumePaths(rootDir);
+    this.meter = new OperationMeter(deps.clock, deps.metrics);
+    this.operations = new VolumeOperations({ ...deps, meter: this.meter }, { kinds, paths: this.paths });
+    this.gauges = volumeGauges(deps.metrics, () => this.counts());
+  }
 
   /**
    * Makes every volume of the pod ready, all at the same time, and tries those that fail again until they are, the
@@ -67,24 +70,9 @@ export class VolumeReconciler {
     // Made first and closed to others: the volumes below are not.
     const { uid } = podIdentity(pod);
     this.down.delete(uid);
-    await this.deps.host.makeDir(this.podDir(uid), 0o750);
+    await this.deps.host.makeDir(this.paths.pod(uid), 0o750);
     const followed = volumes.map((volume) => this.follow(pod, volume));
-    const waits = new Map<string, Wait>();
-    const tell = (): void => this.tell(pod, waits, options);
-    const limit = { clock: this.deps.clock, ms: WAIT_LIMIT_MS };
-    await withScope([options.signal], limit, async (signal) => {
-      const results = await Promise.allSettled(
-        followed.map((volume) => this.waitFor(volume, { pod, waits, tell, signal })),
-      );
-      const failed = results.find((result) => result.status === "rejected");
-      if (failed === undefined) return;
-      if (!(signal.reason instanceof TimeLimitError)) throw failed.reason;
-      const names = [...waits.keys()].join(", ");
-      const whys = [...waits].map(([name, { why }]) => `${name}: ${why}`).join("; ");
-      throw new Error(
-        `unmounted volumes=[${names}], unattached volumes=[], failed to process volumes=[]: context deadline exceeded (${whys})`,
-      );
-    });
+    await new VolumeWait(this.deps, pod, options).all(followed);
   }
 
   /**
@@ -93,7 +81,7 @@ export class VolumeReconciler {
    */
   async isAtHand(pod: Pod, options: Abortable): Promise<boolean> {
     const volumes = pod.spec.volumes ?? [];
-    const kinds = volumes.map((volume) => VOLUME_KINDS.find((kind) => kind.handles(volume)));
+    const kinds = volumes.map((volume) => this.operations.kindOf(volume));
     if (!kinds.every((kind) => kind?.isPlain === true)) return false;
     const references = volumes.map((volume, at) => {
       const kind = kinds[at];
@@ -119,7 +107,13 @@ export class VolumeReconciler {
     return source;
   }
 
-  /** Mounts a part of a volume for a container and answers where; the same place for the same mount. */
+  /** Groups that processes of the pod need to use its volumes. Only after `prepare`. */
+  groups(pod: Pod): readonly number[] {
+    const volumes = this.pods.get(podIdentity(pod).uid)?.volumes.values() ?? [];
+    return [...new Set([...volumes].flatMap(({ gid }) => gid ?? []))];
+  }
+
+  /** Mounts a part of a volume for a container and returns the path; the same path for the same mount. */
   async subPath(
     pod: Pod,
     mount: { volume: string; container: string; index: number; subPath: string },
@@ -129,7 +123,7 @@ export class VolumeReconciler {
     if (source.kind !== "path") throw new Error("a volume without a directory has no subPath");
     // A path that the user chose may hang: it is asked for in a child process before it is opened here.
     if (source.isUsers === true) await this.deps.host.kindOf(source.path, options);
-    const target = `${this.subPaths(podIdentity(pod).uid)}/${mount.volume}/${mount.container}/${mount.index}`;
+    const target = `${this.paths.subPaths(podIdentity(pod).uid)}/${mount.volume}/${mount.container}/${mount.index}`;
     await this.deps.host.bindSubPath({ root: source.path, subPath: mount.subPath, target });
     return target;
   }
@@ -139,6 +133,7 @@ export class VolumeReconciler {
    * followed from now on, whether its containers are touched or not.
    */
   wanted(pods: readonly Pod[]): void {
+    this.desired = pods;
     const now = new Set<string>();
     for (const pod of pods) {
       const { uid } = podIdentity(pod);
@@ -152,92 +147,44 @@ export class VolumeReconciler {
     }
     for (const uid of this.looked) if (!now.has(uid)) this.looked.delete(uid);
     for (const uid of this.down) if (!now.has(uid)) this.down.delete(uid);
+    for (const uid of this.found.keys()) if (!now.has(uid)) this.found.delete(uid);
   }
 
-  /** Takes down all that the pod's directory holds, by what is there and not by what the spec says. Safe to repeat. */
+  /** Tears down all that the pod's directory holds, by what is there and not by what the spec says. Safe to repeat. */
   async teardown(uid: string, options: Abortable): Promise<void> {
-    const { host } = this.deps;
     const set = this.pods.get(uid);
     this.pods.delete(uid);
+    this.found.delete(uid);
     this.down.add(uid);
     await Promise.all([...(set?.volumes.values() ?? [])].map((volume) => volume.close()));
     await this.removeSubPaths(uid, options);
-    for (const kind of VOLUME_KINDS) {
-      if (kind.plugin === "") continue;
-      const base = `${this.base(uid)}/${kind.plugin}`;
-      for (const name of await host.list(base)) {
-        options.signal.throwIfAborted();
-        await kind.tearDown(`${base}/${name}`, host);
-      }
-    }
+    await this.operations.tearDownPod(uid, options);
   }
 
   /**
-   * Removes the directories of pods that nobody knows any more. What has something mounted that is not ours to unmount
-   * stays, and is the answer. Call it only when every source and the runtime have said what they know.
+   * Removes the directories of orphaned pods, and stages that no pod uses. Directories in which something is mounted
+   * that is not ours to unmount are left and returned. Call it only after every source and the runtime were listed.
    */
   async removeOrphans(isKnown: (uid: string) => boolean, options: OrphanOptions): Promise<readonly string[]> {
     const { host, log } = this.deps;
     const left: string[] = [];
-    for (const uid of await host.list(`${this.options.rootDir}/pods`)) {
-      if (isKnown(uid) || this.pods.has(uid)) continue;
+    let total = 0;
+    for (const podUID of await host.list(this.paths.pods)) {
+      if (isKnown(podUID) || this.pods.has(podUID)) continue;
+      total++;
       try {
-        await this.teardown(uid, options);
-        await options.rest?.(uid);
-        await host.removeTree(this.podDir(uid));
-        log.info("removed the directory of a pod that nobody knows", { uid });
+        await this.teardown(podUID, options);
+        await options.rest?.(podUID);
+        await host.removeTree(this.paths.pod(podUID));
+        log.info("Removed orphaned pod directory", { podUID });
       } catch (error) {
         if (options.signal.aborted) throw error;
-        left.push(uid);
-        log.warn("the directory of a pod that nobody knows stays", { uid, error: messageOf(error) });
+        left.push(podUID);
+        log.warn("Failed to remove orphaned pod directory", { podUID, error: messageOf(error) });
       }
     }
-    return left;
-  }
-
-  private async waitFor(
-    volume: FollowedVolume,
-    context: { pod: Pod; waits: Map<string, Wait>; tell: () => void; signal: AbortSignal },
-  ): Promise<void> {
-    const { pod, waits, tell, signal } = context;
-    const { clock } = this.deps;
-    const backoff = new Backoff(SET_UP_BACKOFF);
-    for (;;) {
-      const { version } = volume;
-      let delayMs = 0;
-      try {
-        await volume.ensure({ signal });
-        if (waits.delete(volume.name)) tell();
-        return;
-      } catch (error) {
-        if (signal.aborted) throw error;
-        const { wall } = clock.now();
-        delayMs = Math.min(backoff.next(clock.now()), volume.longestPauseMs);
-        const since = waits.get(volume.name)?.since ?? wall;
-        waits.set(volume.name, { since, why: messageOf(error), next: wall + delayMs });
-        tell();
-        this.deps.event(podIdentity(pod), {
-          ...{ type: "Warning", reason: "FailedMount", message: setUpFailed(volume.name, error) },
-        });
-      }
-      const scope = new AbortScope([signal]);
-      try {
-        // Whichever comes first: the next attempt is due, or what it waits for has changed.
-        const due = clock.sleep(delayMs, { signal: scope.signal });
-        await Promise.race([due, volume.untilChanged(version, { signal: scope.signal })]);
-      } finally {
-        scope.abort();
-        scope.dispose();
-      }
-      signal.throwIfAborted();
-    }
-  }
-
-  private tell(pod: Pod, waits: ReadonlyMap<string, Wait>, { onWait }: PrepareOptions): void {
-    const detail = describeWaits(waits);
-    const at = Math.min(...[...waits.values()].map(({ next }) => next));
-    onWait?.(detail);
-    this.deps.waiting(podIdentity(pod), waits.size === 0 ? undefined : { at, why: detail });
+    this.gauges.orphans(total, left.length);
+    return [...left, ...(await this.operations.removeUnusedStages(options))];
   }
 
   private follow(pod: Pod, volume: Volume): FollowedVolume {
@@ -249,30 +196,52 @@ export class VolumeReconciler {
       known.update(pod);
       return known;
     }
-    const kind = kindOf(volume);
+    const kind = this.operations.kindOf(volume);
+    if (kind === undefined) throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
     const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
       this.deps.event(identity, { type, reason, message });
     const hooks = { log: this.deps.log, event };
-    const made = new FollowedVolume(this.of(pod, volume, kind), kind, { make: this.deps, hooks });
-    set.volumes.set(volume.name, made);
-    return made;
+    const { operations, meter } = this;
+    const followed = new FollowedVolume(this.of(pod, volume, kind), kind, { ...this.deps, operations, meter, hooks });
+    set.volumes.set(volume.name, followed);
+    return followed;
   }
 
   private async adopt(pod: Pod): Promise<void> {
     const { uid } = podIdentity(pod);
+    const found = new Map<string, string>();
+    const { host } = this.deps;
+    const present = new Set(await host.list(this.paths.volumes(uid)));
     for (const volume of pod.spec.volumes ?? []) {
-      const kind = VOLUME_KINDS.find((candidate) => candidate.handles(volume));
-      if (kind?.isLive !== true) continue;
-      const there = await this.deps.host.list(`${this.base(uid)}/${kind.plugin}`);
-      // Taken down or no longer wanted while we looked: then there is nothing to follow.
+      const kind = this.operations.kindOf(volume);
+      if (kind === undefined || !present.has(directoryName(kind))) continue;
+      const there = await host.list(`${this.paths.volumes(uid)}/${directoryName(kind)}`);
+      // Torn down or no longer wanted meanwhile: then there is nothing to follow.
       if (!this.looked.has(uid) || this.down.has(uid)) return;
-      if (there.includes(volume.name)) this.follow(pod, volume).adopt();
+      if (!there.includes(volume.name)) continue;
+      found.set(volume.name, kind.plugin);
+      if (kind.isLive === true) this.follow(pod, volume).adopt();
+    }
+    if (found.size > 0) this.found.set(uid, found);
+  }
+
+  /** What `volume_manager_total_volumes` counts, with Kubernetes' word for a plugin that is not known (yet). */
+  private *counts(): Iterable<VolumeCount> {
+    for (const pod of this.desired) {
+      const { uid } = podIdentity(pod);
+      if (this.down.has(uid)) continue;
+      for (const volume of pod.spec.volumes ?? []) {
+        const ready = this.pods.get(uid)?.volumes.get(volume.name)?.plugin ?? this.found.get(uid)?.get(volume.name);
+        const plugin = (ready ?? this.operations.kindOf(volume)?.plugin) || "N/A";
+        yield { plugin, state: "desired_state_of_world" };
+        if (ready !== undefined) yield { plugin, state: "actual_state_of_world" };
+      }
     }
   }
 
   private async removeSubPaths(uid: string, options: Abortable): Promise<void> {
     const { host } = this.deps;
-    const base = this.subPaths(uid);
+    const base = this.paths.subPaths(uid);
     if ((await host.list(base)).length === 0) return host.removeTree(base);
     // Innermost and latest first.
     for (const target of [...(await host.mountsBelow(base))].reverse()) {
@@ -282,32 +251,7 @@ export class VolumeReconciler {
     await host.removeTree(base);
   }
 
-  private of(pod: Pod, volume: Volume, { plugin }: VolumeKind): VolumeOfPod {
-    return { pod, volume, directory: `${this.base(podIdentity(pod).uid)}/${plugin}/${volume.name}` };
+  private of(pod: Pod, volume: Volume, kind: VolumeKind): VolumeOfPod {
+    return { pod, volume, directory: this.paths.volume(podIdentity(pod).uid, kind, volume.name) };
   }
-
-  private base(uid: string): string {
-    return `${this.podDir(uid)}/volumes`;
-  }
-
-  private subPaths(uid: string): string {
-    return `${this.podDir(uid)}/volume-subpaths`;
-  }
-
-  private podDir(uid: string): string {
-    return `${this.options.rootDir}/pods/${uid}`;
-  }
-}
-
-function kindOf(volume: Volume): VolumeKind {
-  const kind = VOLUME_KINDS.find((candidate) => candidate.handles(volume));
-  if (kind === undefined) throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
-  return kind;
-}
-
-/** `config since 10:11:12Z: configmap "config" not found; …` */
-function describeWaits(waits: ReadonlyMap<string, Wait>): string {
-  const one = ([name, { since, why }]: [string, Wait]): string =>
-    `${name} since ${new Date(since).toISOString().slice(11, 19)}Z: ${why}`;
-  return [...waits].map(one).join("; ");
 }

@@ -1,6 +1,13 @@
 import type { Clock } from "../lib/clock.ts";
 import type { VolumeFile } from "./kind.ts";
-import { type ReadyVolume, unmountAll, type VolumeDeps, type VolumeHost, type VolumeOfPod } from "./kind.ts";
+import {
+  type ReadyVolume,
+  type TearDownDeps,
+  unmountAll,
+  type VolumeDeps,
+  type VolumeOfPod,
+  type VolumeOnDisk,
+} from "./kind.ts";
 import { checkedPayload } from "./payload.ts";
 
 /** What a volume's content is made of now. */
@@ -26,7 +33,7 @@ export async function setUpWritten(
   return { source, isMounted: inMemory, ...(refreshAt === undefined ? {} : { refreshAt }) };
 }
 
-export async function tearDownWritten(directory: string, host: VolumeHost): Promise<void> {
+export async function tearDownWritten({ directory }: VolumeOnDisk, { host }: TearDownDeps): Promise<void> {
   await unmountAll(directory, host);
   await host.removeTree(directory);
 }

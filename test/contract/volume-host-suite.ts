@@ -87,6 +87,18 @@ export function volumeHostContract(name: string, open: () => Promise<VolumeHostH
     assert.deepEqual(await host.list(`${base}/gone`), []);
   });
 
+  rule("a small file is replaced as a whole, read and removed", async ({ host, base, exists }) => {
+    const path = `${base}/vol_data.json`;
+    assert.equal(await host.readFile(path), undefined);
+    await host.replaceFile(path, "one");
+    await host.replaceFile(path, "two");
+    assert.equal(await host.readFile(path), "two");
+    assert.deepEqual(await host.list(base), ["vol_data.json"]);
+    await host.removeFile(path);
+    assert.equal(exists(path), false);
+    await host.removeFile(path);
+  });
+
   rule("a write replaces all of a volume, and tells whether anything changed", async ({ host, base, read }) => {
     const path = `${base}/v`;
     await host.makeDir(path, 0o777);

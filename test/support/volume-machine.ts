@@ -16,6 +16,8 @@ export class VolumeMachine implements VolumeHost {
   readonly mounts = new Map<string, { type: string; size?: number; source?: string }>();
   readonly contents = new Map<string, ReadonlyMap<string, Written>>();
   readonly groups = new Map<string, { gid: number; onlyOnMismatch: boolean }>();
+  /** Small files of the agent's own. */
+  readonly files = new Map<string, string>();
   readonly done: string[] = [];
   /** Resolves before a tmpfs is mounted. */
   beforeMount: Promise<void> = Promise.resolve();
@@ -96,6 +98,7 @@ export class VolumeMachine implements VolumeHost {
     for (const entry of gone) {
       this.modes.delete(entry);
       this.kinds.delete(entry);
+      this.files.delete(entry);
     }
     this.contents.delete(path);
   }
@@ -106,6 +109,7 @@ export class VolumeMachine implements VolumeHost {
     if (!isEmpty) return Promise.reject(new Error(`${path} is not empty`));
     this.done.push(`removeDir ${path}`);
     this.modes.delete(path);
+    this.kinds.delete(path);
     return Promise.resolve();
   }
 
@@ -136,6 +140,24 @@ export class VolumeMachine implements VolumeHost {
   bindSubPath({ root, subPath, target }: { root: string; subPath: string; target: string }): Promise<void> {
     this.modes.set(target, 0o750);
     this.mounts.set(target, { type: "bind", source: `${root}/${subPath}` });
+    return Promise.resolve();
+  }
+
+  readFile(path: string): Promise<string | undefined> {
+    return Promise.resolve(this.files.get(path));
+  }
+
+  replaceFile(path: string, text: string): Promise<void> {
+    this.done.push(`replaceFile ${path}`);
+    this.modes.set(path, 0o600);
+    this.kinds.set(path, "file");
+    this.files.set(path, text);
+    return Promise.resolve();
+  }
+
+  removeFile(path: string): Promise<void> {
+    this.done.push(`removeFile ${path}`);
+    for (const map of [this.modes, this.kinds, this.files]) map.delete(path);
     return Promise.resolve();
   }
 

@@ -2,7 +2,7 @@ import { FakeClock } from "../../src/lib/clock.ts";
 import { silent } from "../../src/lib/log.ts";
 import type { Pod, Volume } from "../../src/model/generated/types.ts";
 import type { NextTry } from "../../src/model/step.ts";
-import { type ReconcilerDeps, VolumeReconciler } from "../../src/volumes/index.ts";
+import { type ReconcilerDeps, type VolumeKind, VolumeReconciler } from "../../src/volumes/index.ts";
 import { FakeObjects } from "./objects.ts";
 import { pod } from "./pods.ts";
 import { VolumeMachine } from "./volume-machine.ts";
@@ -11,7 +11,6 @@ export const POD_DIR = "/root/pods/uid-of-web";
 
 /** The reconciler on a machine in memory. */
 export class VolumeScene {
-  readonly machine = new VolumeMachine();
   readonly objects = new FakeObjects();
   readonly clock = new FakeClock();
   readonly events: string[] = [];
@@ -22,23 +21,29 @@ export class VolumeScene {
 
   constructor(
     volumes: readonly Volume[] = [],
-    private readonly more: Partial<ReconcilerDeps> = {},
+    private readonly more: Partial<ReconcilerDeps> & { readonly kinds?: readonly VolumeKind[] } = {},
+    readonly machine: VolumeMachine = new VolumeMachine(),
   ) {
     this.web = pod().container("app").with({ volumes }).build();
     this.volumes = this.newAgent();
   }
 
   /** Another agent on the same machine. */
-  newAgent(): VolumeReconciler {
+  newAgent(changed: Partial<ReconcilerDeps> = {}): VolumeReconciler {
+    const { kinds, metrics, ...more } = this.more;
+    // Each agent declares its metrics anew.
+    const own = this.volumes === undefined && metrics !== undefined ? { metrics } : {};
     return new VolumeReconciler(
       {
         ...{ host: this.machine, objects: this.objects, clock: this.clock, log: silent },
         node: { allocatable: { memory: "8Gi", cpu: "4" }, labels: { "kubernetes.io/hostname": "here" } },
         event: (_pod, { reason, message }) => void this.events.push(`${reason}: ${message}`),
         waiting: (_pod, next) => void (this.next = next),
-        ...this.more,
+        ...more,
+        ...own,
+        ...changed,
       },
-      { rootDir: "/root" },
+      { rootDir: "/root", ...(kinds && { kinds }) },
     );
   }
 

@@ -6,7 +6,7 @@ import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
 
 /** The keys of a ConfigMap as files. */
 export const configMap: VolumeKind = {
-  plugin: "kubernetes.io~configmap",
+  plugin: "kubernetes.io/configmap",
   handles: (volume) => volume.configMap !== undefined,
   isLive: true,
   isPlain: true,

@@ -4,7 +4,7 @@ import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
 
 /** Fields of the pod itself as files; labels and annotations follow the pod. */
 export const downwardApi: VolumeKind = {
-  plugin: "kubernetes.io~downward-api",
+  plugin: "kubernetes.io/downward-api",
   handles: (volume) => volume.downwardAPI !== undefined,
   isLive: true,
   isPlain: true,

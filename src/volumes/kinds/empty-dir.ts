@@ -5,14 +5,14 @@ import { unmountAll, type VolumeKind, type VolumeNode } from "../kind.ts";
 
 /** A directory that lives as long as the pod, on disk, in memory or in huge pages. */
 export const emptyDir: VolumeKind = {
-  plugin: "kubernetes.io~empty-dir",
+  plugin: "kubernetes.io/empty-dir",
   handles: (volume) => volume.emptyDir !== undefined,
-  takesGroup: true,
   isPlain: true,
 
   async setUp({ pod, volume, directory }, { host, node }) {
     const medium = volume.emptyDir?.medium ?? "";
-    const ready = { source: { kind: "path", path: directory, readonly: false }, isMounted: medium !== "" } as const;
+    const source = { kind: "path", path: directory, readonly: false } as const;
+    const ready = { source, isMounted: medium !== "", takesGroup: true };
     const pageSizeBytes = medium.startsWith("HugePages") ? hugePageSize(pod, medium) : 0;
     await host.makeDir(directory, 0o777);
     // As in Kubernetes only for pods with users of their own: the node's root may take files out of what is counted.
@@ -25,7 +25,7 @@ export const emptyDir: VolumeKind = {
     return ready;
   },
 
-  async tearDown(directory, host) {
+  async tearDown({ directory }, { host }) {
     await unmountAll(directory, host);
     await host.removeTree(directory);
     await host.stopCounting(directory);

@@ -24,16 +24,18 @@ const WORDS: Readonly<Record<PathKind, string>> = {
 
 /** A path of the machine itself. It belongs to the user: nothing of it is ever removed. */
 export const hostPath: VolumeKind = {
-  plugin: "",
+  plugin: "kubernetes.io/host-path",
   handles: (volume) => volume.hostPath !== undefined,
+  handlesPersistent: (spec) => spec.hostPath !== undefined,
 
-  async setUp({ volume }, { host }, options) {
-    const wanted = volume.hostPath ?? { path: "" };
+  async setUp({ volume, persistent }, { host }, options) {
+    const wanted = persistent?.object.spec.hostPath ?? volume.hostPath ?? { path: "" };
+    if (persistent?.isBlock === true) {
+      throw new Error(`volume "${persistent.object.metadata.name}" is a hostPath, which cannot have volumeMode Block`);
+    }
     await checkHostPath(wanted, host, options);
-    return { source: { kind: "path", path: wanted.path, readonly: false, isUsers: true } };
+    return { source: { kind: "path", path: wanted.path, readonly: persistent?.readonly === true, isUsers: true } };
   },
-
-  tearDown: () => Promise.resolve(),
 };
 
 /** Makes or checks what must be at the path. */

@@ -2,7 +2,7 @@ import type { VolumeKind } from "../kind.ts";
 
 /** The content of an image. The runtime mounts it, for each container by itself: nothing is made here. */
 export const image: VolumeKind = {
-  plugin: "",
+  plugin: "kubernetes.io/image",
   handles: (volume) => volume.image !== undefined,
 
   setUp({ volume }) {
@@ -10,6 +10,4 @@ export const image: VolumeKind = {
     if (reference === "") return Promise.reject(new Error("image.reference is empty"));
     return Promise.resolve({ source: { kind: "image", reference, pullPolicy } });
   },
-
-  tearDown: () => Promise.resolve(),
 };

@@ -4,11 +4,12 @@ import { downwardApi } from "./downward-api.ts";
 import { emptyDir } from "./empty-dir.ts";
 import { hostPath } from "./host-path.ts";
 import { image } from "./image.ts";
+import { local } from "./local.ts";
 import { persistentVolumeClaim } from "./persistent-volume-claim.ts";
 import { projected } from "./projected.ts";
 import { secret } from "./secret.ts";
 
-/** Every kind of volume that pods may have. */
+/** Every kind of volume that pods and claims may have. */
 export const VOLUME_KINDS: readonly VolumeKind[] = [
   hostPath,
   emptyDir,
@@ -18,4 +19,5 @@ export const VOLUME_KINDS: readonly VolumeKind[] = [
   projected,
   image,
   persistentVolumeClaim,
+  local,
 ];

@@ -21,15 +21,16 @@ const LOCAL = `${POD_DIR}/volumes/kubernetes.io~local-volume/pv-1`;
 
 function setup(
   spec: PersistentVolumeSpec,
-  options: { claim?: PersistentVolumeClaim; readOnly?: boolean } = {},
+  options: { claim?: PersistentVolumeClaim; readOnly?: boolean; annotations?: Record<string, string> } = {},
 ): VolumeScene {
-  const { claim = bound, readOnly } = options;
+  const { claim = bound, readOnly, annotations = {} } = options;
   const volume: Volume = {
     name: "v",
     persistentVolumeClaim: { claimName: "data", ...(readOnly !== undefined && { readOnly }) },
   };
   const scene = new VolumeScene([volume]);
-  const object: PersistentVolume = { metadata: { name: "pv-1" }, spec };
+  const metadata = { name: "pv-1", annotations };
+  const object: PersistentVolume = { metadata, spec: { claimRef: { uid: "claim-1" }, ...spec } };
   scene.objects.put(claimRef, claim);
   scene.objects.put(volumeRef, object);
   scene.machine.kinds.set("/mnt/disk", "directory");
@@ -103,7 +104,7 @@ describe("a claim", () => {
     ["has a volume of another claim", { ...local, claimRef: { uid: "other" } }, undefined, /bound to another claim/],
     ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
     ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
-    ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is no block device/],
+    ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is not a block device/],
     ["is of a socket", { local: { path: "/run/s" } }, undefined, /is neither a directory nor a block device/],
     [
       "is a block volume of a hostPath",
@@ -120,6 +121,13 @@ describe("a claim", () => {
       assert.equal(scene.machine.mounts.size, 0);
     });
   }
+
+  test("that a pod names twice is mounted once", async () => {
+    const scene = setup(local);
+    const twice = ["v", "w"].map((name): Volume => ({ name, persistentVolumeClaim: { claimName: "data" } }));
+    await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, volumes: twice } });
+    assert.deepEqual([...scene.machine.mounts.keys()], [LOCAL]);
+  });
 
   test("that nobody tells about is asked for again every few seconds, also after a long wait", async () => {
     const pending = { ...bound, status: { phase: "Pending" } };
@@ -186,14 +194,15 @@ describe("an ephemeral volume", () => {
   const made = (uid: string): PersistentVolumeClaim => ({
     ...bound,
     metadata: {
-      ...{ name: ref.name, namespace: "default" },
+      ...{ name: ref.name, namespace: "default", uid: "claim-2" },
       ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "web", uid, controller: true }],
     },
   });
   const scene = (uid: string): VolumeScene => {
     const found = new VolumeScene([ephemeral]);
     found.objects.put(ref, made(uid));
-    found.objects.put(volumeRef, { metadata: { name: "pv-1" }, spec: { hostPath: { path: "/mnt/disk" } } });
+    const spec = { hostPath: { path: "/mnt/disk" }, claimRef: { uid: "claim-2" } };
+    found.objects.put(volumeRef, { metadata: { name: "pv-1" }, spec });
     return found;
   };
 

@@ -1,53 +1,29 @@
-import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
 import { allContainers } from "../../model/pod-facts.ts";
 import type { VolumeDeps, VolumeKind, VolumeOfPod } from "../kind.ts";
-import { matchesNode } from "../node-affinity.ts";
-import { checkHostPath } from "./host-path.ts";
-import { LOCAL_PLUGIN, setUpDevice, setUpLocal, tearDownLocal } from "./local.ts";
 
 /** A node may neither list nor watch claims and volumes, only ask for those of its pods. */
 const ASK_AGAIN_MS = 5000;
 
 /**
- * A claim that is bound to a PersistentVolume of the node: a hostPath, a local directory or a local device. An ephemeral volume is a
- * claim that a controller made for the pod.
+ * A claim that is bound to a PersistentVolume, which is set up by the kind that handles its source. An ephemeral volume
+ * is a claim that a controller made for the pod.
  */
 export const persistentVolumeClaim: VolumeKind = {
-  plugin: LOCAL_PLUGIN,
+  plugin: "",
   handles: (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
   references: (of) => ({ objects: [claimRef(of)] }),
-  longestPauseMs: ASK_AGAIN_MS,
-  takesGroup: true,
+  maxBackoffMs: ASK_AGAIN_MS,
 
   async setUp(of, deps, options) {
-    const { claim, volume } = await resolve(of, deps, options);
-    const isBlock = isBlockVolume(claim, volume);
+    const { claim, object } = await resolve(of, deps, options);
+    const isBlock = isBlockVolume(claim, object);
     checkUse(of, isBlock);
-    const { spec } = volume;
     const readonly = of.volume.persistentVolumeClaim?.readOnly === true;
-    if (spec.hostPath !== undefined) {
-      if (isBlock)
-        throw new Error(`volume "${volume.metadata.name}" is a hostPath, which cannot have volumeMode Block`);
-      await checkHostPath(spec.hostPath, deps.host, options);
-      return { source: { kind: "path", path: spec.hostPath.path, readonly, isUsers: true } };
-    }
-    if (spec.local !== undefined) {
-      if (!matchesNode(spec.nodeAffinity?.required, deps.node.labels)) {
-        throw new Error(`volume "${volume.metadata.name}" belongs to another node (its nodeAffinity)`);
-      }
-      if (isBlock) return setUpDevice({ path: spec.local.path, readonly }, deps, options);
-      // The directory is named after the PersistentVolume, not after the pod's volume.
-      const directory = `${dirname(of.directory)}/${volume.metadata.name}`;
-      const { path, fsType = "" } = spec.local;
-      return setUpLocal({ path, fsType, directory, readonly }, deps, options);
-    }
-    throw new Error(`volume "${volume.metadata.name}" is of a kind that is not supported yet`);
+    return deps.setUpPersistent({ ...of, persistent: { object, isBlock, readonly } }, options);
   },
-
-  tearDown: tearDownLocal,
 };
 
 function claimRef({ pod, volume }: VolumeOfPod): ObjectRef<"PersistentVolumeClaim"> {
@@ -59,21 +35,21 @@ async function resolve(
   of: VolumeOfPod,
   { objects }: VolumeDeps,
   options: Abortable,
-): Promise<{ claim: PersistentVolumeClaim; volume: PersistentVolume }> {
+): Promise<{ claim: PersistentVolumeClaim; object: PersistentVolume }> {
   const ref = claimRef(of);
   const claim = await objects.get(ref, options);
   if (claim === undefined) throw new Error(`persistentvolumeclaim "${ref.name}" not found`);
-  if (claim.metadata.deletionTimestamp !== undefined) throw new Error(`PVC is being deleted`);
+  if (claim.metadata.deletionTimestamp !== undefined) throw new Error("PVC is being deleted");
   if (of.volume.ephemeral !== undefined) checkOwner(of.pod, claim);
   const name = claim.spec.volumeName ?? "";
   if (claim.status?.phase !== "Bound" || name === "") throw new Error("PVC is not bound");
-  const volume = await objects.get({ kind: "PersistentVolume", namespace: "", name }, options);
-  if (volume === undefined) throw new Error(`persistentvolume "${name}" not found`);
-  const { claimRef: owner } = volume.spec;
+  const object = await objects.get({ kind: "PersistentVolume", namespace: "", name }, options);
+  if (object === undefined) throw new Error(`persistentvolume "${name}" not found`);
+  const { claimRef: owner } = object.spec;
   if (owner?.uid !== undefined && claim.metadata.uid !== undefined && owner.uid !== claim.metadata.uid) {
     throw new Error(`volume "${name}" is bound to another claim (${owner.namespace}/${owner.name})`);
   }
-  return { claim, volume };
+  return { claim, object };
 }
 
 /** Somebody else's claim may have the name that the pod's own would get. */

@@ -11,7 +11,7 @@ type Files = readonly (readonly [string, VolumeFile])[];
 
 /** Several sources in one directory, in memory only. Of two files with one path the later source counts. */
 export const projected: VolumeKind = {
-  plugin: "kubernetes.io~projected",
+  plugin: "kubernetes.io/projected",
   handles: (volume) => volume.projected !== undefined,
   isLive: true,
   isPlain: true,

@@ -6,7 +6,7 @@ import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
 
 /** The keys of a Secret as files, in memory only. */
 export const secret: VolumeKind = {
-  plugin: "kubernetes.io~secret",
+  plugin: "kubernetes.io/secret",
   handles: (volume) => volume.secret !== undefined,
   isLive: true,
   isPlain: true,

@@ -1,0 +1,80 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Metrics } from "../lib/metrics.ts";
+
+/** What is measured of volumes, by the names of Kubernetes. */
+export type OperationName = "volume_mount" | "volume_unmount" | "unmount_device" | "volume_apply_access_control";
+
+/** An operation on a volume. */
+export interface Operation {
+  readonly plugin: string;
+  readonly operation: OperationName;
+}
+
+/** Upper bounds in seconds, as in Kubernetes. */
+const BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
+
+/** Volumes of one plugin in one of the two states. */
+export interface VolumeCount {
+  readonly plugin: string;
+  readonly state: "actual_state_of_world" | "desired_state_of_world";
+}
+
+/** Measures operations on volumes; without metrics it only runs them. */
+export class OperationMeter {
+  private readonly observe: (seconds: number, labels: readonly string[]) => void;
+
+  constructor(
+    private readonly clock: Clock,
+    metrics?: Metrics,
+  ) {
+    const labels = ["volume_plugin", "operation_name", "status", "migrated"];
+    const options = { labels, buckets: BUCKETS };
+    const seconds = metrics?.histogram("storage_operation_duration_seconds", "Storage operation duration", options);
+    this.observe = (value, of) => seconds?.observe(value, of);
+  }
+
+  async measure<T>({ plugin, operation }: Operation, work: () => Promise<T>): Promise<T> {
+    const began = this.clock.now().mono;
+    const record = (status: string): void =>
+      this.observe((this.clock.now().mono - began) / 1000, [plugin, operation, status, "false"]);
+    try {
+      const result = await work();
+      record("success");
+      return result;
+    } catch (error) {
+      record("fail-unknown");
+      throw error;
+    }
+  }
+}
+
+/** Declares the gauges of volumes and of the clean-up of orphaned pods. */
+export function volumeGauges(
+  metrics: Metrics | undefined,
+  counts: () => Iterable<VolumeCount>,
+): { orphans(total: number, failed: number): void } {
+  metrics?.gaugeFrom("volume_manager_total_volumes", "Number of volumes in Volume Manager", {
+    labels: ["plugin_name", "state"],
+    values: () => tally(counts()),
+  });
+  const cleaned = metrics?.gauge(
+    "kubelet_orphan_pod_cleaned_volumes",
+    "The total number of orphaned Pods whose volumes were cleaned in the last periodic sweep.",
+  );
+  const errors = metrics?.gauge(
+    "kubelet_orphan_pod_cleaned_volumes_errors",
+    "The number of orphaned Pods whose volumes failed to be cleaned in the last periodic sweep.",
+  );
+  return {
+    orphans(total, failed) {
+      cleaned?.set(total);
+      errors?.set(failed);
+    },
+  };
+}
+
+function tally(counts: Iterable<VolumeCount>): Iterable<readonly [readonly string[], number]> {
+  const found = new Map<string, number>();
+  for (const { plugin, state } of counts) found.set(`${plugin} ${state}`, (found.get(`${plugin} ${state}`) ?? 0) + 1);
+  return [...found].map(([key, count]) => [key.split(" "), count] as const);
+}

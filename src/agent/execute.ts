@@ -32,10 +32,10 @@ export function composeVolumes(
   { deps, settings, rules, cluster, objects }: ExecuteParts,
   { host, journal }: { readonly host: LinuxVolumeHost; readonly journal: Journal },
 ): VolumeReconciler {
-  const { clock, log } = deps;
+  const { clock, log, metrics } = deps;
   return new VolumeReconciler(
     {
-      ...{ host, objects: cluster?.objects ?? objects, clock, log },
+      ...{ host, objects: cluster?.objects ?? objects, clock, log, metrics },
       ...(cluster && { tokens: cluster.tokens, trustBundles: cluster.trustBundles }),
       // Read at each use: reservations and labels change while the agent runs.
       node: {

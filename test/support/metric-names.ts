@@ -28,6 +28,8 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ...always("container_requested_resizes_total", "pod_resize_duration_milliseconds", "pod_pending_resizes"),
   ...always("pod_infeasible_resizes_total", "pod_in_progress_resizes", "pod_deferred_accepted_resizes_total"),
   ...always("lifecycle_handler_http_fallbacks_total", "sleep_action_terminated_early_total"),
+  ...always("storage_operation_duration_seconds", "volume_manager_total_volumes"),
+  ...always("orphan_pod_cleaned_volumes", "orphan_pod_cleaned_volumes_errors"),
   ...always("kubernetes_build_info", "process_start_time_seconds", "process_resident_memory_bytes"),
   ["mirror_pods", "cluster"],
   ["pod_status_sync_duration_seconds", "cluster"],
@@ -65,11 +67,9 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     "container_log_filesystem_used_bytes",
   ),
   ...leftOut(
-    "volumes have one reconciler a pod; there is no second book of them to compare",
-    ...["volume_manager_total_volumes", "reconstruct_volume_operations_total"],
-    ...["reconstruct_volume_operations_errors_total", "force_cleaned_failed_volume_operations_total"],
-    ...["force_cleaned_failed_volume_operation_errors_total", "orphan_pod_cleaned_volumes"],
-    "orphan_pod_cleaned_volumes_errors",
+    "volumes are torn down by what is on disk: none is reconstructed or force-cleaned first",
+    ...["reconstruct_volume_operations_total", "reconstruct_volume_operations_errors_total"],
+    ...["force_cleaned_failed_volume_operations_total", "force_cleaned_failed_volume_operation_errors_total"],
   ),
   ...leftOut(
     "plugins and device managers come with their own issue",
@@ -129,7 +129,7 @@ export function metricProblems(page: string, place: readonly ("always" | "cluste
 
 /** Most names begin with `kubelet_`; those of other parts of Kubernetes do not. */
 function fullName(name: string): string {
-  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_selinux)/.test(name)
+  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_|storage_operation_)/.test(name)
     ? name
     : `kubelet_${name}`;
 }

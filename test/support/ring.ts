@@ -54,6 +54,8 @@ export class FakeRing {
   /** What making a pod's volumes does; a test may let it wait or fail. */
   prepareVolumes: (pod: Pod, signal: AbortSignal) => Promise<void> = () => Promise.resolve();
   volumesAtHand = true;
+  /** Groups that the volumes of every pod need. */
+  volumeGroups: readonly number[] = [];
   /** Requests of lifecycle hooks; a test may answer them otherwise. */
   readonly requests: string[] = [];
   httpGet = (request: HttpRequest, _options: Abortable): Promise<{ status: number }> => {
@@ -160,6 +162,7 @@ export class FakeRing {
         prepare: (pod, { signal }) => this.prepareVolumes(pod, signal),
         isAtHand: () => Promise.resolve(this.volumesAtHand),
         source: (_pod, volume) => ({ kind: "path", path: `/volumes/${volume}`, readonly: false }),
+        groups: () => this.volumeGroups,
         subPath: (_pod, { volume, subPath }) => Promise.resolve(`/volumes/${volume}/${subPath}`),
         teardown: (uid) => Promise.resolve(void this.tornDown.push(uid)),
       },

@@ -20,6 +20,8 @@ export interface SandboxFacts {
   readonly limits: LimitFacts;
   /** The pod's own user namespace. */
   readonly users?: IdMapping | undefined;
+  /** Groups that the pod's volumes need. */
+  readonly volumeGroups?: readonly number[];
   /** The owner of the pod, on a runtime that is shared with other agents. */
   readonly owner?: string;
 }
@@ -53,7 +55,7 @@ export function sandboxConfig(pod: Pod, facts: SandboxFacts): SandboxConfig {
         privileged: allContainers(pod).some((container) => container.securityContext?.privileged === true),
         ...(shared?.runAsUser === undefined ? {} : { runAsUser: shared.runAsUser }),
         ...(shared?.runAsGroup === undefined ? {} : { runAsGroup: shared.runAsGroup }),
-        ...groupsOf(pod),
+        ...groupsOf(pod, facts.volumeGroups),
         seccomp: { type: "runtimeDefault" },
         ...(shared?.seLinuxOptions === undefined ? {} : { selinux: shared.seLinuxOptions }),
       },

@@ -135,6 +135,12 @@ describe("groups", () => {
     assert.deepEqual(security({ shared }).supplementalGroups, [5, 3, 4]);
   });
 
+  test("those of volumes come last, and only if the pod does not have them", () => {
+    const shared = { supplementalGroups: [3, 4] };
+    const of = pod().container("app").with({ securityContext: shared }).build();
+    assert.deepEqual(groupsOf(of, [4, 9]), { supplementalGroups: [3, 4, 9] });
+  });
+
   test("the image's own groups count unless the policy is strict", () => {
     assert.equal("supplementalGroupsPolicy" in security({ shared: { supplementalGroupsPolicy: "Merge" } }), false);
     const { supplementalGroupsPolicy } = security({ shared: { supplementalGroupsPolicy: "Strict" } });

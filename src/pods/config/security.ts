@@ -33,6 +33,8 @@ export interface SecurityFacts {
   readonly users?: IdMapping;
   /** The container whose process namespace an ephemeral container joins. */
   readonly targetId?: string;
+  /** Groups that the pod's volumes need. */
+  readonly volumeGroups?: readonly number[];
 }
 
 /** Returns the security context of a container; the container's fields win over the pod's. */
@@ -53,7 +55,7 @@ export function containerSecurity(pod: Pod, container: Container, facts: Securit
     dropCapabilities: own?.capabilities?.drop ?? [],
     ...user(pod, container, facts.image),
     ...(runAsGroup === undefined ? {} : { runAsGroup }),
-    ...groupsOf(pod),
+    ...groupsOf(pod, facts.volumeGroups),
     maskedPaths: isUnmasked ? [] : [...MASKED_PATHS, ...facts.extraMaskedPaths],
     readonlyPaths: isUnmasked ? [] : READONLY_PATHS,
     seccomp: seccomp(own?.seccompProfile ?? shared?.seccompProfile, facts),
@@ -62,13 +64,21 @@ export function containerSecurity(pod: Pod, container: Container, facts: Securit
   };
 }
 
-/** fsGroup first, then the supplemental groups, as Kubernetes orders them; and whether the image's own count too. */
-export function groupsOf(pod: Pod): Pick<ContainerSecurity, "supplementalGroups" | "supplementalGroupsPolicy"> {
+/**
+ * fsGroup first, then the supplemental groups, then those of volumes that are not among them, as Kubernetes orders them;
+ * and whether the image's own count too.
+ */
+export function groupsOf(
+  pod: Pod,
+  volumeGroups: readonly number[] = [],
+): Pick<ContainerSecurity, "supplementalGroups" | "supplementalGroupsPolicy"> {
   const shared = pod.spec.securityContext;
+  const own = shared?.supplementalGroups ?? [];
   return {
     supplementalGroups: [
       ...(shared?.fsGroup === undefined ? [] : [shared.fsGroup]),
-      ...(shared?.supplementalGroups ?? []),
+      ...own,
+      ...volumeGroups.filter((group) => !own.includes(group)),
     ],
     ...(shared?.supplementalGroupsPolicy === "Strict" ? { supplementalGroupsPolicy: "Strict" } : {}),
   };

@@ -53,6 +53,8 @@ export interface VolumeProvider {
   isAtHand(pod: Pod, options: Abortable): Promise<boolean>;
   /** What a container gets of a volume that is ready. */
   source(pod: Pod, volume: string): VolumeSource;
+  /** Groups that processes of the pod need to use its volumes. */
+  groups(pod: Pod): readonly number[];
   /** Mounts a part of a volume, never anything outside it, and answers where. */
   subPath(
     pod: Pod,

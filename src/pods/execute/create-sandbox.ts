@@ -23,6 +23,7 @@ export async function describeSandbox(
     ...{ cgroupParent: deps.cgroups.parentOf(run.pod), limits: deps.node.limits() },
     users: await userMapping(deps, run.pod),
     clusterDomain: facts.clusterDomain,
+    volumeGroups: deps.volumes.groups(run.pod),
     ...(deps.node.owner === undefined ? {} : { owner: deps.node.owner }),
   });
 }

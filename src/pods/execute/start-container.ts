@@ -126,6 +126,7 @@ async function create(deps: ExecuteDeps, run: PodRun, creation: Creation): Promi
       seccompDefault: deps.node.seccompDefault,
       seccompRoot: `${deps.node.paths.rootDir}/seccomp`,
       extraMaskedPaths: deps.node.extraMaskedPaths,
+      volumeGroups: deps.volumes.groups(pod),
     });
     const request = { sandboxId: sandbox.id, config, sandbox: await describeSandbox(deps, run, sandbox.attempt) };
     const id = await deps.runtime.createContainer(request, { signal: finish });

@@ -53,6 +53,18 @@ describe("volumes and the sandbox", () => {
     assert.deepEqual([volumes.asked, volumes.aborted], [1, 0]);
   });
 
+  test("give their groups to the sandbox and to the containers", async () => {
+    const ring = new FakeRing();
+    ring.volumeGroups = [1234];
+    await ring.want(web);
+    const { sandboxes, containers } = ring.runtime.peek();
+    const groups = [
+      ring.runtime.sandboxConfigOf(sandboxes[0]?.id ?? "")?.linux.security.supplementalGroups,
+      ring.runtime.configOf(containers[0]?.id ?? "")?.linux.security.supplementalGroups,
+    ];
+    assert.deepEqual(groups, [[1234], [1234]]);
+  });
+
   test("a pod whose volumes cannot be made yet gets no sandbox", async () => {
     const ring = new FakeRing();
     ring.volumesAtHand = false;

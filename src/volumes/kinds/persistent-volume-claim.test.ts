@@ -102,6 +102,12 @@ describe("a claim", () => {
     ["is being deleted", local, { ...bound, metadata: { ...bound.metadata, deletionTimestamp: "x" } }, /being deleted/],
     ["has a volume that is missing", local, { ...bound, spec: { volumeName: "pv-2" } }, /"pv-2" not found/],
     ["has a volume of another claim", { ...local, claimRef: { uid: "other" } }, undefined, /bound to another claim/],
+    [
+      "has a volume that names its claim and no uid",
+      { ...local, claimRef: { name: "data" } },
+      undefined,
+      /another claim/,
+    ],
     ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
     ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
     ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is not a block device/],
@@ -119,6 +125,33 @@ describe("a claim", () => {
       const scene = setup(spec, claim && { claim });
       assert.match(await scene.refusal(), words);
       assert.equal(scene.machine.mounts.size, 0);
+    });
+  }
+
+  test("whose volume has no claimRef keeps the pod waiting: any claim could name the volume", async () => {
+    const scene = setup(local);
+    scene.objects.put(volumeRef, { metadata: { name: "pv-1" }, spec: local });
+    assert.match(await scene.refusal(), /volume "pv-1" is not yet bound to the claim: it has no claimRef/);
+    assert.equal(scene.machine.mounts.size, 0);
+  });
+
+  test("that is being deleted and still protected does not keep containers from a restart", async () => {
+    const metadata = { ...bound.metadata, deletionTimestamp: "x", finalizers: ["kubernetes.io/pvc-protection"] };
+    const scene = setup(local, { claim: { ...bound, metadata } });
+    await scene.prepare();
+    assert.ok(scene.machine.mounts.has(LOCAL));
+  });
+
+  const gids: [string, string, readonly number[]][] = [
+    ["is a group of the pod's processes", "1234", [1234]],
+    ["that is not a number is ignored", "staff", []],
+  ];
+  for (const [name, gid, want] of gids) {
+    test(`of a volume with a gid annotation: the gid ${name}`, async () => {
+      const scene = setup(local, { annotations: { "pv.beta.kubernetes.io/gid": gid } });
+      assert.deepEqual(scene.volumes.groups(scene.web), []);
+      await scene.prepare();
+      assert.deepEqual(scene.volumes.groups(scene.web), want);
     });
   }
 

@@ -7,6 +7,11 @@ import type { VolumeDeps, VolumeKind, VolumeOfPod } from "../kind.ts";
 /** A node may neither list nor watch claims and volumes, only ask for those of its pods. */
 const ASK_AGAIN_MS = 5000;
 
+/** The finalizer that keeps a claim as long as pods use it. */
+const PROTECTION_FINALIZER = "kubernetes.io/pvc-protection";
+/** Processes need this group to use the volume. */
+const GID_ANNOTATION = "pv.beta.kubernetes.io/gid";
+
 /**
  * A claim that is bound to a PersistentVolume, which is set up by the kind that handles its source. An ephemeral volume
  * is a claim that a controller made for the pod.
@@ -22,9 +27,17 @@ export const persistentVolumeClaim: VolumeKind = {
     const isBlock = isBlockVolume(claim, object);
     checkUse(of, isBlock);
     const readonly = of.volume.persistentVolumeClaim?.readOnly === true;
-    return deps.setUpPersistent({ ...of, persistent: { object, isBlock, readonly } }, options);
+    const ready = await deps.setUpPersistent({ ...of, persistent: { object, isBlock, readonly } }, options);
+    const gid = groupOf(object);
+    return gid === undefined ? ready : { ...ready, gid };
   },
 };
+
+/** The group of the annotation; one that is not a number is ignored, as in Kubernetes. */
+function groupOf({ metadata }: PersistentVolume): number | undefined {
+  const text = metadata.annotations?.[GID_ANNOTATION] ?? "";
+  return /^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined;
+}
 
 function claimRef({ pod, volume }: VolumeOfPod): ObjectRef<"PersistentVolumeClaim"> {
   const name = volume.persistentVolumeClaim?.claimName ?? `${pod.metadata.name}-${volume.name}`;
@@ -39,17 +52,25 @@ async function resolve(
   const ref = claimRef(of);
   const claim = await objects.get(ref, options);
   if (claim === undefined) throw new Error(`persistentvolumeclaim "${ref.name}" not found`);
-  if (claim.metadata.deletionTimestamp !== undefined) throw new Error("PVC is being deleted");
+  // A claim that pods still use stays until they are deleted: their containers may restart meanwhile.
+  const isProtected = claim.metadata.finalizers?.includes(PROTECTION_FINALIZER) === true;
+  if (claim.metadata.deletionTimestamp !== undefined && !isProtected) throw new Error("PVC is being deleted");
   if (of.volume.ephemeral !== undefined) checkOwner(of.pod, claim);
   const name = claim.spec.volumeName ?? "";
   if (claim.status?.phase !== "Bound" || name === "") throw new Error("PVC is not bound");
   const object = await objects.get({ kind: "PersistentVolume", namespace: "", name }, options);
   if (object === undefined) throw new Error(`persistentvolume "${name}" not found`);
-  const { claimRef: owner } = object.spec;
-  if (owner?.uid !== undefined && claim.metadata.uid !== undefined && owner.uid !== claim.metadata.uid) {
-    throw new Error(`volume "${name}" is bound to another claim (${owner.namespace}/${owner.name})`);
-  }
+  checkBound(object, claim);
   return { claim, object };
+}
+
+/** The binding must be mutual: a claim alone may name any volume. */
+function checkBound({ metadata, spec }: PersistentVolume, claim: PersistentVolumeClaim): void {
+  const { claimRef: owner } = spec;
+  if (owner === undefined)
+    throw new Error(`volume "${metadata.name}" is not yet bound to the claim: it has no claimRef`);
+  if (owner.uid !== undefined && owner.uid === claim.metadata.uid) return;
+  throw new Error(`volume "${metadata.name}" is bound to another claim (${owner.namespace}/${owner.name})`);
 }
 
 /** Somebody else's claim may have the name that the pod's own would get. */

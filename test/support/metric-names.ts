@@ -129,7 +129,9 @@ export function metricProblems(page: string, place: readonly ("always" | "cluste
 
 /** Most names begin with `kubelet_`; those of other parts of Kubernetes do not. */
 function fullName(name: string): string {
-  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_|storage_operation_)/.test(name)
+  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_|storage_operation_)/.test(
+    name,
+  )
     ? name
     : `kubelet_${name}`;
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { lstat, realpath, rmdir, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
-import { readIfExists, writeAtomic } from "../../lib/atomic-file.ts";
+import { readIfExists } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
 import { type DeviceMount, DeviceMounts } from "./device-mount.ts";
@@ -121,15 +121,6 @@ export class LinuxVolumeHost extends PodHost {
   /** The text of a small file of the agent's own; undefined if it does not exist. */
   readFile(path: string): Promise<string | undefined> {
     return readIfExists(path);
-  }
-
-  /** See `writeAtomic`; the directory exists. */
-  async replaceFile(path: string, text: string): Promise<void> {
-    try {
-      await writeAtomic(path, text);
-    } catch (error) {
-      throw hostError(`write ${path}`, error);
-    }
   }
 
   /** Has the filesystem count what will be in an empty directory, where it can; see `ProjectQuotas`. Never rejects. */

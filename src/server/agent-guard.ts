@@ -10,7 +10,7 @@ import { accessGuard } from "./guard.ts";
 /** Authentication and authorization of the main port, as configured. */
 export function agentGuard({ clock, log, store, connection, nodeName }: ServerDeps): Guard {
   const options = store.current;
-  const reviews = connection && new ApiReviews({ api: connection.clients.calls, clock }, nodeName);
+  const reviews = connection && new ApiReviews({ api: connection.clients.reviews, clock }, nodeName);
   const reviewsTokens = options.webhookAuthentication && reviews !== undefined;
   if (!reviewsTokens && !options.anonymousAuth && options.clientCAFile === "") {
     log.info("No request to the main port can be authenticated: set a client CA file or a kubeconfig");

@@ -17,22 +17,24 @@ export interface KubeClientsOptions {
   readonly heartbeatTimeoutMs: number;
 }
 
-/** For a call that does not say its own limit, in milliseconds. */
+/** Timeout of a call that sets none, in milliseconds. */
 const CALL_TIMEOUT_MS = 30_000;
 
-/** The three ways to the API of one identity, over the same connections. */
+/** The clients of one identity, each with its own rate limit, over the same connections. */
 export interface KubeClients {
-  /** Everything but the other two. */
+  /** Everything that the other clients are not for. */
   readonly calls: KubeApi;
-  /** Events only, so that they can never use up what status updates need. */
+  /** Events only, so that they never use up the budget of status updates. */
   readonly events: KubeApi;
-  /** Lease and node status: not rate limited, short time limit. */
+  /** Lease and node status: not rate limited, short timeout. */
   readonly heartbeat: KubeApi;
-  /** Looks at certificate and token files before the next request; to be called when somebody wrote them. */
+  /** Token and access reviews, so that requests to this node never use up the budget of pods, nor wait for it. */
+  readonly reviews: KubeApi;
+  /** Reads certificate and token files before the next request; called after they were written. */
   refreshCredentials(): void;
-  /** Tells `fn`, and only it, of each answer from now on. */
+  /** Calls `fn`, and only it, for each answer from now on. */
   onAnswer(fn: (answer: RequestAnswer) => void): void;
-  /** New requests get new connections; watches under way go on. */
+  /** New requests get new connections; running watches go on. */
   renew(): void;
   close(): void;
 }
@@ -55,6 +57,7 @@ export function createKubeClients(
   return {
     calls: limited("calls"),
     events: limited("events"),
+    reviews: limited("calls"),
     heartbeat: new ApiClient({ transport, clock }, { userAgent, timeoutMs: options.heartbeatTimeoutMs }),
     refreshCredentials: () => transport.refreshCredentials(),
     onAnswer: (fn) => {

@@ -21,11 +21,14 @@ export interface TransportDeps {
   readonly credentials: Credentials;
 }
 
-/** What came of one request: the HTTP status, or `<error>` where there was none. */
+/** The outcome of one request. */
 export interface RequestAnswer {
+  /** The HTTP status, or `<error>` if there was none. */
   readonly code: string;
   readonly method: string;
   readonly host: string;
+  /** Until the head of the answer, in milliseconds; missing for a watch. */
+  readonly tookMs?: number;
 }
 
 /** How often a request that the server never began with is sent again. */
@@ -38,7 +41,7 @@ export class Transport {
   private readonly servers: Servers;
   private readonly groups: Readonly<Record<Lane, ChannelGroup>>;
   private tls: TlsMaterial | undefined;
-  /** Told of each answer, and of each request that got none. */
+  /** Called for each answer, and for each request that got none. */
   onAnswer: (answer: RequestAnswer) => void = () => undefined;
 
   constructor(
@@ -59,14 +62,16 @@ export class Transport {
     for (let attempt = 1; ; attempt++) {
       const { tls, headers } = await this.deps.credentials.current(options);
       this.present(tls);
+      const began = this.deps.clock.now().mono;
+      const tookMs = (): number | undefined => (lane === "call" ? this.deps.clock.now().mono - began : undefined);
       const wire = { ...request, headers: { ...request.headers, ...headers } };
       try {
         const answer = await this.groups[lane].use(options, (channel) => this.sendOn(channel, wire, options));
-        this.tell(request, String(answer.status));
+        this.report(request, String(answer.status), tookMs());
         this.judge(answer.status);
         return answer;
       } catch (error) {
-        if (!options.signal.aborted) this.tell(request, "<error>");
+        if (!options.signal.aborted) this.report(request, "<error>", tookMs());
         const mayRepeat = error instanceof ConnectionLost && (!error.mayHaveBegun || request.method === "GET");
         if (!mayRepeat || attempt >= MOST_ATTEMPTS) throw error;
       }
@@ -96,8 +101,9 @@ export class Transport {
     this.tls = tls;
   }
 
-  private tell({ method }: WireRequest, code: string): void {
-    this.onAnswer({ code, method, host: this.servers.current.host });
+  private report({ method }: WireRequest, code: string, tookMs: number | undefined): void {
+    const { host } = this.servers.current;
+    this.onAnswer({ code, method, host, ...(tookMs !== undefined && { tookMs }) });
   }
 
   private judge(status: number): void {

@@ -75,3 +75,12 @@ export async function readIfExists(path: string): Promise<string | undefined> {
     throw error;
   }
 }
+
+/** Removes a file; succeeds if it does not exist. */
+export async function removeIfExists(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+  }
+}

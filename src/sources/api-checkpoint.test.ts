@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
 import type { Pod } from "../model/generated/types.ts";
-import { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice } from "./api-checkpoint.ts";
+import { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice, seal, unseal } from "./api-checkpoint.ts";
 
 const pod = (metadata: Pod["metadata"], spec: Partial<Pod["spec"]> = {}): Pod => ({
   metadata: { name: "p", namespace: "ns", uid: "u", ...metadata },
@@ -38,8 +38,10 @@ for (const { name, pod: given, want } of cases) {
 const content: CheckpointContent = {
   ...{ pods: [pod(daemon)], configMaps: [], services: [], runtimeClasses: [] },
   secrets: [{ metadata: { name: "s" }, data: { key: "aHVudGVyMg==" } }],
-  tokens: { "u/ns": { token: "hunter3", endsAt: 5 } },
 };
+/** A checkpoint with and without the setting. */
+const open = (clock: FakeClock, directory: string, mayHoldSecrets = true): ApiCheckpoint =>
+  new ApiCheckpoint({ clock, log: silent, content: () => content, mayHoldSecrets: () => mayHoldSecrets }, directory);
 
 async function inDirectory(work: (directory: string, clock: FakeClock) => Promise<void>): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "kt-cp-"));
@@ -51,7 +53,7 @@ async function inDirectory(work: (directory: string, clock: FakeClock) => Promis
 }
 
 async function written(directory: string, clock: FakeClock): Promise<void> {
-  const checkpoint = new ApiCheckpoint({ clock, log: silent, content: () => content }, directory);
+  const checkpoint = open(clock, directory);
   checkpoint.touch();
   await clock.advance(2000);
   await checkpoint.close();
@@ -60,8 +62,7 @@ async function written(directory: string, clock: FakeClock): Promise<void> {
 test("what is kept comes back, and nobody else can read it", () =>
   inDirectory(async (directory, clock) => {
     await written(directory, clock);
-    const again = new ApiCheckpoint({ clock, log: silent, content: () => content }, directory);
-    assert.deepEqual(await again.load(), content);
+    assert.deepEqual(await open(clock, directory).load(), content);
     const text = await readFile(join(directory, "api-checkpoint"), "utf8");
     assert.doesNotMatch(text, /hunter|aHVudGVyMg|DaemonSet/);
     for (const name of ["api-checkpoint", "api-checkpoint.key"]) {
@@ -72,7 +73,7 @@ test("what is kept comes back, and nobody else can read it", () =>
 test("a file that is damaged, or sealed with another key, is nothing", () =>
   inDirectory(async (directory, clock) => {
     await written(directory, clock);
-    const load = () => new ApiCheckpoint({ clock, log: silent, content: () => content }, directory).load();
+    const load = () => open(clock, directory).load();
     await writeFile(join(directory, "api-checkpoint.key"), "00".repeat(32));
     assert.equal(await load(), undefined);
     await writeFile(join(directory, "api-checkpoint"), "AAAA");
@@ -86,7 +87,10 @@ test("an unchanged content is not written again", () =>
       asked++;
       return content;
     };
-    const checkpoint = new ApiCheckpoint({ clock, log: silent, content: counting }, directory);
+    const checkpoint = new ApiCheckpoint(
+      { clock, log: silent, content: counting, mayHoldSecrets: () => true },
+      directory,
+    );
     for (let n = 0; n < 5; n++) checkpoint.touch();
     await clock.advance(2000);
     await checkpoint.close();
@@ -96,4 +100,41 @@ test("an unchanged content is not written again", () =>
     await clock.advance(2000);
     await checkpoint.close();
     assert.equal((await stat(join(directory, "api-checkpoint"))).mtimeMs, before);
+  }));
+
+test("without the setting the Secrets of an earlier run are removed at the start, the rest stays", () =>
+  inDirectory(async (directory, clock) => {
+    await written(directory, clock);
+    const before = await readFile(join(directory, "api-checkpoint"), "utf8");
+    await open(clock, directory, false).purge();
+    assert.notEqual(await readFile(join(directory, "api-checkpoint"), "utf8"), before);
+    // Even an agent that may hold them finds none.
+    assert.deepEqual(await open(clock, directory, true).load(), { ...content, secrets: [] });
+  }));
+
+test("with the setting they stay", () =>
+  inDirectory(async (directory, clock) => {
+    await written(directory, clock);
+    await open(clock, directory, true).purge();
+    assert.deepEqual(await open(clock, directory, true).load(), content);
+  }));
+
+test("tokens of version 1 are removed at the start, whatever the setting", () =>
+  inDirectory(async (directory, clock) => {
+    await written(directory, clock);
+    const key = Buffer.from((await readFile(join(directory, "api-checkpoint.key"), "utf8")).trim(), "hex");
+    const old = { version: 1, content: { ...content, tokens: { "u/ns": { token: "hunter3", endsAt: 5 } } } };
+    await writeFile(join(directory, "api-checkpoint"), seal(JSON.stringify(old), key));
+    await open(clock, directory, true).purge();
+    const text = unseal(await readFile(join(directory, "api-checkpoint"), "utf8"), key);
+    assert.doesNotMatch(text, /hunter3/);
+    assert.deepEqual(await open(clock, directory, true).load(), content);
+  }));
+
+test("a checkpoint that cannot be read is deleted at the start", () =>
+  inDirectory(async (directory, clock) => {
+    await written(directory, clock);
+    await writeFile(join(directory, "api-checkpoint.key"), "00".repeat(32));
+    await open(clock, directory).purge();
+    await assert.rejects(stat(join(directory, "api-checkpoint")), /ENOENT/);
   }));

@@ -1,36 +1,38 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { readIfExists, writeAtomic } from "../lib/atomic-file.ts";
+import { readIfExists, removeIfExists, writeAtomic } from "../lib/atomic-file.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import type { ConfigMap, Pod, RuntimeClass, Secret, Service } from "../model/generated/types.ts";
 
-/** Changes that come together are written together, this long after the first. */
+/** Changes are written together, this long after the first one, in milliseconds. */
 const WRITE_AFTER_MS = 2000;
-const VERSION = 1;
+/** Version 1 contained Secrets and service account tokens. */
+const VERSION = 2;
 const CIPHER = "aes-256-gcm";
 
-/** All that is needed to start pods without the API server. */
+/** What pods need to start without the API server. Service account tokens are never part of it. */
 export interface CheckpointContent {
   readonly pods: readonly Pod[];
   readonly configMaps: readonly ConfigMap[];
+  /** Empty without `--checkpoint-secrets`. */
   readonly secrets: readonly Secret[];
   readonly services: readonly Service[];
   readonly runtimeClasses: readonly RuntimeClass[];
-  /** Tokens of service accounts by what they were asked for. */
-  readonly tokens: Readonly<Record<string, { readonly token: string; readonly endsAt: number }>>;
 }
 
 export interface CheckpointDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** What is to be kept now. */
+  /** Returns what is to be written now. */
   content(): CheckpointContent;
+  /** True if Secrets may be on disk. */
+  mayHoldSecrets(): boolean;
 }
 
 /**
- * What the API server said last, on disk for a start without it. All of it is encrypted, by a key in a file beside it
- * that only root can read: whoever gets hold of the one file has no secret yet.
+ * The last known objects of the API server on disk, for a start without it. The file is encrypted with a key in a file
+ * beside it, both readable by root only: that protects a copy of the one file, not a disk that is stolen whole.
  */
 export class ApiCheckpoint {
   private timer: Timer | undefined;
@@ -42,23 +44,30 @@ export class ApiCheckpoint {
     private readonly directory: string,
   ) {}
 
-  /** What an earlier agent wrote; undefined when there is nothing that can be read. */
+  /** Returns what an earlier agent wrote, without anything that may not be on disk; undefined if it is unreadable. */
   async load(): Promise<CheckpointContent | undefined> {
+    const stored = await this.read();
+    return stored && this.allowed(stored);
+  }
+
+  /**
+   * Removes Secrets and tokens that an earlier agent wrote and that may not be on disk: the file is replaced by one
+   * without them, or deleted if it cannot be read. To be called at the start.
+   */
+  async purge(): Promise<void> {
+    const stored = await this.read();
     try {
-      const [sealed, key] = await Promise.all([readIfExists(this.file), readIfExists(this.keyFile)]);
-      if (sealed === undefined || key === undefined) return undefined;
-      const text = open(sealed, Buffer.from(key.trim(), "hex"));
-      const parsed = JSON.parse(text) as { version: number; content: CheckpointContent }; // reason: sealed by ourselves
-      if (parsed.version !== VERSION) return undefined;
-      this.written = JSON.stringify(parsed.content);
-      return parsed.content;
+      if (stored === undefined) return await removeIfExists(this.file);
+      const allowed = this.allowed(stored);
+      if (stored.version === VERSION && allowed.secrets.length === stored.content.secrets.length) return;
+      await this.store(allowed);
+      this.deps.log.info("Removed secrets from the checkpoint");
     } catch (error) {
-      this.deps.log.warn("what was kept of the API server cannot be read", { error: messageOf(error) });
-      return undefined;
+      this.deps.log.warn("Failed to remove secrets from the checkpoint", { error: messageOf(error) });
     }
   }
 
-  /** Something that is kept may have changed. */
+  /** Something that is checkpointed may have changed. */
   touch(): void {
     this.timer ??= this.deps.clock.after(WRITE_AFTER_MS, () => {
       this.timer = undefined;
@@ -66,7 +75,7 @@ export class ApiCheckpoint {
     });
   }
 
-  /** Resolves when nothing is left to write; what was not begun is dropped. */
+  /** Resolves when the running write has finished; a scheduled one is dropped. */
   async close(): Promise<void> {
     this.timer?.cancel();
     await this.writing;
@@ -77,12 +86,34 @@ export class ApiCheckpoint {
     const text = JSON.stringify(content);
     if (text === this.written) return;
     try {
-      const key = await this.key();
-      await writeAtomic(this.file, seal(JSON.stringify({ version: VERSION, content }), key), { mode: 0o600 });
+      await this.store(content);
       this.written = text;
     } catch (error) {
-      this.deps.log.warn("what the API server said cannot be kept", { error: messageOf(error) });
+      this.deps.log.warn("Failed to write checkpoint", { error: messageOf(error) });
     }
+  }
+
+  private async store(content: CheckpointContent): Promise<void> {
+    const key = await this.key();
+    await writeAtomic(this.file, seal(JSON.stringify({ version: VERSION, content }), key), { mode: 0o600 });
+  }
+
+  private async read(): Promise<StoredCheckpoint | undefined> {
+    try {
+      const [sealed, key] = await Promise.all([readIfExists(this.file), readIfExists(this.keyFile)]);
+      if (sealed === undefined || key === undefined) return undefined;
+      // reason: sealed by ourselves
+      const stored = JSON.parse(unseal(sealed, Buffer.from(key.trim(), "hex"))) as StoredCheckpoint;
+      return stored.version === VERSION || stored.version === 1 ? stored : undefined;
+    } catch (error) {
+      this.deps.log.warn("Failed to read checkpoint", { error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  private allowed({ content }: StoredCheckpoint): CheckpointContent {
+    const { pods, configMaps, secrets, services, runtimeClasses } = content;
+    return { pods, configMaps, secrets: this.deps.mayHoldSecrets() ? secrets : [], services, runtimeClasses };
   }
 
   private async key(): Promise<Buffer> {
@@ -102,34 +133,41 @@ export class ApiCheckpoint {
   }
 }
 
-/** `IV TAG DATA`, each in base64. */
-function seal(text: string, key: Buffer): string {
+interface StoredCheckpoint {
+  readonly version: number;
+  readonly content: CheckpointContent;
+}
+
+/** Encrypts a text to `IV TAG DATA`, each in base64. */
+export function seal(text: string, key: Buffer): string {
   const iv = randomBytes(12);
   const cipher = createCipheriv(CIPHER, key, iv);
   const data = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
   return [iv, cipher.getAuthTag(), data].map((part) => part.toString("base64")).join(" ");
 }
 
-function open(sealed: string, key: Buffer): string {
+/** The reverse of `seal`; throws if the key does not fit. */
+export function unseal(sealed: string, key: Buffer): string {
   const [iv, tag, data] = sealed.split(" ").map((part) => Buffer.from(part, "base64"));
-  if (iv === undefined || tag === undefined || data === undefined) throw new Error("it is cut off");
+  if (iv === undefined || tag === undefined || data === undefined)
+    throw new Error("decrypt checkpoint: file is truncated");
   const decipher = createDecipheriv(CIPHER, key, iv);
   decipher.setAuthTag(tag);
   return Buffer.concat([decipher.update(data), decipher.final()]).toString("utf8");
 }
 
-/** Opts a pod in: its owner knows that two of it may run for a while. */
+/** Opts a pod in: its owner accepts that two instances may run for a while. */
 export const OFFLINE_START_ANNOTATION = "kubelet-ts/start-without-api-server";
 
-/** True when the pod may run here although it may have been replaced elsewhere meanwhile. Pure. */
+/** True if the pod may run here although it may have been replaced elsewhere meanwhile. Pure. */
 export function maySafelyRunTwice(pod: Pod): boolean {
   const owners = pod.metadata.ownerReferences ?? [];
   if (owners.some(({ kind }) => kind === "StatefulSet")) return false;
   const volumes = pod.spec.volumes ?? [];
   const hasClaim = volumes.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim || ephemeral);
   if (hasClaim || pod.metadata.deletionTimestamp !== undefined) return false;
-  const isFinal = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
-  if (isFinal) return false;
+  const isTerminal = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
+  if (isTerminal) return false;
   const isDaemon = owners.some(({ kind, controller }) => kind === "DaemonSet" && controller === true);
   return isDaemon || pod.metadata.annotations?.[OFFLINE_START_ANNOTATION] === "true";
 }

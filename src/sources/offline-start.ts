@@ -6,7 +6,6 @@ import { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice } from "./api-
 import type { ApiFacts } from "./api-facts.ts";
 import type { ApiObjects } from "./api-objects.ts";
 import type { ApiPods } from "./api-pods.ts";
-import type { ApiTokens } from "./api-tokens.ts";
 
 /** An API server that is not reached this long after the start counts as unavailable, in milliseconds. */
 const UNAVAILABLE_AFTER_MS = 5000;
@@ -15,8 +14,9 @@ export interface OfflineStartDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly objects: ApiObjects;
-  readonly tokens: ApiTokens;
   readonly facts: ApiFacts;
+  /** `checkpointSecrets`, which may change while the agent runs. */
+  mayHoldSecrets(): boolean;
   /** Undefined until the source of API pods is built. */
   pods(): ApiPods | undefined;
 }
@@ -30,7 +30,10 @@ export class OfflineStart {
     rootDir: string,
   ) {
     const { clock, log } = deps;
-    this.checkpoint = new ApiCheckpoint({ clock, log, content: () => this.content() }, rootDir);
+    this.checkpoint = new ApiCheckpoint(
+      { clock, log, content: () => this.content(), mayHoldSecrets: () => deps.mayHoldSecrets() },
+      rootDir,
+    );
   }
 
   /** Something that is checkpointed may have changed. */
@@ -40,7 +43,8 @@ export class OfflineStart {
 
   /** Restores the checkpoint if the API server is unavailable; runs until the signal aborts. */
   async run(pods: ApiPods, { signal }: Abortable): Promise<void> {
-    const { clock, log, objects, facts, tokens } = this.deps;
+    const { clock, log, objects, facts } = this.deps;
+    await this.checkpoint.purge();
     await clock.sleep(UNAVAILABLE_AFTER_MS, { signal }).catch(() => undefined);
     const stored = signal.aborted || !pods.isAway ? undefined : await this.checkpoint.load();
     if (stored !== undefined && pods.isAway) {
@@ -48,7 +52,6 @@ export class OfflineStart {
       objects.restore("ConfigMap", stored.configMaps);
       objects.restore("Secret", stored.secrets);
       facts.restore(stored.services, stored.runtimeClasses);
-      tokens.restore(stored.tokens);
       pods.startWithout(stored.pods);
     }
     await untilAborted(signal);
@@ -56,14 +59,13 @@ export class OfflineStart {
   }
 
   private content(): CheckpointContent {
-    const { objects, facts, tokens } = this.deps;
+    const { objects, facts } = this.deps;
     const pods = (this.deps.pods()?.current() ?? []).filter(maySafelyRunTwice);
     return {
       pods,
       configMaps: objects.known("ConfigMap", pods),
-      secrets: objects.known("Secret", pods),
+      secrets: this.deps.mayHoldSecrets() ? objects.known("Secret", pods) : [],
       ...facts.known(pods),
-      tokens: tokens.known(pods),
     };
   }
 }

@@ -56,6 +56,12 @@ export const processFlags = {
     topic: "Container runtime",
     help: "Probe exactly when Kubernetes would, without the extra rounds by which a new container is seen ready sooner.",
   }),
+  checkpointSecrets: option(bool, {
+    flag: "checkpoint-secrets",
+    default: false,
+    topic: "Security",
+    help: "Also write the Secrets of DaemonSet pods, and of pods that opted in, to the checkpoint in the root directory, so that they can start after a reboot while the API server is unavailable. The file is encrypted with a key beside it: that protects a copy of the one file, not a stolen disk or whoever is root. Service account tokens are never written.",
+  }),
   allowPrivileged: option(bool, {
     flag: "allow-privileged",
     default: true,

@@ -1,6 +1,7 @@
 export type { AdmissionNode } from "./admission/admission.ts";
 export type { Allocator, AllocatorAnswer } from "./admission/allocations.ts";
 export { hostUserPool } from "./admission/host-user-pool.ts";
+export { affinityProblem } from "./admission/node.ts";
 export type { UserPool } from "./admission/user-pool.ts";
 export { UserRanges } from "./admission/user-ranges.ts";
 export type { LimitFacts } from "./config/linux-resources.ts";

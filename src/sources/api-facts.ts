@@ -14,7 +14,7 @@ import type { Pod, RuntimeClass, Service } from "../model/generated/types.ts";
 import { isStaticPod } from "../model/pod-facts.ts";
 import { serviceVariables } from "../model/service-env.ts";
 
-/** How long a pod's start waits for the first list. */
+/** How long the start of a pod waits for the first list, in milliseconds. */
 const FIRST_LIST_MS = 10_000;
 
 interface FactsDeps {
@@ -23,7 +23,7 @@ interface FactsDeps {
   readonly log: Logger;
 }
 
-/** All objects of a kind, once they were listed. */
+/** All objects of a kind, listed and watched. */
 class Followed<T extends KubeObject> {
   private readonly reflector: Reflector<T>;
   private readonly waiters = new Set<() => void>();
@@ -39,7 +39,7 @@ class Followed<T extends KubeObject> {
         this.waiters.clear();
       },
       onError: ({ code, message }: ApiError) =>
-        deps.log.warn("objects of the cluster cannot be watched", { kind: resource.kind, code, error: message }),
+        deps.log.warn("Failed to watch objects", { kind: resource.kind, code, error: message }),
     });
   }
 
@@ -47,15 +47,15 @@ class Followed<T extends KubeObject> {
     return this.reflector.run({ signal });
   }
 
-  /** What an earlier agent kept, until the first list. */
+  /** Objects of a checkpoint, used until the first list. */
   fallback: readonly T[] | undefined;
 
-  /** All that is known, without waiting. */
+  /** The known objects, without waiting. */
   peek(): Iterable<T> {
     return this.reflector.hasSynced ? this.reflector.objects.values() : (this.fallback ?? []);
   }
 
-  /** Rejects with `problem` when nothing was listed in time. */
+  /** Waits for the first list; rejects with `problem` if it does not come in time. */
   async objects(problem: string, { signal }: Abortable): Promise<ReadonlyMap<string, T>> {
     if (this.reflector.hasSynced) return this.reflector.objects;
     if (this.fallback !== undefined)
@@ -75,7 +75,7 @@ class Followed<T extends KubeObject> {
   }
 }
 
-/** What the cluster knows that a pod is made with: services as variables, and runtime classes. */
+/** Services, which become environment variables of pods, and RuntimeClasses. */
 export class ApiFacts {
   private readonly services: Followed<Service>;
   private readonly classes: Followed<RuntimeClass>;
@@ -85,13 +85,13 @@ export class ApiFacts {
     this.classes = new Followed(deps, RUNTIME_CLASSES);
   }
 
-  /** What an earlier agent kept; used until the server has told. */
+  /** Restores a checkpoint; it is used until the first list. */
   restore(services: readonly Service[], classes: readonly RuntimeClass[]): void {
     this.services.fallback = services;
     this.classes.fallback = classes;
   }
 
-  /** What these pods need to know of services and classes. */
+  /** Returns the services and RuntimeClasses that these pods use. */
   known(pods: readonly Pod[]): { services: readonly Service[]; runtimeClasses: readonly RuntimeClass[] } {
     const namespaces = new Set(["default", ...pods.map(({ metadata }) => metadata.namespace)]);
     const classes = new Set(pods.map(({ spec }) => spec.runtimeClassName));
@@ -119,7 +119,7 @@ export class ApiFacts {
     return [...this.classes.peek()].find(({ metadata }) => metadata.name === name)?.handler;
   }
 
-  /** The runtime's handler for the pod's class; empty for the default one. Rejects when there is no such class. */
+  /** Returns the runtime handler of the pod's RuntimeClass; empty for the default. Rejects if the class does not exist. */
   async handlerOf(pod: Pod, options: Abortable): Promise<string> {
     const name = pod.spec.runtimeClassName ?? "";
     if (name === "") return "";

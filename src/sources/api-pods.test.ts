@@ -16,8 +16,13 @@ const pod = (name: string, more: Partial<Pod["metadata"]> = {}, status: Pod["sta
 });
 
 /** A server with a list and a watch that a test feeds. */
-function site(items: readonly Pod[]) {
+function site(items: readonly Pod[], { isNodeKnown = true, labels = {} as Record<string, string> } = {}) {
   const clock = new FakeClock();
+  const node = { labels, newest: labels, fetched: 0, know: (): void => undefined };
+  const synced = new Promise<void>((resolve) => {
+    node.know = resolve;
+  });
+  if (isNodeKnown) node.know();
   const snapshots: Snapshot[] = [];
   const seen: string[] = [];
   const pending: WatchEvent<Pod>[] = [];
@@ -39,16 +44,26 @@ function site(items: readonly Pod[]) {
       return events();
     },
   };
+  const stop = manyListeners();
   const pods = new ApiPods(
     {
       // The fake speaks of pods only.
       api: api as never,
       ...{ clock, log: silent, publish: (snapshot: Snapshot) => snapshots.push(snapshot) },
+      node: {
+        synced,
+        mismatches: ({ spec }) =>
+          Object.entries(spec.nodeSelector ?? {}).some(([key, value]) => node.labels[key] !== value),
+        refetch: async () => {
+          node.fetched++;
+          await clock.sleep(10, stop);
+          node.labels = node.newest;
+        },
+      },
       seen: (object, isGone) => seen.push(`${isGone ? "-" : "+"}${object.metadata.name}`),
     },
     { nodeName: "n1" },
   );
-  const stop = manyListeners();
   const running = pods.run(stop.signal);
   const tell = async (type: "ADDED" | "MODIFIED" | "DELETED", object: Pod): Promise<void> => {
     pending.push({ type, object, resourceVersion: object.metadata.resourceVersion ?? "" });
@@ -60,7 +75,7 @@ function site(items: readonly Pod[]) {
     stop.abort();
     await running;
   };
-  return { clock, pods, snapshots, seen, tell, names, end };
+  return { clock, pods, snapshots, seen, tell, names, end, node };
 }
 
 test("the first list is one snapshot, also when it is empty", async () => {
@@ -131,5 +146,39 @@ test("mirrors are known by name, and no pods to run", async () => {
   await clock.advance(0);
   assert.deepEqual(names(), ["a"]);
   assert.equal(pods.named("ns", "m")?.metadata.uid, "uid-m");
+  await end();
+});
+
+test("no pod is published before the Node object is known", async () => {
+  const { clock, pods, snapshots, names, node, end } = site([pod("a")], { isNodeKnown: false });
+  await clock.advance(60_000);
+  assert.deepEqual([snapshots.length, pods.hasSynced, pods.isAway], [0, false, false]);
+  node.know();
+  await clock.advance(0);
+  assert.deepEqual([names(), pods.hasSynced], [["a"], true]);
+  await end();
+});
+
+const inZone = (name: string): Pod => ({ ...pod(name), spec: { containers: [], nodeSelector: { zone: "a" } } });
+
+test("a pod that does not match the known labels waits until these were fetched again", async () => {
+  const { clock, snapshots, names, tell, node, end } = site([]);
+  await clock.advance(0);
+  node.newest = { zone: "a" };
+  await tell("ADDED", inZone("a"));
+  await tell("ADDED", pod("b"));
+  assert.deepEqual([names(), snapshots.at(-1)?.isIncomplete], [["b"], true]);
+  await clock.advance(10);
+  assert.deepEqual([names(), snapshots.at(-1)?.isIncomplete, node.fetched], [["a", "b"], false, 1]);
+  await end();
+});
+
+test("pods of the first list that do not match wait too, and the snapshot says that it is incomplete", async () => {
+  const { clock, snapshots, names, end } = site([inZone("a"), pod("b")]);
+  await clock.advance(0);
+  assert.deepEqual([names(), snapshots.at(-1)?.isIncomplete], [["b"], true]);
+  await clock.advance(10);
+  // Labels that still do not match are for admission to judge.
+  assert.deepEqual([names(), snapshots.at(-1)?.isIncomplete], [["a", "b"], false]);
   await end();
 });

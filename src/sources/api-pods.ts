@@ -1,4 +1,5 @@
 import { type ApiError, type KubeApi, type ObjectChange, PODS, Reflector } from "../adapters/kubeapi/index.ts";
+import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Pod } from "../model/generated/types.ts";
@@ -10,27 +11,45 @@ export interface ApiPodsDeps {
   readonly api: Pick<KubeApi, "list" | "watch">;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly node: NodeForPods;
   publish(snapshot: Snapshot): void;
-  /** Every version that the server tells of, and the last one of a pod that is gone. */
-  seen(pod: Pod, isGone: boolean): void;
+  /** Called with each version that the server delivers, and with the last one of a deleted pod. */
+  seen(pod: Pod, isDeleted: boolean): void;
 }
 
-interface Known {
+/** The Node object, by whose labels pods are admitted. */
+export interface NodeForPods {
+  /** Resolves when the Node object was read, or is known not to exist. */
+  readonly synced: Promise<void>;
+  /** True if the pod's node selector or affinity does not match the labels that are known. */
+  mismatches(pod: Pod): boolean;
+  /** Fetches the Node object; resolves even if that fails. */
+  refetch(options: Abortable): Promise<void>;
+}
+
+interface KnownPod {
   readonly pod: Pod;
-  /** All that matters to the pod's worker, to tell a new status from a new pod. */
+  /** The fields that workers act on, as text: a pod of which only the status changed has the same. */
   readonly text: string;
 }
 
 /**
- * The pods that are bound to this node. What the workers see changes only when something changed that they act on: the
- * echo of our own status never wakes anybody.
+ * The pods that are bound to this node. A snapshot is published only if something changed that workers act on, never for
+ * the echo of our own status. As in Kubernetes, no pod is published before the Node object is known, and a pod that does
+ * not match the node's labels not before these were fetched again.
  */
 export class ApiPods {
   private readonly reflector: Reflector<Pod>;
-  /** By UID; as workers want them. */
-  private readonly wanted = new Map<string, Known>();
+  /** By UID, as workers get them. */
+  private readonly wanted = new Map<string, KnownPod>();
+  /** UIDs of pods that wait for the newest labels of the node. */
+  private readonly held = new Set<string>();
+  /** UIDs of pods that were published from a checkpoint: to hold these would end them. */
+  private readonly offline = new Set<string>();
   private isPublishing = false;
+  private isListed = false;
   private isReady = false;
+  private signal = AbortSignal.abort();
   private error: ApiError | undefined;
 
   constructor(
@@ -43,35 +62,37 @@ export class ApiPods {
       firstList: "latest",
       onChange: (change) => this.changed(change),
       onSync: () => {
-        this.isReady = true;
-        this.soon();
+        this.isListed = true;
+        void this.becomeReady();
       },
       onError: (error) => this.failed(error),
     });
   }
 
   run(signal: AbortSignal): Promise<void> {
+    this.signal = signal;
     return this.reflector.run({ signal });
   }
 
-  /** True once the server has told of every pod of this node. */
+  /** True once the pods of this node were listed and the Node object is known. */
   get hasSynced(): boolean {
     return this.isReady;
   }
 
-  /** True when the server has not told of its pods yet, because it cannot be reached. */
+  /** True if the pods could not be listed yet, because the server is unavailable. */
   get isAway(): boolean {
-    return !this.isReady && this.error?.isRetryable === true;
+    return !this.isListed && this.error?.isRetryable === true;
   }
 
-  /** The pods as workers see them. */
+  /** The pods as workers get them. */
   current(): readonly Pod[] {
     return [...this.wanted.values()].map(({ pod }) => pod);
   }
 
-  /** Runs what an earlier agent kept until the server tells what it wants: it may want more than these. */
+  /** Publishes the pods of a checkpoint until the server has listed its own, which may be more. */
   startWithout(pods: readonly Pod[]): void {
     if (this.isReady) return;
+    for (const { metadata } of pods) this.offline.add(metadata.uid ?? "");
     const kept = pods.map((pod) => ({ pod, warnings: [] }));
     this.deps.publish({ source: "api", pods: kept, objects: [], isIncomplete: true });
   }
@@ -88,17 +109,35 @@ export class ApiPods {
   private changed(change: ObjectChange<Pod>): void {
     const { object } = change;
     const uid = object.metadata.uid ?? "";
-    const isGone = change.kind === "deleted";
+    const isDeleted = change.kind === "deleted";
     if (!isMirrorPod(object)) {
-      if (!isGone) this.take(uid, object);
+      if (!isDeleted) this.take(uid, object);
       else if (this.wanted.delete(uid)) this.soon();
     }
-    this.deps.seen(object, isGone);
+    this.deps.seen(object, isDeleted);
+  }
+
+  private async becomeReady(): Promise<void> {
+    await this.deps.node.synced;
+    this.isReady = true;
+    for (const [uid, { pod }] of this.wanted) this.holdIfMismatched(uid, pod);
+    this.soon();
+  }
+
+  /** The labels that are known may be older than those that the scheduler used. */
+  private holdIfMismatched(uid: string, pod: Pod): void {
+    if (!this.isReady || this.held.has(uid) || this.offline.has(uid) || !this.deps.node.mismatches(pod)) return;
+    this.held.add(uid);
+    void this.deps.node.refetch({ signal: this.signal }).finally(() => {
+      this.held.delete(uid);
+      this.soon();
+    });
   }
 
   private take(uid: string, pod: Pod): void {
     const known = this.wanted.get(uid);
-    const text = whatMatters(pod);
+    if (known === undefined) this.holdIfMismatched(uid, pod);
+    const text = relevantText(pod);
     if (known?.text === text) return;
     const seen = known?.pod.metadata.annotations?.[CONFIG_SEEN_ANNOTATION] ?? nanoTime(this.deps.clock.now().wall);
     const annotations = {
@@ -110,26 +149,27 @@ export class ApiPods {
     this.soon();
   }
 
-  /** After the changes that come together: a list tells of each pod, and one snapshot is enough for them all. */
+  /** Publishes one snapshot for all changes of this turn: a list delivers pod by pod. */
   private soon(): void {
     if (this.isPublishing) return;
     this.isPublishing = true;
     queueMicrotask(() => {
       this.isPublishing = false;
       if (!this.isReady) return;
-      const pods = [...this.wanted.values()].map(({ pod }) => ({ pod, warnings: [] }));
-      this.deps.publish({ source: "api", pods, objects: [], isIncomplete: false });
+      const shown = [...this.wanted].filter(([uid]) => !this.held.has(uid));
+      const pods = shown.map(([, { pod }]) => ({ pod, warnings: [] }));
+      this.deps.publish({ source: "api", pods, objects: [], isIncomplete: this.held.size > 0 });
     });
   }
 
   private failed(error: ApiError): void {
     this.error = error;
-    this.deps.log.warn("the pods of this node cannot be watched", { code: error.code, error: error.message });
+    this.deps.log.warn("Failed to watch pods", { code: error.code, error: error.message });
   }
 }
 
-/** Everything but the status and the version; of the status only what readiness gates ask for. */
-function whatMatters({ metadata, spec, status }: Pod): string {
+/** Returns everything but the status and the version; of the status only the conditions of readiness gates. */
+function relevantText({ metadata, spec, status }: Pod): string {
   const gates = new Set(spec.readinessGates?.map(({ conditionType }) => conditionType));
   const conditions = gates.size === 0 ? [] : status?.conditions?.filter(({ type }) => gates.has(type));
   const { labels, annotations, deletionTimestamp, deletionGracePeriodSeconds, generation } = metadata;
@@ -144,7 +184,7 @@ function whatMatters({ metadata, spec, status }: Pod): string {
   ]);
 }
 
-/** RFC 3339 with nine digits of a second. */
+/** RFC 3339 with nanoseconds. */
 function nanoTime(wall: number): string {
   return new Date(wall).toISOString().replace("Z", "000000Z");
 }

@@ -2,12 +2,13 @@ import type { ApiConnection } from "../adapters/kubeapi/index.ts";
 import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, DynamicConfiguration, OptionStore } from "../config/index.ts";
 import { recordJournal } from "../events/index.ts";
+import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Loop, untilAborted } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { Node, NodeAddress, Pod } from "../model/generated/types.ts";
-import { composeClusterNode, type NodeReporter } from "../node/index.ts";
+import type { Node, Pod } from "../model/generated/types.ts";
+import { composeClusterNode, type NodeAddresses, type NodeReporter } from "../node/index.ts";
 import type { DesiredPods, Journal, WorkerPool } from "../pods/index.ts";
 import {
   ApiFacts,
@@ -23,7 +24,7 @@ import { composePodStatuses, type PodStatuses } from "../status/index.ts";
 
 /** The clients of the API server, and the node's addresses there. */
 export interface ClusterConnection extends ApiConnection {
-  readonly addresses: readonly NodeAddress[];
+  readonly addresses: NodeAddresses;
 }
 
 /** What the parts that face the API server are built from. */
@@ -48,6 +49,8 @@ export interface ClusterRing {
   readonly runtime: Pick<RuntimePort, "status" | "version" | "setPodCidr">;
   readonly images: Pick<ImagePort, "listImages">;
   publish(snapshot: Snapshot): void;
+  /** True if the pod's node selector or affinity does not match the node's labels. */
+  mismatchesNode(pod: Pod): boolean;
 }
 
 /** Everything that talks to the API server: pods in, status and events out, the node, and the objects of pods. */
@@ -68,12 +71,13 @@ export class Cluster {
     const changed = (): void => this.offline.touch();
     const poll = pollTimes(deps.store, () => this.currentNode());
     this.objects = new ApiObjects({ api, clock, changed, ...(poll && { poll }) }, signal);
-    this.tokens = new ApiTokens({ api, clock, random: Math.random, changed });
+    this.tokens = new ApiTokens({ api, clock, random: Math.random });
     this.trustBundles = new ApiTrustBundles({ api, clock, log }, signal);
     this.facts = new ApiFacts({ api, clock, log });
-    const { objects, tokens, facts } = this;
+    const { objects, facts } = this;
+    const mayHoldSecrets = (): boolean => deps.store.current.checkpointSecrets;
     this.offline = new OfflineStart(
-      { clock, log, objects, tokens, facts, pods: () => this.pods },
+      { clock, log, objects, facts, mayHoldSecrets, pods: () => this.pods },
       deps.store.current.rootDir,
     );
   }
@@ -112,9 +116,15 @@ export class Cluster {
       },
       { signal },
     );
+    const { synced } = node.reporter;
+    const podNode = {
+      synced,
+      mismatches: (pod: Pod) => ring.mismatchesNode(pod),
+      refetch: (options: Abortable) => node.reporter.refetch(options),
+    };
     const pods: ApiPods = new ApiPods(
       {
-        ...{ api: clients.calls, clock, log },
+        ...{ api: clients.calls, clock, log, node: podNode },
         publish: (snapshot) => ring.publish(snapshot),
         seen: (pod, isDeleted) => statuses.seen(pod, isDeleted),
       },

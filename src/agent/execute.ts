@@ -99,10 +99,13 @@ function nodeFacts(
 ): ExecuteDeps["node"] {
   const { options, machine, owner } = settings;
   const { rootDir, podLogsDir } = options;
-  const hostIps = machine.addresses;
   return {
     paths: { rootDir, podLogsDir, containerLogsDir: settings.containerLogsDir },
-    ...{ hostIps, limits, runtimeName: settings.runtimeName },
+    ...{ limits, runtimeName: settings.runtimeName },
+    // Read at each use: the node's addresses change while the agent runs.
+    get hostIps() {
+      return machine.addresses;
+    },
     allocatable: () => rules.resources().allocatable,
     extraMaskedPaths: thermalPaths(files),
     hasRecursiveReadOnly: (pod) =>
@@ -114,7 +117,7 @@ function nodeFacts(
     dns: () => {
       const { resolvConf, clusterDNS: clusterDns, clusterDomain } = store.current;
       const text = resolvConf === "" ? undefined : files.readSmall(resolvConf);
-      return { resolvConf: text, hostIps, clusterDns, clusterDomain };
+      return { resolvConf: text, hostIps: machine.addresses, clusterDns, clusterDomain };
     },
     hostsFile: () => files.readSmall("/etc/hosts"),
   };

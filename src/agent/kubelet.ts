@@ -21,10 +21,12 @@ import { declareProcessMetrics } from "../lib/process-metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
 import { readLog } from "../logs/index.ts";
+import type { Pod } from "../model/generated/types.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { NodeRules } from "../node/index.ts";
 import {
   AgentView,
+  affinityProblem,
   crashLimits,
   DesiredPods,
   declarePodMetrics,
@@ -191,12 +193,14 @@ export class Kubelet {
     this.servers = { ...ports, localApi };
     this.measure(observer);
     pool.onStatus(trimAfterBursts(deps, signal), { signal });
+    const mismatchesNode = (pod: Pod): boolean =>
+      affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
 
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, clock, stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
-      ...(cluster?.attach({ desired, pool, journal, runtime, images, publish }) ?? []),
+      ...(cluster?.attach({ desired, pool, journal, runtime, images, publish, mismatchesNode }) ?? []),
       ...loops,
       ...Object.values(this.servers).map((server) => ({
         name: "server",

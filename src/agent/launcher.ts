@@ -66,7 +66,7 @@ export class Launcher implements AgentLauncher {
       for (const refused of await setOwnLimits(options)) log.warn("Failed to set a limit of the agent", { refused });
       const paths = { options, containerLogsDir: "/var/log/containers" };
       const settings = await prepareSettings({ host, clock, log }, paths, scope);
-      const joined = await joinCluster({ clock, log, store }, settings, scope);
+      const joined = await joinCluster({ host, clock, log, store }, settings, scope);
       const metrics = newMetrics();
       const { dynamic } = configuration;
       const kubelet = new Kubelet(

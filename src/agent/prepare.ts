@@ -5,7 +5,7 @@ import type { agentOptions, OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import { resolveNodeAddresses } from "../node/index.ts";
+import { determineNodeAddresses, hostIpsOf } from "../node/index.ts";
 import { hostUserPool } from "../pods/index.ts";
 import type { KubeletSettings } from "./kubelet.ts";
 
@@ -39,14 +39,21 @@ export async function prepareSettings(
 
 /** Connects to the API server, if there is one, and resolves the node's addresses. */
 export async function joinCluster(
-  deps: Omit<PrepareDeps, "host"> & { readonly store: OptionStore<typeof agentOptions> },
+  deps: PrepareDeps & { readonly store: OptionStore<typeof agentOptions> },
   { machine, options }: KubeletSettings,
   { signal }: Abortable,
 ): Promise<Pick<KubeletSettings, "connection" | "machine">> {
   if (options.runOnce) return { machine };
   const connection = await connectApi(deps, machine.nodeName, { signal });
   if (connection === undefined) return { machine };
-  const found = await resolveNodeAddresses(options, machine);
-  const addresses = found.filter(({ type }) => type === "InternalIP").map(({ address }) => address);
-  return { connection: { ...connection, addresses: found }, machine: { ...machine, addresses } };
+  const own = (): string[] => deps.host.hostAddresses().map(({ address }) => address);
+  const addresses = await determineNodeAddresses(options, { nodeName: machine.nodeName, own });
+  const joined = {
+    ...machine,
+    // Read at each use: the addresses change while the agent runs.
+    get addresses() {
+      return hostIpsOf(addresses.current);
+    },
+  };
+  return { connection: { ...connection, addresses }, machine: joined };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nodeResources } from "./capacity.ts";
+import { nodeResources, withPatchedResources } from "./capacity.ts";
 
 const machine = { cores: 4, memoryBytes: 8 * 2 ** 30, storageBytes: 100 * 2 ** 30, hugePages: {} };
 const nothing = { maxPods: 110, podsPerCore: 0, systemReserved: {}, kubeReserved: {}, evictionHard: {} };
@@ -50,4 +50,24 @@ test("huge pages are taken off the memory", () => {
 
 test("a filesystem that cannot be looked at is not told of", () => {
   assert.equal(nodeResources({ ...machine, storageBytes: 0 }, nothing).capacity["ephemeral-storage"], undefined);
+});
+
+test("a resource that somebody patched into the capacity is allocatable", () => {
+  const own = { capacity: { cpu: "4" }, allocatable: { cpu: "3" } };
+  const known = { capacity: { cpu: "2", "example.com/dongle": "4" }, allocatable: { cpu: "1" } };
+  assert.deepEqual(withPatchedResources(own, known), {
+    capacity: { cpu: "4", "example.com/dongle": "4" },
+    allocatable: { cpu: "3", "example.com/dongle": "4" },
+  });
+});
+
+test("a resource that is no longer in the capacity is not allocatable", () => {
+  const own = { capacity: { cpu: "4" }, allocatable: { cpu: "3" } };
+  assert.deepEqual(withPatchedResources(own, { capacity: {}, allocatable: { "example.com/dongle": "4" } }), own);
+});
+
+test("huge page sizes that the kernel lost are dropped", () => {
+  const own = { capacity: { cpu: "4" }, allocatable: { cpu: "3" } };
+  const known = { capacity: { "hugepages-1Gi": "1Gi" }, allocatable: { "hugepages-1Gi": "1Gi" } };
+  assert.deepEqual(withPatchedResources(own, known), own);
 });

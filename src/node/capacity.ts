@@ -9,29 +9,24 @@ import {
 } from "../model/quantity.ts";
 import { addResources, parseResources, type ResourceAmounts } from "../model/resources.ts";
 
-/** What the machine has, in plain numbers. */
+/** The machine's resources as plain numbers. */
 export interface MachineResources {
   readonly cores: number;
   readonly memoryBytes: number;
-  /** Size of the filesystem that holds the agent's directory; 0 when it cannot be told. */
+  /** Size of the filesystem that holds the agent's directory; 0 if it cannot be read. */
   readonly storageBytes: number;
   /** Bytes of huge pages by the suffix of their resource, `2Mi`. */
   readonly hugePages: Readonly<Record<string, number>>;
 }
 
-/** What of it is kept from pods, as the configuration says it. */
+/** The configured reservations. */
 export interface Reservations {
   readonly maxPods: number;
-  /** 0: no such limit. */
+  /** 0 disables the limit. */
   readonly podsPerCore: number;
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
   readonly evictionHard: Readonly<Record<string, string>>;
-}
-
-/** True for what somebody advertises under his own domain, such as `example.com/dongle`. */
-export function isExtendedResource(name: string): boolean {
-  return name.includes("/") && !name.includes("kubernetes.io/");
 }
 
 /** Resources as a node reports them. */
@@ -40,7 +35,7 @@ export interface NodeResources {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** 2.3: capacity, and what of it pods may use once reservations and hard eviction thresholds are taken off. Pure. */
+/** Returns the capacity, and the allocatable rest without reservations and hard eviction thresholds. Pure. */
 export function nodeResources(machine: MachineResources, reserved: Reservations): NodeResources {
   const byCore = reserved.podsPerCore * machine.cores;
   const capacity: Record<string, Amount> = {
@@ -65,6 +60,25 @@ export function nodeResources(machine: MachineResources, reserved: Reservations)
   return { capacity: texts(capacity), allocatable: texts(allocatable) };
 }
 
+/**
+ * Adds the resources that others patched into the node's capacity, such as `example.com/dongle`: all of them are
+ * allocatable, as in Kubernetes. Huge page sizes that the kernel no longer has are dropped. Pure.
+ */
+export function withPatchedResources(
+  own: NodeResources,
+  known: { readonly capacity?: NodeResources["capacity"]; readonly allocatable?: NodeResources["allocatable"] } = {},
+): NodeResources {
+  const capacity: Record<string, string> = { ...own.capacity };
+  const allocatable: Record<string, string> = { ...own.allocatable };
+  for (const [name, amount] of Object.entries(known.capacity ?? {})) {
+    if (Object.hasOwn(own.capacity, name) || name.startsWith("hugepages-")) continue;
+    capacity[name] = amount;
+    // One of the node's own that cannot be read at the moment, such as ephemeral-storage, keeps its reservation.
+    allocatable[name] = name.includes("/") ? amount : (known.allocatable?.[name] ?? amount);
+  }
+  return { capacity, allocatable };
+}
+
 /** Only memory and the node's filesystem are reserved by their thresholds, as in Kubernetes. */
 function evictionReservation(machine: MachineResources, hard: Readonly<Record<string, string>>): ResourceAmounts {
   const memory = threshold(hard["memory.available"], machine.memoryBytes);
@@ -72,7 +86,7 @@ function evictionReservation(machine: MachineResources, hard: Readonly<Record<st
   return { ...(memory && { memory }), ...(storage && { "ephemeral-storage": storage }) };
 }
 
-/** A quantity, or a share of the whole such as `10%`. */
+/** Parses a quantity, or a percentage of the whole such as `10%`. */
 function threshold(text: string | undefined, whole: number): Amount | undefined {
   if (text === undefined) return undefined;
   const share = /^([\d.]+)%$/.exec(text)?.[1];

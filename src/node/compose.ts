@@ -8,13 +8,14 @@ import { select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { Node, NodeAddress } from "../model/generated/types.ts";
+import type { Node } from "../model/generated/types.ts";
 import { ConfigFollower } from "./config-follower.ts";
 import { ConfigReporter } from "./config-reporter.ts";
 import { configConditions } from "./config-status.ts";
 import { CsiNodeKeeper } from "./csi-node.ts";
 import { NodeGatherer } from "./gather.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
+import type { NodeAddresses } from "./node-addresses.ts";
 import { NodeReporter } from "./node-reporter.ts";
 import { syncPodCidr } from "./pod-cidr.ts";
 import { beginnings, startupMetrics } from "./startup-metrics.ts";
@@ -22,7 +23,7 @@ import { beginnings, startupMetrics } from "./startup-metrics.ts";
 /** What the node's objects on the API server are built from. */
 export interface ClusterNodeDeps {
   readonly clients: { readonly calls: KubeApi; readonly heartbeat: KubeApi };
-  readonly addresses: readonly NodeAddress[];
+  readonly addresses: NodeAddresses;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -76,7 +77,7 @@ export function composeClusterNode(
 function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefined): NodeReporter {
   const { clock, log, store, dynamic, event } = deps;
   const gatherer = new NodeGatherer({
-    ...{ runtime: deps.runtime, images: deps.images, clock, store, addresses: deps.addresses },
+    ...{ runtime: deps.runtime, images: deps.images, clock, log, store, addresses: deps.addresses },
     problems: () => [csiProblem()].filter((problem) => problem !== undefined),
     moreConditions: (previous, now) => (dynamic === undefined ? [] : configConditions(dynamic.report(), previous, now)),
   });
@@ -123,6 +124,7 @@ function nodeWatch({ clients, clock, log, nodeName }: ClusterNodeDeps, reporter:
       select: { fieldSelector: `metadata.name=${nodeName}` },
       firstList: "latest",
       onChange: ({ kind, object }) => reporter.observed(kind === "deleted" ? undefined : object),
+      onSync: () => reporter.watchSynced(),
       onError: ({ code, message }) => log.warn("Failed to watch node", { code, error: message }),
     },
   );

@@ -1,17 +1,21 @@
 import { machineInfo } from "../adapters/host/machine.ts";
 import { filesystemSize, hugePages, swapSize } from "../adapters/host/node-facts.ts";
-import type { ImagePort, RuntimeImage, RuntimePort, RuntimeStatus } from "../adapters/runtime/port.ts";
+import type { ImagePort, RuntimeImage, RuntimePort } from "../adapters/runtime/port.ts";
 import { type agentOptions, isGateOn, type OptionStore } from "../config/index.ts";
 import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { Logger } from "../lib/log.ts";
 import { gitVersion, reportedVersion } from "../lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "../model/generated/types.ts";
 import { nodeResources } from "./capacity.ts";
 import { nodeConditions } from "./conditions.ts";
 import { declaredFeatures } from "./declared-features.ts";
+import type { NodeAddresses } from "./node-addresses.ts";
 import { type NodeIdentity, type NodeStatusFacts, nodeImages } from "./node-object.ts";
+import { RuntimeHealth } from "./runtime-health.ts";
 
-/** Timeout of a call to the runtime, after which the node status counts it as down, in milliseconds. */
+/** Timeout of a call to the runtime, in milliseconds; a slower one counts as failed. */
 const ASK_MS = 5000;
 /** Interval at which images are listed, in milliseconds. */
 const IMAGES_MS = 30_000;
@@ -20,8 +24,9 @@ export interface NodeGatherDeps {
   readonly runtime: Pick<RuntimePort, "status" | "version">;
   readonly images: Pick<ImagePort, "listImages">;
   readonly clock: Clock;
+  readonly log: Logger;
   readonly store: OptionStore<typeof agentOptions>;
-  readonly addresses: readonly NodeAddress[];
+  readonly addresses: NodeAddresses;
   /** Further problems that keep the node from being ready. */
   problems(): readonly string[];
   /** Conditions in addition to those that every node has. */
@@ -33,10 +38,12 @@ export class NodeGatherer {
   private readonly machine = machineInfo();
   private imageList: { readonly at: number; readonly images: readonly RuntimeImage[] } | undefined;
   private runtimeName: string | undefined;
+  private readonly health: RuntimeHealth;
   /** Fixed at start: a declared feature is not withdrawn while the agent runs. */
   private readonly declared: readonly string[];
 
   constructor(private readonly deps: NodeGatherDeps) {
+    this.health = new RuntimeHealth(deps.clock);
     const { featureGates } = deps.store.current;
     this.declared = declaredFeatures((gate) => isGateOn(gate, featureGates));
   }
@@ -57,24 +64,24 @@ export class NodeGatherer {
   }
 
   async gather(previous: NodeStatus | undefined, { signal }: Abortable): Promise<NodeStatusFacts> {
-    const { store, clock, addresses } = this.deps;
+    const { store, clock } = this.deps;
     const options = store.current;
-    const [status, images, storageBytes, runtime] = await Promise.all([
-      this.ask((limited) => this.deps.runtime.status(limited), signal),
+    const [addresses, images, storageBytes, runtime] = await Promise.all([
+      this.addresses(previous),
       this.images(signal),
       filesystemSize(options.rootDir),
       this.runtimeVersion(signal),
+      this.ask((limited) => this.deps.runtime.status(limited), signal).then((status) => this.health.record(status)),
     ]);
+    const { status } = this.health;
     const { machine } = this;
     const health = {
       ...{ memoryPressure: false, diskPressure: false, pidPressure: false },
-      problems: [...runtimeProblems(status), ...this.deps.problems()],
+      problems: [...this.health.problems(), ...this.deps.problems()],
     };
     const now = `${new Date(clock.now().wall).toISOString().slice(0, 19)}Z`;
-    // The cloud controller manager owns the addresses once it has set them.
-    const isFilled = options.cloudProvider === "external" && (previous?.addresses ?? []).length > 0;
     return {
-      addresses: isFilled ? (previous?.addresses ?? []) : addresses,
+      addresses,
       resources: nodeResources(
         { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
         options,
@@ -98,6 +105,14 @@ export class NodeGatherer {
       // No supported kind of volume is attached by a controller.
       volumesInUse: [],
     };
+  }
+
+  /** A machine that lost its `--node-ip` keeps the addresses of the last report, as in Kubernetes. */
+  private addresses(previous: NodeStatus | undefined): Promise<readonly NodeAddress[]> {
+    return this.deps.addresses.refresh(previous).catch((error: unknown) => {
+      this.deps.log.warn("Failed to determine node addresses", { error: messageOf(error) });
+      return this.deps.addresses.current;
+    });
   }
 
   private async images(signal: AbortSignal): Promise<readonly RuntimeImage[]> {
@@ -124,10 +139,4 @@ export class NodeGatherer {
       return undefined;
     }
   }
-}
-
-function runtimeProblems(status: RuntimeStatus | undefined): string[] {
-  if (status === undefined) return ["container runtime is down"];
-  if (!status.ready) return [`container runtime not ready: ${status.message}`];
-  return status.networkReady ? [] : [`container runtime network not ready: ${status.message}`];
 }

@@ -1,5 +1,5 @@
 export { type ClusterNodeDeps, composeClusterNode } from "./compose.ts";
 export { rejectUnfitHost } from "./host-checks.ts";
+export { determineNodeAddresses, hostIpsOf, type NodeAddresses } from "./node-addresses.ts";
 export { NodeReporter } from "./node-reporter.ts";
 export { type NodeForAdmission, NodeRules } from "./node-rules.ts";
-export { resolveNodeAddresses } from "./resolve-addresses.ts";

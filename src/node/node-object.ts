@@ -135,7 +135,8 @@ export function nodeStatus(facts: NodeStatusFacts, architecture: string): NodeSt
       ...(info.swapBytes > 0 && { swap: { capacity: info.swapBytes } }),
     },
     ...(facts.handlers.length > 0 && {
-      runtimeHandlers: facts.handlers.map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
+      // Sorted: a runtime may list them in another order each time.
+      runtimeHandlers: [...facts.handlers].sort(byName).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
         name,
         features: { recursiveReadOnlyMounts, userNamespaces },
       })),
@@ -146,6 +147,10 @@ export function nodeStatus(facts: NodeStatusFacts, architecture: string): NodeSt
     declaredFeatures: facts.declaredFeatures,
     ...(facts.volumesInUse && { volumesInUse: facts.volumesInUse }),
   };
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : Number(a.name > b.name);
 }
 
 /** 2.5: the largest images first, at most five names each. Pure. */

@@ -7,7 +7,7 @@ import { fixed } from "../lib/live.ts";
 import { silent } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { nodeConditions } from "./conditions.ts";
-import type { NodeIdentity, NodeStatusFacts } from "./node-object.ts";
+import { type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { NodeReporter } from "./node-reporter.ts";
 
 const identity: NodeIdentity = {
@@ -186,16 +186,70 @@ test("a ready node whose runtime is not found after a new start is unready after
   await end();
 });
 
-test("a node that was deleted is registered again at once", async () => {
+test("a deleted Node object is not created again; one that appears under the name is reported on", async () => {
   const { clock, world, reporter, end } = site();
   await clock.advance(0);
-  const first = world.node?.metadata.uid;
   world.node = undefined;
   reporter.observed(undefined);
-  await clock.advance(0);
-  assert.notEqual(reporter.current?.metadata.uid, first);
+  await clock.advance(60_000);
+  assert.equal(world.node, undefined);
+  assert.equal(reporter.current?.metadata.uid, undefined);
+  world.node = { metadata: { name: "n1", uid: "theirs", resourceVersion: "2000" }, spec: {} };
+  await clock.advance(20_000);
+  assert.equal(reporter.current?.metadata.uid, "theirs");
   assert.equal(readyOf(world.node), "True");
   await end();
+});
+
+test("an extended resource that somebody patched into the capacity becomes allocatable", async () => {
+  const { clock, world, reporter, end } = site();
+  await clock.advance(0);
+  assert.ok(world.node);
+  const capacity = { cpu: "2", "example.com/dongle": "4" };
+  const metadata = { ...world.node.metadata, resourceVersion: "1000" };
+  world.version = 1000;
+  world.node = { ...world.node, metadata, status: { ...world.node.status, capacity } };
+  reporter.observed(world.node);
+  await clock.advance(11_000);
+  assert.deepEqual(world.node.status?.allocatable, { "example.com/dongle": "4" });
+  await end();
+});
+
+test("the Node object can be fetched on demand", async () => {
+  const { clock, world, reporter, end } = site();
+  await clock.advance(0);
+  assert.ok(world.node);
+  const metadata = { ...world.node.metadata, resourceVersion: "1000", labels: { zone: "a" } };
+  world.node = { ...world.node, metadata };
+  await reporter.refetch(manyListeners());
+  assert.equal(reporter.current?.metadata.labels?.["zone"], "a");
+  world.away = true;
+  await reporter.refetch(manyListeners());
+  await end();
+});
+
+test("runtime handlers are reported in one order", () => {
+  const handler = (name: string) => ({ name, recursiveReadOnlyMounts: false, userNamespaces: false });
+  const facts = (names: readonly string[]): NodeStatusFacts => ({
+    ...{
+      addresses: [],
+      conditions: [],
+      port: 1,
+      images: [],
+      declaredFeatures: [],
+      supplementalGroupsPolicy: undefined,
+    },
+    resources: { capacity: {}, allocatable: {} },
+    info: {
+      ...{ machineId: "m", systemUuid: "s", bootId: "b1", kernel: "k", osImage: "o", runtime: "fake://1" },
+      ...{ kubeletVersion: "v1.36.3", swapBytes: 0 },
+    },
+    handlers: names.map(handler),
+  });
+  const names = (given: readonly string[]): unknown =>
+    nodeStatus(facts(given), "amd64").runtimeHandlers?.map(({ name }) => name);
+  assert.deepEqual(names(["runc", "", "kata"]), ["", "kata", "runc"]);
+  assert.deepEqual(names(["kata", "runc", ""]), ["", "kata", "runc"]);
 });
 
 test("a label of the system that somebody takes away is put back, others are not", async () => {

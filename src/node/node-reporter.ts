@@ -6,27 +6,28 @@ import { messageOf } from "../lib/errors.ts";
 import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
+import { withPatchedResources } from "./capacity.ts";
 import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
 import { initialNode, lostLabels, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
 import { rememberSent, type SentStatus, statusPatch } from "./status-patch.ts";
 
-/** At the start the first Ready is looked for this often, for this long. */
+/** After the start the status is computed this often, for this long, until the node is ready. */
 const FAST = { everyMs: 100, forMs: 120_000 };
-/** A node that was ready is not called unready by a new start before it had this long to find its runtime. */
+/** A restarted agent does not report a ready node as not ready before this time, in milliseconds. */
 const START_MS = 10_000;
-/** Between two tries after a failure, as in Kubernetes. */
+/** Back-off after a failure, as in Kubernetes. */
 const RETRY = { initialMs: 100, maxMs: 7000 };
-/** Ticks of many nodes spread by this share. */
+/** Spreads the ticks of many nodes by this share. */
 const JITTER = 0.04;
 
 export interface NodeReporterDeps {
-  /** Without a rate limit: a node that cannot say that it lives loses its pods. */
+  /** Not rate limited: a node whose heartbeat is late loses its pods. */
   readonly api: Pick<KubeApi, "get" | "create" | "patch">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: () => number;
-  /** Looks at everything anew; `previous` is the status that the server has. */
+  /** Gathers the facts of the status; `previous` is the status that the server has. */
   gather(previous: NodeStatus | undefined, options: Abortable): Promise<NodeStatusFacts>;
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
@@ -39,18 +40,20 @@ export interface NodeReporterOptions {
 }
 
 /**
- * Registers the node and keeps its status true.
+ * Registers the node once and reports its status. A Node object that is deleted while the agent runs is not created
+ * again, as in Kubernetes; one that appears under its name is reported on.
  *
  *   unregistered ──create or reconcile──► registered ──tick: changed, or due──► PATCH status
- *        ▲                                     │
- *        └────────── the node is gone ◄────────┘
+ *                                          │      ▲
+ *                                  deleted ▼      │ seen again
+ *                                          missing ┘  GET at each tick
  */
 export class NodeReporter {
   private node: Node | undefined;
   private last: SentStatus | undefined;
   private isRegistered = false;
   private isReady = false;
-  /** Monotonic time until which a node that was ready before this start is given time. */
+  /** Monotonic time until which a node that was ready before this start stays ready. */
   private startsUntil = 0;
   /** Monotonic time of the next report of an unchanged status. */
   private reportDue = 0;
@@ -58,6 +61,7 @@ export class NodeReporter {
   private wake: (() => void) | undefined;
   private readonly backoff: Backoff;
   private readonly listeners = new Set<(node: Node) => void>();
+  private markSynced: () => void = () => undefined;
 
   constructor(
     private readonly deps: NodeReporterDeps,
@@ -66,36 +70,56 @@ export class NodeReporter {
     this.backoff = new Backoff({ ...RETRY, jitter: 0.1, random: deps.random });
   }
 
-  /** The node as the server had it last. */
+  /** Resolves when the Node object was first read, or is known not to exist: labels are known from then on. */
+  readonly synced = new Promise<void>((resolve) => {
+    this.markSynced = resolve;
+  });
+
+  /** The newest known version of the Node object. */
   get current(): Node | undefined {
     return this.node;
   }
 
-  /** Calls `fn` with each newer version of the node until the signal aborts. */
+  /** Calls `fn` with each newer version of the Node object until the signal aborts. */
   onNode(fn: (node: Node) => void, { signal }: Abortable): void {
     this.listeners.add(fn);
     signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
   }
 
-  /** The server's version, as a watch tells it; undefined when the node was deleted. */
+  /** Takes the version that the watch delivered; undefined if the Node object was deleted. */
   observed(node: Node | undefined): void {
     if (node === undefined) {
-      this.isRegistered = false;
+      if (this.node !== undefined) this.deps.log.warn("Node object was deleted", { node: this.options.identity.name });
       this.node = undefined;
       this.last = undefined;
-      this.kick();
       return;
     }
     this.take(node);
   }
 
-  /** Looks again now: something that the status tells has changed. */
+  /** The node watch has listed: the Node object is known, or does not exist. */
+  watchSynced(): void {
+    this.markSynced();
+  }
+
+  /** Fetches the Node object; for decisions that must not use a stale one. Failures are logged, never thrown. */
+  async refetch({ signal }: Abortable): Promise<void> {
+    const { name } = this.options.identity;
+    try {
+      this.take(await this.deps.api.get(NODES, { name }, { signal }));
+    } catch (error) {
+      if (!isAborted(error, signal))
+        this.deps.log.warn("Failed to fetch node", { node: name, error: messageOf(error) });
+    }
+  }
+
+  /** Computes the status now: something that it contains has changed. */
   kick(): void {
     this.woken = true;
     this.wake?.();
   }
 
-  /** Runs until the signal aborts. Failures are logged and tried again. */
+  /** Runs until the signal aborts. Failures are logged and retried. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.deps;
     const fastUntil = clock.now().mono + FAST.forMs;
@@ -113,7 +137,7 @@ export class NodeReporter {
         if (isAborted(error, signal)) return;
         if (error instanceof ApiError && error.code === "NotFound") this.observed(undefined);
         waitMs = this.backoff.next(clock.now());
-        log.warn("the state of the node could not be sent", { error: messageOf(error), waitMs: Math.round(waitMs) });
+        log.warn("Failed to update node status", { error: messageOf(error), waitMs: Math.round(waitMs) });
       }
       await this.sleep(waitMs, signal);
     }
@@ -122,22 +146,13 @@ export class NodeReporter {
   private async tick(signal: AbortSignal): Promise<void> {
     const { identity } = this.options;
     const before = this.node?.status;
-    const facts = await this.deps.gather(before, { signal });
-    const found = nodeStatus(facts, identity.architecture);
-    if (!this.isRegistered && this.options.registers) {
-      const { node, isNew } = await registerNode(this.deps, initialNode(identity, found), { signal });
-      this.isRegistered = true;
-      this.tellReboot(node, found);
-      this.take(node);
-      // It was made with this status.
-      if (isNew) this.sent();
-    }
+    const found =
+      this.isRegistered || !this.options.registers ? await this.gather(signal) : await this.register(signal);
     this.node ??= await this.deps.api.get(NODES, { name: identity.name }, { signal });
     const known = this.node.status?.conditions;
     const conditions = keepTimes(found.conditions ?? [], known);
     this.isReady = isNodeReady(conditions);
     if (!this.isReady && isNodeReady(known) && this.deps.clock.now().mono < this.startsUntil) return;
-    // From now on it is what it says.
     this.startsUntil = 0;
     await this.report({ ...found, conditions }, signal);
     for (const reason of conditionEvents(before?.conditions, conditions)) {
@@ -145,11 +160,32 @@ export class NodeReporter {
     }
   }
 
-  private async report(status: NodeStatus, signal: AbortSignal): Promise<void> {
+  private async gather(signal: AbortSignal): Promise<NodeStatus> {
+    const facts = await this.deps.gather(this.node?.status, { signal });
+    return nodeStatus(facts, this.options.identity.architecture);
+  }
+
+  /** Creates or reconciles the Node object; returns the status to report. */
+  private async register(signal: AbortSignal): Promise<NodeStatus> {
+    const { identity } = this.options;
+    const found = await this.gather(signal);
+    const { node, isNew } = await registerNode(this.deps, initialNode(identity, found), { signal });
+    this.isRegistered = true;
+    this.recordReboot(node, found);
+    this.take(node);
+    // The object was created with this status.
+    if (isNew) this.sent();
+    // What a cloud controller manager has set is known only now, and takes precedence.
+    return isNew || !identity.isExternalCloud ? found : this.gather(signal);
+  }
+
+  private async report(found: NodeStatus, signal: AbortSignal): Promise<void> {
     const { api, clock } = this.deps;
     const { identity } = this.options;
     const { name } = identity;
     this.node ??= await api.get(NODES, { name }, { signal });
+    const { capacity = {}, allocatable = {} } = found;
+    const status = { ...found, ...withPatchedResources({ capacity, allocatable }, this.node.status) };
     const refresh = clock.now().mono >= this.reportDue;
     const changes = statusPatch(status, { known: this.node.status, last: this.last, refresh });
     const labels = lostLabels(this.node, identity);
@@ -161,10 +197,10 @@ export class NodeReporter {
     this.take(answer);
   }
 
-  /** The server has the status of now. */
+  /** The server has the current status: the next report without a change is due later. */
   private sent(): void {
     const { reportMs } = this.options.frequency.current;
-    // Spread over half the period either way, so that nodes that came up together part.
+    // Spread over half the period either way, so that nodes that started together drift apart.
     this.reportDue = this.deps.clock.now().mono + reportMs * (0.5 + this.deps.random());
   }
 
@@ -179,7 +215,7 @@ export class NodeReporter {
     for (const listener of [...this.listeners]) listener(node);
   }
 
-  private tellReboot(found: Node, { nodeInfo }: NodeStatus): void {
+  private recordReboot(found: Node, { nodeInfo }: NodeStatus): void {
     const then = found.status?.nodeInfo?.bootID;
     const now = nodeInfo?.bootID;
     if (!then || !now || then === now) return;
@@ -203,7 +239,7 @@ export class NodeReporter {
   }
 }
 
-/** Versions are numbers that grow (a promise of the server since 1.35); others are taken as they come. */
+/** Resource versions are growing numbers (guaranteed since 1.35); others are taken in the order of arrival. */
 function isOlder(node: Node, known: Node | undefined): boolean {
   if (known === undefined || known.metadata.uid !== node.metadata.uid) return false;
   const [mine, its] = [known.metadata.resourceVersion ?? "", node.metadata.resourceVersion ?? ""];

@@ -5,7 +5,7 @@ import type { AgentOptions } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Node, Taint } from "../model/generated/types.ts";
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
-import { type NodeResources, nodeResources } from "./capacity.ts";
+import { type NodeResources, nodeResources, withPatchedResources } from "./capacity.ts";
 
 /** What `NodeRules` is built from. */
 export interface NodeRulesDeps {
@@ -71,8 +71,8 @@ export class NodeRules {
   admission(): NodeForAdmission {
     const { nodeName } = this.deps;
     const { nodeLabels, allowedUnsafeSysctls, maxPods } = this.deps.options();
-    const { pods, ...allocatable } = this.resources().allocatable;
     const api = this.deps.apiNode();
+    const { pods, ...allocatable } = withPatchedResources(this.resources(), api?.status).allocatable;
     const { runtime } = this;
     return {
       name: nodeName,

@@ -90,18 +90,6 @@ const maps: readonly Case[] = [
     want: { capacity: { pods: "20", "hugepages-1Gi": null } },
   },
   {
-    name: "what others advertise is not touched",
-    known: { capacity: { cpu: "2", "example.com/dongle": "4" } },
-    wanted: { capacity: { cpu: "2" } },
-    want: undefined,
-  },
-  {
-    name: "what we cannot give to pods is not allocatable",
-    known: { capacity: { "example.com/dongle": "4" }, allocatable: { cpu: "2", "example.com/dongle": "4" } },
-    wanted: { capacity: {}, allocatable: { cpu: "2" } },
-    want: { allocatable: { "example.com/dongle": null } },
-  },
-  {
     name: "volumes that an earlier agent used are no longer in use",
     known: { volumesInUse: ["kubernetes.io/csi/d^h"] },
     wanted: { volumesInUse: [] },

@@ -1,20 +1,19 @@
 import { canonicalJson } from "../model/canonical-json.ts";
 import type { NodeCondition, NodeStatus } from "../model/generated/types.ts";
-import { isExtendedResource } from "./capacity.ts";
 import { CONFIG_CONDITION } from "./config-status.ts";
 
 /**
- * What was sent last of each field and what the server made of it: an older server drops fields without a word. Fields
- * that were not part of a patch are not in here, or another's change would be taken for the server's own.
+ * The last value sent for each field and what the server stored: an older server silently drops fields. Fields that
+ * were not part of a patch are missing, otherwise a change by another client would count as the server's own.
  */
 export interface SentStatus {
   readonly sent: NodeStatus;
   readonly answer: NodeStatus;
 }
 
-/** Lists that the server replaces as a whole. */
+/** Lists that the server replaces whole. */
 const LISTS = ["addresses", "images", "runtimeHandlers", "declaredFeatures", "volumesInUse"] as const;
-/** Objects that the server merges key by key: what is to go has to be named. */
+/** Objects that the server merges key by key: a key to remove has to be null. */
 const MAPS = ["capacity", "allocatable", "daemonEndpoints", "nodeInfo", "features"] as const;
 
 type Field = (typeof LISTS)[number] | (typeof MAPS)[number];
@@ -25,8 +24,8 @@ interface Sides {
 }
 
 /**
- * The strategic-merge patch that makes the node's status what is wanted; undefined when it is. Conditions are compared
- * without their heartbeat; `refresh` sends them whatever they say. Pure.
+ * Returns the strategic-merge patch from the known to the wanted status; undefined if nothing differs. Conditions are
+ * compared without their heartbeat; `refresh` sends them unchanged. Pure.
  */
 export function statusPatch(
   wanted: NodeStatus,
@@ -37,7 +36,7 @@ export function statusPatch(
     const list = wanted[field];
     if (list === undefined || canonicalJson(list) === canonicalJson(known?.[field] ?? [])) continue;
     if (isDropped(field, wanted, { known, last })) continue;
-    // Merged by type alone, two addresses of one type would melt into one.
+    // The server merges addresses by type: two of one type would become one.
     status[field] = field === "addresses" ? [...list, { $patch: "replace" }] : list;
   }
   for (const field of MAPS) {
@@ -45,12 +44,12 @@ export function statusPatch(
     if (changes !== undefined && !isDropped(field, wanted, { known, last })) status[field] = changes;
   }
   const changed = (wanted.conditions ?? []).some((condition) => !isSame(condition, known?.conditions));
-  const over = conditionsOver(wanted, known);
-  if (Object.keys(status).length === 0 && !changed && over.length === 0 && !refresh) return undefined;
-  return { status: { ...status, conditions: [...(wanted.conditions ?? []), ...over] } };
+  const obsolete = obsoleteConditions(wanted, known);
+  if (Object.keys(status).length === 0 && !changed && obsolete.length === 0 && !refresh) return undefined;
+  return { status: { ...status, conditions: [...(wanted.conditions ?? []), ...obsolete] } };
 }
 
-/** What is known after a patch was answered. Pure. */
+/** Returns the memory after the server answered a patch. Pure. */
 export function rememberSent(
   patch: Readonly<Record<string, unknown>>,
   told: { readonly status: NodeStatus; readonly answer: NodeStatus; readonly last: SentStatus | undefined },
@@ -63,7 +62,7 @@ export function rememberSent(
   };
 }
 
-/** The same was sent before, and what the server made of it is what it still has: sent again it would not help. */
+/** True if the same value was sent before and the server still has what it stored then: it drops the field. */
 function isDropped(field: Field, wanted: NodeStatus, { known, last }: Sides): boolean {
   return (
     last !== undefined &&
@@ -73,7 +72,7 @@ function isDropped(field: Field, wanted: NodeStatus, { known, last }: Sides): bo
   );
 }
 
-/** The keys that differ, with null for those that are over; undefined when none does. */
+/** Returns the keys that differ, with null for removed ones; undefined if none does. */
 function mapChanges(
   field: (typeof MAPS)[number],
   wanted: NodeStatus,
@@ -84,19 +83,17 @@ function mapChanges(
   const before = new Map<string, unknown>(Object.entries(known?.[field] ?? {}));
   const changes: Record<string, unknown> = {};
   for (const [key, value] of after) {
-    // Fields that are empty are left out by the server.
+    // The server omits empty fields.
     if (canonicalJson(value) !== canonicalJson(before.get(key) ?? "")) changes[key] = value;
   }
   for (const key of before.keys()) {
-    // Whoever advertises an extended resource patches the capacity himself. What we cannot give is not allocatable.
-    const isOfOthers = field === "capacity" && isExtendedResource(key);
-    if (!after.has(key) && !isOfOthers) changes[key] = null;
+    if (!after.has(key)) changes[key] = null;
   }
   return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** Our own condition that is not always there goes when there is nothing more to tell; those of others stay. */
-function conditionsOver(wanted: NodeStatus, known: NodeStatus | undefined): object[] {
+/** Removes the configuration condition if it is no longer reported; conditions of other writers stay. */
+function obsoleteConditions(wanted: NodeStatus, known: NodeStatus | undefined): object[] {
   const has = (status: NodeStatus | undefined): boolean =>
     status?.conditions?.some(({ type }) => type === CONFIG_CONDITION) ?? false;
   return has(known) && !has(wanted) ? [{ $patch: "delete", type: CONFIG_CONDITION }] : [];

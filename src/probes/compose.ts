@@ -16,7 +16,10 @@ export function composeProbes(deps: SchedulerDeps, settings: ProbeSettings, sign
     deps,
     {
       upstreamTiming: options.upstreamProbeTiming,
-      ...{ hostIp: machine.addresses[0] ?? "127.0.0.1", random: Math.random },
+      random: Math.random,
+      get hostIp() {
+        return machine.addresses[0] ?? "127.0.0.1";
+      },
     },
     signal,
   );

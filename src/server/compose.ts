@@ -4,6 +4,7 @@ import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -39,7 +40,7 @@ export interface ServerDeps {
   /** Time of the last relist; undefined before the first. */
   listedAt(): { readonly wall: number; readonly mono: number } | undefined;
   /** Undefined without an API server. */
-  readonly connection?: { readonly clients: KubeClients; readonly addresses: readonly NodeAddress[] } | undefined;
+  readonly connection?: { readonly clients: KubeClients; readonly addresses: Live<readonly NodeAddress[]> } | undefined;
   readonly stats?: StatsPages | undefined;
 }
 

@@ -1,11 +1,12 @@
 import { declareCertificateMetrics, rotationMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
-import { CertificateRotation, CertStore, type KubeClients } from "../adapters/kubeapi/index.ts";
+import { CertificateRotation, type CertificateWish, CertStore, type KubeClients } from "../adapters/kubeapi/index.ts";
 import { type ServingPair, selfSignedPair } from "../adapters/net/self-signed.ts";
 import { TlsFiles } from "../adapters/net/tls-files.ts";
 import type { TlsOptions } from "../adapters/net/tls-listener.ts";
 import { minTlsVersion, openSslCiphers, openSslGroups } from "../adapters/net/tls-names.ts";
 import { fixed, LiveValue, select } from "../lib/live.ts";
 import type { Loop } from "../lib/loop.ts";
+import type { NodeAddress } from "../model/generated/types.ts";
 import type { ServerDeps } from "./compose.ts";
 
 /** TLS of the main port. */
@@ -57,21 +58,25 @@ function servingRotation(
   store: CertStore,
   onRotated: (pair: ServingPair & { readonly notBefore: number }) => void,
 ): CertificateRotation {
-  const addresses = connection?.addresses ?? [];
-  const of = (isIp: boolean): string[] =>
-    [...new Set(addresses.filter(({ type }) => type.endsWith("IP") === isIp).map(({ address }) => address))].sort();
-  const wish = {
-    signer: "kubernetes.io/kubelet-serving" as const,
-    subject: { commonName: `system:node:${nodeName}`, organizations: ["system:nodes"] },
-    dnsNames: of(false),
-    addresses: of(true),
-  };
   const api = (): KubeClients["calls"] => {
     if (connection === undefined) throw new Error("request serving certificate: there is no API server");
     return connection.clients.calls;
   };
-  return new CertificateRotation(
-    { api, store, clock, log },
-    { wish: fixed(wish.addresses.length === 0 ? undefined : wish), onRotated },
+  const wish = select(connection?.addresses ?? fixed<readonly NodeAddress[]>([]), (addresses) =>
+    certificateFor(nodeName, addresses),
   );
+  return new CertificateRotation({ api, store, clock, log }, { wish, onRotated });
+}
+
+/** The names of the serving certificate; undefined until the node has an address, as in Kubernetes. */
+function certificateFor(nodeName: string, addresses: readonly NodeAddress[]): CertificateWish | undefined {
+  const of = (isIp: boolean): string[] =>
+    [...new Set(addresses.filter(({ type }) => type.endsWith("IP") === isIp).map(({ address }) => address))].sort();
+  if (of(true).length === 0) return undefined;
+  return {
+    signer: "kubernetes.io/kubelet-serving",
+    subject: { commonName: `system:node:${nodeName}`, organizations: ["system:nodes"] },
+    dnsNames: of(false),
+    addresses: of(true),
+  };
 }

@@ -108,11 +108,10 @@ describe("the node of an agent", () => {
     await remove("quiet");
   });
 
-  test("what somebody advertises stays in the capacity, and is not offered, since pods do not get it here", async () => {
-    const amounts = { capacity: { [DONGLE]: "1" }, allocatable: { [DONGLE]: "1" } };
-    const patch = JSON.stringify({ status: amounts });
+  test("an extended resource that is patched into the capacity becomes allocatable", async () => {
+    const patch = JSON.stringify({ status: { capacity: { [DONGLE]: "1" } } });
     site.kubectl("patch", "node", site.nodeName, "--subresource=status", "--type=merge", "-p", patch);
-    const node = await nodeIs("does not offer it", ({ status }) => status?.allocatable?.[DONGLE] === undefined);
+    const node = await nodeIs("offers it", ({ status }) => status?.allocatable?.[DONGLE] === "1");
     assert.equal(node.status?.capacity?.[DONGLE], "1");
     const since = api.seen.length;
     await pause(3000);
@@ -155,6 +154,18 @@ describe("the node of an agent", () => {
       return all.length === 2 && all.every(({ restartCount, ready }) => restartCount === 1 && ready);
     });
     await remove("together");
+  });
+
+  test("a pod bound by a label that was set while the agent was down is admitted by the next start", async () => {
+    await agent.end("SIGTERM");
+    site.kubectl("label", "node", site.nodeName, "example.com/zone=z1");
+    const names = ["z1", "z2", "z3"];
+    for (const name of names) {
+      site.apply(testPod(name, { nodeName: site.nodeName, nodeSelector: { "example.com/zone": "z1" } }));
+    }
+    agent = await site.join([`--api-servers=${api.url}`, site.config(FAST)]);
+    for (const name of names) await site.podReady(name);
+    for (const name of names) await remove(name);
   });
 
   test("another start with other flags keeps the node ready, and what others did to it, and takes the given address", async () => {

@@ -335,9 +335,14 @@ describe("an agent in a real cluster", () => {
     await site.podGone("idle");
   });
 
-  test("a node that was deleted registers itself again, with its lease and its CSINode", async () => {
+  test("a deleted Node object comes back with a restart of the agent, with its lease and its CSINode", async () => {
     const before = site.node()?.metadata.uid;
     site.kubectl("delete", "node", site.nodeName);
+    await until("the agent has noticed", () => /Node object was deleted/.test(agent.stderr));
+    await pause(3000);
+    assert.equal(await site.lookAtNode(), undefined);
+    await agent.end("SIGTERM");
+    agent = await site.join();
     const node = await until(
       "the node is there again",
       async () => {

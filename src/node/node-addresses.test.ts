@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { manyListeners } from "../lib/abort.ts";
+import { hostIpsOf, NodeAddresses } from "./node-addresses.ts";
+
+function machine(nodeIp = "", isExternalCloud = false) {
+  const state = { own: ["192.0.2.7", "2001:db8::7"], resolved: [] as string[] };
+  const deps = { own: () => state.own, resolve: async () => state.resolved };
+  return { state, addresses: new NodeAddresses(deps, { nodeName: "n1", nodeIp, isExternalCloud }) };
+}
+
+test("a changed address of the machine is part of the next report", async () => {
+  const { state, addresses } = machine();
+  const heard: unknown[] = [];
+  addresses.onChange((value) => heard.push(value), manyListeners());
+  await addresses.refresh();
+  assert.deepEqual(hostIpsOf(addresses.current), ["192.0.2.7"]);
+  await addresses.refresh();
+  assert.equal(heard.length, 1);
+  state.own = ["192.0.2.8"];
+  await addresses.refresh();
+  assert.deepEqual(hostIpsOf(addresses.current), ["192.0.2.8"]);
+  assert.equal(heard.length, 2);
+});
+
+test("a changed DNS entry is part of the next report", async () => {
+  const { state, addresses } = machine();
+  state.own = ["192.0.2.7", "192.0.2.9"];
+  await addresses.refresh();
+  state.resolved = ["192.0.2.9"];
+  await addresses.refresh();
+  assert.deepEqual(hostIpsOf(addresses.current), ["192.0.2.9"]);
+});
+
+test("without --node-ip the addresses of an external cloud provider become the host IPs", async () => {
+  const { addresses } = machine("", true);
+  assert.deepEqual(await addresses.refresh(), [{ type: "Hostname", address: "n1" }]);
+  assert.deepEqual(hostIpsOf(addresses.current), []);
+  const set = [
+    { type: "Hostname", address: "n1" },
+    { type: "ExternalIP", address: "198.51.100.1" },
+    { type: "InternalIP", address: "192.0.2.50" },
+  ];
+  assert.deepEqual(await addresses.refresh({ addresses: set }), set);
+  assert.deepEqual(hostIpsOf(addresses.current), ["192.0.2.50"]);
+});
+
+test("a node IP that the machine lost keeps the last addresses", async () => {
+  const { state, addresses } = machine("192.0.2.7");
+  await addresses.refresh();
+  state.own = [];
+  await assert.rejects(addresses.refresh(), /not found in the host's network interfaces/);
+  assert.deepEqual(hostIpsOf(addresses.current), ["192.0.2.7"]);
+});
+
+const ip = (type: string, address: string) => ({ type, address });
+const cases = [
+  { name: "nothing", given: [ip("Hostname", "n1")], want: [] },
+  {
+    name: "internal before external",
+    given: [ip("ExternalIP", "1.1.1.1"), ip("InternalIP", "2.2.2.2")],
+    want: ["2.2.2.2"],
+  },
+  {
+    name: "one of each family, the primary first",
+    given: [ip("InternalIP", "2001:db8::1"), ip("InternalIP", "2001:db8::2"), ip("InternalIP", "192.0.2.1")],
+    want: ["2001:db8::1", "192.0.2.1"],
+  },
+];
+for (const { name, given, want } of cases) {
+  test(`host IPs: ${name}`, () => assert.deepEqual(hostIpsOf(given), want));
+}

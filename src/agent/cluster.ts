@@ -49,6 +49,7 @@ export interface ClusterRing {
   readonly runtime: Pick<RuntimePort, "status" | "version" | "setPodCidr">;
   readonly images: Pick<ImagePort, "listImages">;
   publish(snapshot: Snapshot): void;
+  readonly cgroupVersion: 1 | 2 | undefined;
   /** True if the pod's node selector or affinity does not match the node's labels. */
   mismatchesNode(pod: Pod): boolean;
 }
@@ -99,7 +100,7 @@ export class Cluster {
   attach(ring: ClusterRing): readonly Loop[] {
     const { clock, log, metrics, connection, nodeName, signal } = this.deps;
     const { clients } = connection;
-    const { pool, desired, journal, runtime, images } = ring;
+    const { pool, desired, journal, runtime, images, cgroupVersion } = ring;
     const events = recordJournal(
       {
         ...{ api: clients.events, clock, log, metrics, random: Math.random, journal },
@@ -111,7 +112,7 @@ export class Cluster {
     );
     const node = composeClusterNode(
       {
-        ...{ ...this.deps, clients, addresses: connection.addresses, runtime, images },
+        ...{ ...this.deps, clients, addresses: connection.addresses, runtime, images, cgroupVersion },
         event: (type, reason, message) => journal.event({ type, reason, message, subject: nodeName }),
       },
       { signal },

@@ -25,6 +25,8 @@ export interface ExecuteParts {
   /** ConfigMaps and Secrets of manifests, for an agent without an API server. */
   readonly objects: ObjectStore;
   readonly signal: AbortSignal;
+  /** Records an event about the node. */
+  readonly event: (type: "Normal" | "Warning", reason: string, message: string) => void;
 }
 
 /** Volumes of pods. */
@@ -61,7 +63,7 @@ export function composeExecute(
   const { deps, settings, store, cluster } = parts;
   const { clock, log } = deps;
   const files = new PodHost(deps.host);
-  const { cgroups, limits } = composeResources({ deps, settings, options: () => store.current });
+  const { cgroups, limits } = composeResources({ deps, settings, options: () => store.current, event: parts.event });
   const { images, ...rest } = ring;
   return {
     ...{ ...rest, files, clock, log, cgroups },

@@ -1,3 +1,4 @@
+import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { connectRuntime } from "../adapters/connect-runtime.ts";
 import { hostLogFiles } from "../adapters/host/log-files.ts";
 import { openQuotas } from "../adapters/host/open-quotas.ts";
@@ -151,7 +152,9 @@ export class Kubelet {
     const volumeHost = new LinuxVolumeHost(deps.host, clock, {
       quotas: openQuotas(deps, () => isGateOn(QUOTA_GATE, store.current.featureGates)),
     });
-    const parts = { deps, settings, store, rules: this.rules, cluster, objects, signal };
+    const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
+      journal.event({ type, reason, message, subject: nodeName });
+    const parts = { deps, settings, store, rules: this.rules, cluster, objects, signal, event };
     const volumes = composeVolumes(parts, { host: volumeHost, journal });
     const execute = composeExecute(parts, { runtime: observer.recording(runtime), images, volumes });
 
@@ -193,6 +196,7 @@ export class Kubelet {
     this.servers = { ...ports, localApi };
     this.measure(observer);
     pool.onStatus(trimAfterBursts(deps, signal), { signal });
+    const { cgroupVersion } = readKernelLimits(deps.host.cgroupMounts());
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
 
@@ -200,7 +204,7 @@ export class Kubelet {
       { name: "observer", run: (stop) => observer.run(stop) },
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, clock, stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
-      ...(cluster?.attach({ desired, pool, journal, runtime, images, publish, mismatchesNode }) ?? []),
+      ...(cluster?.attach({ desired, pool, journal, runtime, images, publish, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,
       ...Object.values(this.servers).map((server) => ({
         name: "server",

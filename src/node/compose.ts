@@ -20,6 +20,10 @@ import { NodeReporter } from "./node-reporter.ts";
 import { syncPodCidr } from "./pod-cidr.ts";
 import { beginnings, startupMetrics } from "./startup-metrics.ts";
 
+/** In the words of Kubernetes. */
+const CGROUP_V1_WARNING =
+  "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please migrate to cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1";
+
 /** What the node's objects on the API server are built from. */
 export interface ClusterNodeDeps {
   readonly clients: { readonly calls: KubeApi; readonly heartbeat: KubeApi };
@@ -31,6 +35,7 @@ export interface ClusterNodeDeps {
   readonly nodeName: string;
   readonly runtime: Pick<RuntimePort, "status" | "version" | "setPodCidr">;
   readonly images: Pick<ImagePort, "listImages">;
+  readonly cgroupVersion: 1 | 2 | undefined;
   /** Undefined without `--dynamic-config-dir`. */
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Records an event about the node. */
@@ -42,7 +47,7 @@ export function composeClusterNode(
   deps: ClusterNodeDeps,
   { signal }: Abortable,
 ): { readonly reporter: NodeReporter; readonly loops: readonly Loop[] } {
-  const { clock, log, runtime, event } = deps;
+  const { clock, log, runtime } = deps;
   const reporter: NodeReporter = nodeReporter(deps, () => csi.problem);
   const csi = new CsiNodeKeeper(
     {
@@ -54,7 +59,7 @@ export function composeClusterNode(
   );
   const lease = leaseKeeper(deps, reporter);
   const watch = nodeWatch(deps, reporter);
-  event("Normal", "Starting", "Starting kubelet.");
+  recordStart(deps);
   const startup = startupMetrics(deps.metrics, clock, beginnings(clock));
   startup.follow(reporter, { signal });
   const report = (stop: AbortSignal): Promise<void> => {
@@ -72,6 +77,12 @@ export function composeClusterNode(
       ...dynamicConfigLoops(deps, reporter),
     ],
   };
+}
+
+/** Records the events of a start. */
+export function recordStart({ cgroupVersion, event }: Pick<ClusterNodeDeps, "cgroupVersion" | "event">): void {
+  event("Normal", "Starting", "Starting kubelet.");
+  if (cgroupVersion === 1) event("Warning", "CgroupV1", CGROUP_V1_WARNING);
 }
 
 function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefined): NodeReporter {

@@ -41,6 +41,8 @@ export interface ResourceParts {
   };
   /** The current options. */
   options(): AgentOptions;
+  /** Records an event about the node. */
+  event?(type: "Normal" | "Warning", reason: string, message: string): void;
 }
 
 /** The cgroups of pods, and the facts for limits of containers. */
@@ -56,7 +58,10 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
   const hierarchies = mounts.map(({ mountpoint }) => mountpoint);
   const { cgroupRoot, cgroupsPerQOS } = parts.options();
   const cgroups = new PodCgroups(
-    { host, log, tree, endProcesses: (path) => endCgroupProcesses(hierarchies, path) },
+    {
+      ...{ host, log, tree, endProcesses: (path: string) => endCgroupProcesses(hierarchies, path) },
+      event: (type, reason, message) => parts.event?.(type, reason, message),
+    },
     {
       ...{ driver: cgroupDriver, root: cgroupRoot, perQos: cgroupsPerQOS },
       // Huge pages may be reserved while the agent runs.

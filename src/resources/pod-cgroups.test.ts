@@ -23,6 +23,7 @@ class Machine {
   readonly removed: string[] = [];
   readonly ended: string[] = [];
   readonly warnings: unknown[] = [];
+  readonly events: string[] = [];
   refuses: string[] = [];
   noCgroup = false;
   rules: LimitRules = {
@@ -35,6 +36,7 @@ class Machine {
     return new PodCgroups(
       {
         log,
+        event: (_type, reason, message) => void this.events.push(`${reason} ${message}`),
         host: { removeCgroup: (path) => Promise.resolve(void this.removed.push(path)) },
         endProcesses: (path) => this.ended.push(path),
         tree: {
@@ -246,5 +248,30 @@ describe("the refresh of what all pods have", () => {
     assert.equal(cgroups.exists(of("Burstable")), true);
     assert.equal(machine.cgroups({ driver: "systemd" }).exists(of("Burstable")), false);
     assert.equal(machine.cgroups({ driver: "systemd", perQos: false }).exists(of("Burstable")), true);
+  });
+});
+
+describe("events of the node's limits", () => {
+  test("the first success is told once", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    await cgroups.ensure(of("Burstable"));
+    await cgroups.ensure(of("Guaranteed", "other"));
+    assert.deepEqual(machine.events, ["NodeAllocatableEnforced Updated Node Allocatable limit across pods"]);
+  });
+
+  test("a failure is told once, and the success after it", async () => {
+    const machine = new Machine();
+    machine.refuses = ["memory: device or resource busy"];
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    await cgroups.ensure(of("Burstable"));
+    await cgroups.ensure(of("Guaranteed", "other"));
+    machine.refuses = [];
+    machine.rules = { ...machine.rules, node: { ...machine.rules.node, pids: 2000 } };
+    await cgroups.ensure(of("Guaranteed", "third"));
+    assert.deepEqual(machine.events, [
+      'FailedNodeAllocatableEnforcement Failed to update Node Allocatable Limits "/kubepods": memory: device or resource busy',
+      "NodeAllocatableEnforced Updated Node Allocatable limit across pods",
+    ]);
   });
 });

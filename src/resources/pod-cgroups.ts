@@ -31,6 +31,8 @@ export interface CgroupDeps {
   readonly log: Pick<Logger, "warn">;
   /** Kills whatever is in a cgroup or below it; tells how many processes that were. */
   endProcesses(path: string): number;
+  /** Records an event about the node. */
+  event?(type: "Normal" | "Warning", reason: string, message: string): void;
 }
 
 /** What the limits follow from. */
@@ -51,6 +53,8 @@ export class PodCgroups {
   private readonly pods = new Map<string, Pod>();
   private readonly warned = new Set<string>();
   private roots: Promise<void> | undefined;
+  /** The outcome of enforcing the node's limits, of which an event was recorded. */
+  private enforced: "yes" | "no" | undefined;
 
   constructor(
     private readonly deps: CgroupDeps,
@@ -148,7 +152,22 @@ export class PodCgroups {
     });
     await this.roots;
     const values = nodeCgroupValues(node.allocatable, { pids: node.pids, hugepageSizes });
-    await this.set(classCgroups(this.options).all, values);
+    const { all } = classCgroups(this.options);
+    this.recordEnforcement(all, await this.set(all, values));
+  }
+
+  /** An event for the first success and the first failure, in the words of Kubernetes. */
+  private recordEnforcement(path: string, problems: readonly string[] | undefined): void {
+    if (problems === undefined) return;
+    const outcome = problems.length === 0 ? "yes" : "no";
+    if (this.enforced === outcome || this.enforced === "yes") return;
+    this.enforced = outcome;
+    if (outcome === "yes")
+      this.deps.event?.("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
+    else {
+      const message = `Failed to update Node Allocatable Limits "${path}": ${problems.join("; ")}`;
+      this.deps.event?.("Warning", "FailedNodeAllocatableEnforcement", message);
+    }
   }
 
   private async makeRoots(): Promise<void> {
@@ -163,9 +182,10 @@ export class PodCgroups {
     await this.set(classCgroups(this.options).burstable, classCgroupValues(burstable));
   }
 
-  private async set(path: string, values: CgroupValues): Promise<void> {
+  /** Sets the values and returns what the kernel refused; undefined if they were set before. */
+  private async set(path: string, values: CgroupValues): Promise<readonly string[] | undefined> {
     const text = JSON.stringify(values);
-    if (this.written.get(path) === text) return;
+    if (this.written.get(path) === text) return undefined;
     this.written.set(path, text);
     const problems = await this.deps.tree.set(path, values).catch((error: unknown) => [messageOf(error)]);
     for (const problem of problems) {
@@ -175,5 +195,6 @@ export class PodCgroups {
       this.warned.add(kind);
       this.deps.log.warn("the kernel refuses a limit of a cgroup, pods run without it", { cgroup: path, problem });
     }
+    return problems;
   }
 }

@@ -1,6 +1,6 @@
 /** The node object of an agent in a real cluster: every field, what of it is written when, and what others add to it. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { release, totalmem } from "node:os";
 import { after, afterEach, before, describe, test } from "node:test";
 import { connect, type PeerCertificate } from "node:tls";
@@ -116,6 +116,15 @@ describe("the node of an agent", () => {
     const since = api.seen.length;
     await pause(3000);
     assert.deepEqual(statusPatches(since), []);
+  });
+
+  test("the limits of all pods, and an old cgroup version, are told in events", async () => {
+    site.apply(testPod("limited", { nodeName: site.nodeName }));
+    await site.podReady("limited");
+    await until("the event", () => /NodeAllocatableEnforced/.test(site.kubectl("get", "events")));
+    const hasV2 = existsSync("/sys/fs/cgroup/cgroup.controllers");
+    assert.equal(/CgroupV1/.test(site.kubectl("get", "events")), !hasV2);
+    await remove("limited");
   });
 
   test("a label of the system that somebody takes away comes back", async () => {

@@ -147,16 +147,19 @@ function olderSection(): string {
 }
 
 function gateSection(): string {
-  const rows = [...knownGates()].map(([name, { stage, isOn, isLocked }]) => {
+  const rows = [...knownGates()].map(([name, { stage, isOn, isLocked, isHonoured }]) => {
     const needs = GATE_NEEDS[name]?.map((gate) => `\`${gate}\``).join(" ") ?? "";
-    return row([`\`${name}\``, stage, isOn ? "on" : "off", isLocked ? "locked" : "", needs]);
+    const notes = [isLocked ? "locked" : "", isHonoured ? "" : "no effect"].filter((note) => note !== "").join(", ");
+    return row([`\`${name}\``, stage, isOn ? "on" : "off", notes, needs]);
   });
   return [
     "## Feature gates",
     "",
     "`featureGates` knows every gate of Kubernetes v1.36, since tools hand one map to all components; those of other",
     "components do nothing here. `AllAlpha` and `AllBeta` set all gates of their stage that are not set by name. A locked",
-    "gate takes only its default; a gate cannot be turned on while one that it needs is off.",
+    "gate takes only its default; a gate cannot be turned on while one that it needs is off. A gate of the kubelet that",
+    "is marked *no effect* is accepted, but this agent does not act on it: what it switches is always on here, or not",
+    "built yet. A start that sets one to another value than its default says so, and so does `kubelet config validate`.",
     "",
     row(["gate", "stage", "default", "", "needs"]),
     row(Array(5).fill("---")),

@@ -1,11 +1,13 @@
 import { didYouMean } from "./rules.ts";
-import { GATE_NEEDS, GATES, type Stage } from "./table/gates.ts";
+import { GATE_NEEDS, GATES, GATES_WITHOUT_EFFECT, type Stage } from "./table/gates.ts";
 
 /** What is known about a gate. */
 export interface Gate {
   readonly stage: Stage;
   readonly isOn: boolean;
   readonly isLocked: boolean;
+  /** False for a gate of the kubelet that this agent does not act on. */
+  readonly isHonoured: boolean;
 }
 
 /** The outcome of a map of gates: problems and warnings by name. */
@@ -21,12 +23,16 @@ let table: ReadonlyMap<string, Gate> | undefined;
 
 /** Every gate by name. Made at first use. */
 export function knownGates(): ReadonlyMap<string, Gate> {
+  const ignored = new Set(GATES_WITHOUT_EFFECT.trim().split(/\s+/));
   table ??= new Map(
     GATES.flatMap(({ stage, isOn, names }) =>
       names
         .trim()
         .split(/\s+/)
-        .map((name) => [name.replace("!", ""), { stage, isOn, isLocked: name.endsWith("!") }] as const),
+        .map((text) => {
+          const name = text.replace("!", "");
+          return [name, { stage, isOn, isLocked: text.endsWith("!"), isHonoured: !ignored.has(name) }] as const;
+        }),
     ),
   );
   return table;
@@ -68,6 +74,7 @@ export function judgeGates(given: Readonly<Record<string, boolean>>, oldGate: Ol
     }
     if (gate.stage === "GA")
       warnings.push({ gate: name, message: "is generally available and will go away as a switch" });
+    if (!gate.isHonoured && value !== gate.isOn) warnings.push({ gate: name, message: "has no effect on this agent" });
     if (gate.stage === "Deprecated") warnings.push({ gate: name, message: "is deprecated and will be removed" });
     if (!value) continue;
     const missing = (GATE_NEEDS[name] ?? []).filter((needed) => !isGateOn(needed, given));

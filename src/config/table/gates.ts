@@ -136,3 +136,22 @@ export const GATE_NEEDS: Readonly<Record<string, readonly string[]>> = {
   UserNamespacesHostNetworkSupport: ["UserNamespacesSupport"],
   WorkloadAwarePreemption: ["GenericWorkload"],
 };
+
+/**
+ * Gates of Kubernetes' kubelet that this agent accepts and does not act on: what they switch is always on here, or not
+ * built yet. A gate that is honoured must be removed from this list.
+ */
+export const GATES_WITHOUT_EFFECT = `
+  AllowDNSOnlyNodeCSR CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions CRIListStreaming CSIVolumeHealth
+  ChangeContainerStatusOnKubeletRestart ClusterTrustBundleProjection ContainerRestartRules ContainerStopSignals
+  DRAExtendedResource DRAWorkloadResourceClaims DisableCPUQuotaWithExclusiveCPUs EnvFiles EventedPLEG
+  ExtendWebSocketsToKubelet GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HostnameOverride
+  ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory
+  KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages KubeletInUserNamespace
+  KubeletPodResourcesListUseActivePods KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC
+  KubeletServiceAccountTokenForCredentialProviders MemoryQoS PLEGOnDemandRelist PodAndContainerStatsFromCRI
+  PodCertificateRequest PodLevelResourceManagers PodLevelResources PodReadyToStartContainersCondition PodsAPI
+  PreventStaticPodAPIReferences QOSReserved ReduceDefaultCrashLoopBackOffDecay ReloadKubeletClientCAFile
+  ReloadKubeletServerCertificateFile ResourceHealthStatus ResourceHealthStatusMessage RotateKubeletServerCertificate
+  SELinuxMount TaintTolerationComparisonOperators TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions
+  WindowsCPUAndMemoryAffinity WindowsGracefulNodeShutdown`;

@@ -7,7 +7,7 @@ export { createKubeClients, type KubeClients, type KubeClientsOptions } from "./
 export { type ApiConnection, type ConnectDeps, connectApi } from "./connect.ts";
 export { type CertificateWish, requestCertificate, SigningError } from "./csr.ts";
 export { type KubeconfigOptions, loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
-export type { ObjectChange } from "./object-store.ts";
+export type { ObjectChange } from "./reflector-store.ts";
 export {
   ApiError,
   type ApiErrorCode,

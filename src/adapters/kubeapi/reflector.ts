@@ -1,7 +1,7 @@
 import { type Abortable, TimeLimitError, withScope } from "../../lib/abort.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type ObjectChange, ObjectStore } from "./object-store.ts";
+import { type ObjectChange, ReflectorStore } from "./reflector-store.ts";
 import { ApiError, type KubeApi, type KubeObject, type Selection } from "./port.ts";
 import type { Resource } from "./resources.ts";
 
@@ -45,7 +45,7 @@ const GOOD_WATCH_MS = 1_000;
  * Every change is told once: versions tell repetitions, UIDs tell an object that was replaced under its name.
  */
 export class Reflector<T extends KubeObject> {
-  private readonly store = new ObjectStore<T>();
+  private readonly store = new ReflectorStore<T>();
   private readonly backoff: Backoff;
   private readonly random: () => number;
   /** Where the next watch begins; undefined: list first. */

@@ -14,7 +14,7 @@ export function keyOf({ metadata }: KubeObject): string {
 }
 
 /** What a reflector knows. Each method answers with the changes that it made; what is known already makes none. */
-export class ObjectStore<T extends KubeObject> {
+export class ReflectorStore<T extends KubeObject> {
   private objects = new Map<string, T>();
 
   get all(): ReadonlyMap<string, T> {

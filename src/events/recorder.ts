@@ -76,7 +76,7 @@ export class EventRecorder {
         // The server does not want this one: a namespace that ends, a pod with a strange name. A certificate may still come.
         const mayPass = error.isRetryable || error.code === "Unauthorized";
         if (!mayPass || tries >= TRIES.most) {
-          this.deps.log.info("an event was not accepted", { reason: event.facts.reason, error: error.message });
+          this.deps.log.info("Server rejected event", { reason: event.facts.reason, error: error.message });
           return;
         }
         const waitMs = error.retryAfterMs ?? TRIES.waitMs * (tries === 1 ? this.deps.random() : 1);

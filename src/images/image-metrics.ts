@@ -42,10 +42,10 @@ export function sizeClass(bytes: number): string {
 export function imageMetrics(metrics: Metrics): ImageCounters {
   const requests = metrics.counter(
     "kubelet_image_manager_ensure_image_requests_total",
-    "Images that containers needed, by whether they were there.",
+    "Number of ensure-image requests by local presence, pull policy and whether a pull was required.",
     ["present_locally", "pull_policy", "pull_required"],
   );
-  const duration = metrics.histogram("kubelet_image_pull_duration_seconds", "How long pulls took.", {
+  const duration = metrics.histogram("kubelet_image_pull_duration_seconds", "Duration in seconds to pull an image, by image size.", {
     ...{ labels: ["image_size_in_bytes"], buckets: PULL_BUCKETS },
   });
   return {

@@ -138,7 +138,7 @@ export class ImagePuller {
         ...{ pull, onDetail, signal: options.signal },
       });
       const image = await this.deps.images.imageStatus(name, options);
-      if (image === undefined) throw new Error(`the image is missing right after its pull (${pulled.ref})`);
+      if (image === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);
       this.backoff.reset(backoffKey(request));
       this.deps.counted?.pulled(pulled.tookMs, image.sizeBytes);
       const total = seconds(this.deps.clock.now().mono - began);

@@ -48,7 +48,7 @@ const refused: readonly (readonly [string, RegExp])[] = [
   ["224.0.0.1", /multicast/],
   ["169.254.1.1", /link-local/],
   ["203.0.113.1", /not found in the host's network interfaces/],
-  ["home", /no IP address/],
+  ["home", /not an IP address/],
 ];
 for (const [nodeIp, why] of refused) {
   test(`node addresses: ${nodeIp} is refused`, () => assert.throws(() => nodeAddresses({ ...facts, nodeIp }), why));

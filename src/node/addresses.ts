@@ -27,7 +27,7 @@ export function nodeAddresses(facts: AddressFacts): readonly NodeAddress[] {
   const prefersV6 = given.some((ip) => ip === "::");
   const found = isIp(facts.nodeName) ? facts.nodeName : pick(facts, prefersV6);
   if (found === undefined)
-    throw new Error(`can't get ip address of node ${facts.nodeName}. error: no address is found`);
+    throw new Error(`can't get ip address of node ${facts.nodeName}. error: no address found`);
   return [internal(found), hostname];
 }
 
@@ -42,7 +42,7 @@ function checkAddress(ip: string, { own }: AddressFacts): void {
   const refuse = (why: string): never => {
     throw new Error(`node IP: ${JSON.stringify(ip)} ${why}`);
   };
-  if (!isIp(ip)) refuse("is no IP address");
+  if (!isIp(ip)) refuse("is not an IP address");
   if (isUnspecified(ip)) return;
   if (ip.startsWith("127.") || ip === "::1") refuse("can't be a loopback address");
   if (/^(22[4-9]|23\d)\./.test(ip) || /^ff/i.test(ip)) refuse("can't be a multicast address");

@@ -72,7 +72,7 @@ export class ConfigFollower {
       const outcome = await this.sync(signal);
       if (signal.aborted) break;
       const why = outcome.kind === "failed" ? outcome.why : "";
-      if (why !== "" && why !== told) log.warn("the assigned configuration cannot be had", { why });
+      if (why !== "" && why !== told) log.warn("Failed to load assigned configuration", { why });
       if (outcome.kind === "done") backoff.reset();
       if (outcome.kind !== "waits") told = why;
       if (outcome.kind === "failed" && outcome.retries === true) this.retryAt ??= now.mono + backoff.next(now);

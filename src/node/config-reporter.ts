@@ -60,7 +60,7 @@ export class ConfigReporter {
       } catch (error) {
         if (signal.aborted) return;
         waitMs = backoff.next(clock.now());
-        log.warn("the state of the configuration could not be sent", { error: messageOf(error) });
+        log.warn("Failed to update configuration status", { error: messageOf(error) });
       }
       await this.wakes.sleep(waitMs, signal);
     }

@@ -52,7 +52,7 @@ export class CsiNodeKeeper {
       } catch (error) {
         if (isAborted(error, signal)) return;
         this.failure = messageOf(error);
-        log.warn("the CSINode could not be made", { error: this.failure });
+        log.warn("Failed to create CSINode", { error: this.failure });
         await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
       }
     }

@@ -59,7 +59,7 @@ export class LeaseKeeper {
       } catch (error) {
         if (isAborted(error, signal)) return;
         waitMs = Math.min(RETRY.mostMs, RETRY.firstMs * 2 ** this.failures++) * (1 + JITTER * random());
-        log.warn("the lease of the node could not be renewed", { error: messageOf(error), failures: this.failures });
+        log.warn("Failed to renew node lease", { error: messageOf(error), failures: this.failures });
       }
       await clock.sleep(waitMs, { signal }).catch(() => undefined);
     }

@@ -23,7 +23,7 @@ export async function registerNode(
   const name = wanted.metadata.name ?? "";
   try {
     const made = await api.create(NODES, { object: wanted }, { signal });
-    log.info("the node is registered", { node: name, uid: made.metadata.uid ?? "" });
+    log.info("Registered node", { node: name, uid: made.metadata.uid ?? "" });
     return { node: made, isNew: true };
   } catch (error) {
     // Forbidden: an older node of this name may be there although it may not be made.
@@ -40,6 +40,6 @@ async function reconcile({ api, log }: RegistrarDeps, wanted: Node, { signal }: 
   const existing = await api.get(NODES, { name }, { signal });
   const body = reconcileMetadata(existing, wanted);
   if (body === undefined) return existing;
-  log.info("the node was registered before and is brought in line", { node: name });
+  log.info("Reconciled node that was registered before", { node: name });
   return api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
 }

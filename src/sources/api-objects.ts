@@ -120,7 +120,7 @@ class WatchedObject {
       const outcome = await Promise.race([limit, synced]);
       signal.throwIfAborted();
       if (outcome === "synced") return;
-      throw this.error ?? new Error("the API server does not answer");
+      throw this.error ?? new Error("read object: API server is unavailable");
     } finally {
       scope.abort();
       scope.dispose();

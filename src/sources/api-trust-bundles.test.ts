@@ -185,7 +185,7 @@ describe("servers that cannot tell", () => {
     site.listen(named("a"));
     const reading = assert.rejects(
       site.source.bundles(named("a"), site.stop),
-      /the API server has no ClusterTrustBundles/,
+      /list ClusterTrustBundles: the API server does not serve them/,
     );
     await site.clock.advance(3000);
     await reading;

@@ -115,7 +115,7 @@ export class ApiTrustBundles {
       },
       onError: (error) => {
         this.error = error;
-        this.deps.log.warn("trust bundles of the cluster cannot be watched", {
+        this.deps.log.warn("Failed to watch ClusterTrustBundles", {
           code: error.code,
           error: error.message,
         });
@@ -152,8 +152,8 @@ export class ApiTrustBundles {
     }
     signal.throwIfAborted();
     if (isSynced) return;
-    if (this.error?.code === "NotFound") throw new Error("the API server has no ClusterTrustBundles");
-    throw this.error ?? new Error("the API server does not answer");
+    if (this.error?.code === "NotFound") throw new Error("list ClusterTrustBundles: the API server does not serve them");
+    throw this.error ?? new Error("list ClusterTrustBundles: API server is unavailable");
   }
 }
 

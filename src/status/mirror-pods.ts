@@ -38,7 +38,7 @@ export class MirrorPods {
     this.queue = new KeyedQueue((key, signal) => this.handle(key, signal), {
       onError: (key, error) => {
         const waitMs = this.backoff.next(key, deps.clock.now());
-        deps.log.warn("the mirror of a static pod could not be kept", { pod: key, error: messageOf(error) });
+        deps.log.warn("Failed to sync mirror pod", { pod: key, error: messageOf(error) });
         deps.clock.after(waitMs, () => this.queue.wake(key));
       },
     });

@@ -202,7 +202,7 @@ export class StatusWriter {
     const { clock, log, pods } = this.deps;
     const waitMs = this.backoff.next(uid, clock.now());
     const name = pods.copyOf(uid)?.metadata.name ?? "";
-    log.warn("the status of a pod could not be sent", {
+    log.warn("Failed to update pod status", {
       pod: name,
       error: messageOf(error),
       waitMs: Math.round(waitMs),

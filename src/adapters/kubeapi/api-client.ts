@@ -202,8 +202,8 @@ function putOffBy(error: ApiError): number | undefined {
 function translate(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof ApiError) return error;
   if (signal.reason instanceof TimeLimitError) {
-    return new ApiError("Timeout", `no answer within ${signal.reason.limitMs / 1000} s`, { cause: error });
+    return new ApiError("Timeout", `timed out: no response within ${signal.reason.limitMs / 1000} s`, { cause: error });
   }
   if (signal.aborted) return signal.reason;
-  return errorOfConnection(error, "the connection to the API server was lost");
+  return errorOfConnection(error, "connection to API server was lost");
 }

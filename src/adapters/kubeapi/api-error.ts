@@ -65,7 +65,7 @@ export function errorOfStatus(status: Status): ApiError {
   const httpStatus = status.code ?? 0;
   const retryAfterMs = retryAfterOf(undefined, status);
   const facts = { httpStatus, status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-  return new ApiError(codeOf(httpStatus, status), status.message || "the watch ended with an error", { facts });
+  return new ApiError(codeOf(httpStatus, status), status.message || "watch failed", { facts });
 }
 
 /** The error of a connection that could not be made or was lost. An `ApiError` stays what it is. */

@@ -27,7 +27,7 @@ const refused: readonly { name: string; value: unknown; why: RegExp }[] = [
   { name: "a certificate without its key", value: { CertFile: "a" }, why: /KeyFile is missing/ },
   { name: "a number for a token", value: { BearerToken: 7 }, why: /BearerToken is not a text/ },
   { name: "a word for a flag", value: { Insecure: "yes" }, why: /Insecure is neither/ },
-  { name: "a list", value: [], why: /it is no object/ },
+  { name: "a list", value: [], why: /not a JSON object/ },
 ];
 for (const { name, value, why } of refused) {
   test(`refused: ${name}`, () => {
@@ -40,5 +40,5 @@ for (const { name, value, why } of refused) {
 }
 
 test("refused: no JSON", () => {
-  assert.throws(() => parseAuthFile("{", "/etc/node/auth", SERVERS), /\/etc\/node\/auth: it is no JSON/);
+  assert.throws(() => parseAuthFile("{", "/etc/node/auth", SERVERS), /\/etc\/node\/auth: not valid JSON/);
 });

@@ -54,10 +54,10 @@ function fieldsOf(text: string, path: string): ReadonlyMap<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new KubeconfigError("Invalid", `${path}: it is no JSON: ${messageOf(error)}`, { cause: error });
+    throw new KubeconfigError("Invalid", `${path}: not valid JSON: ${messageOf(error)}`, { cause: error });
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new KubeconfigError("Invalid", `${path}: it is no object`);
+    throw new KubeconfigError("Invalid", `${path}: not a JSON object`);
   return new Map(Object.entries(value).map(([name, field]) => [name.toLowerCase(), field]));
 }
 

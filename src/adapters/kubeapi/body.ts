@@ -23,15 +23,15 @@ export function readBody({ body, isCut }: WireAnswer, signal: AbortSignal): Prom
     body.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
       size += chunk.length;
-      if (size > MOST_BODY_BYTES) fail(new ApiError("Garbage", `the answer has more than ${MOST_BODY_BYTES} bytes`));
+      if (size > MOST_BODY_BYTES) fail(new ApiError("Garbage", `response exceeds ${MOST_BODY_BYTES} bytes`));
     });
     body.on("end", () => {
-      if (signal.aborted || isCut()) return fail(new Error("the connection was closed"));
+      if (signal.aborted || isCut()) return fail(new Error("connection was closed"));
       isOver = true;
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
     });
     body.on("close", () => {
-      if (!isOver) fail(new Error("the connection was closed"));
+      if (!isOver) fail(new Error("connection was closed"));
     });
   });
 }
@@ -58,15 +58,15 @@ export async function* readLines(answer: WireAnswer, signal: AbortSignal): Async
       if (start === chunk.length) continue;
       parts.push(chunk.subarray(start));
       size += chunk.length - start;
-      if (size > MOST_LINE_BYTES) throw new ApiError("Garbage", `a line has more than ${MOST_LINE_BYTES} bytes`);
+      if (size > MOST_LINE_BYTES) throw new ApiError("Garbage", `watch event exceeds ${MOST_LINE_BYTES} bytes`);
     }
     isCut = answer.isCut();
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    throw errorOfConnection(error, "the watch was cut");
+    throw errorOfConnection(error, "watch was interrupted");
   } finally {
     answer.body.destroy();
   }
   signal.throwIfAborted();
-  if (isCut || parts.length > 0) throw new ApiError("Unavailable", "the watch was cut");
+  if (isCut || parts.length > 0) throw new ApiError("Unavailable", "watch was interrupted");
 }

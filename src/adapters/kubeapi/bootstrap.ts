@@ -97,7 +97,7 @@ export async function bootstrap(deps: BootstrapDeps, options: BootstrapOptions):
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const keyPath = join(directory, TEMPORARY_KEY);
   const key = await keptKey(keyPath);
-  deps.log.info("asking for the node's first certificate", { node: options.nodeName });
+  deps.log.info("Requesting first client certificate", { node: options.nodeName });
   const request = { signal, key, limitMs: APPROVAL_LIMIT_MS, name: "stable" } as const;
   const certificate = await requestCertificate(deps, clientWish(options.nodeName), request);
   await deps.store.save(certificate, key);

@@ -84,7 +84,7 @@ export class CertStore {
     try {
       const found = await lstat(path);
       if (!found.isSymbolicLink())
-        throw new CertStoreError("NotALink", `${path} must be a link but is a file; move it away`);
+        throw new CertStoreError("NotALink", `${path} must be a symbolic link, but is a file; remove it`);
       return true;
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return false;
@@ -118,7 +118,7 @@ function inspect(certificate: string, key: string, path: string): StoredPair {
     const { validFrom, validTo } = new X509Certificate(certificate);
     return { certificate, key, path, notBefore: Date.parse(validFrom), notAfter: Date.parse(validTo) };
   } catch (error) {
-    throw new CertStoreError("Unusable", `${path} holds no usable certificate`, { cause: error });
+    throw new CertStoreError("Unusable", `${path} contains no usable certificate`, { cause: error });
   }
 }
 

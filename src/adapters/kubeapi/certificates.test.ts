@@ -89,5 +89,5 @@ for (const [address, bytes] of [
 }
 
 test("what is no address is refused", () => {
-  assert.throws(() => certificateRequest(newKey(), { subject: node, addresses: ["10.0.0"] }), /"10\.0\.0" is no IP/);
+  assert.throws(() => certificateRequest(newKey(), { subject: node, addresses: ["10.0.0"] }), /"10\.0\.0" is not an IP/);
 });

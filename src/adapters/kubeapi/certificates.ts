@@ -133,7 +133,7 @@ function keyId(key: KeyObject): Buffer {
 
 function altNames({ dnsNames = [], addresses = [] }: RequestContent): Buffer[] {
   const bad = addresses.find((address) => isIP(address) === 0);
-  if (bad !== undefined) throw new Error(`${JSON.stringify(bad)} is no IP address`);
+  if (bad !== undefined) throw new Error(`${JSON.stringify(bad)} is not an IP address`);
   const names = [
     ...dnsNames.map((name) => der.implicit(2, Buffer.from(name, "ascii"))),
     ...addresses.map((address) => der.implicit(7, der.addressBytes(address))),

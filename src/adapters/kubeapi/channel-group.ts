@@ -43,7 +43,7 @@ export class ChannelGroup {
   destroy(): void {
     for (const channel of this.channels) channel.destroy();
     this.channels = [];
-    this.closing.abort(new Error("the client was closed"));
+    this.closing.abort(new Error("client was closed"));
   }
 
   private readonly closing = new AbortController();

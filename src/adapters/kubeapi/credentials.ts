@@ -104,7 +104,7 @@ export class Credentials {
       this.missing = new ApiError("Unauthorized", problem);
       return;
     }
-    if (problem !== this.complaint) this.deps.log.warn("credentials cannot be read, the old ones stay", { problem });
+    if (problem !== this.complaint) this.deps.log.warn("Failed to read credentials, using the previous ones", { problem });
     this.complaint = problem;
   }
 
@@ -119,7 +119,7 @@ export class Credentials {
     const certificate = this.exec?.certificate || this.certificate?.current || "";
     const key = this.exec?.key || this.key?.current || "";
     const authority = this.authority?.current ?? "";
-    if (this.certificate !== undefined && certificate === "") return `${this.certificate.name}: it is empty`;
+    if (this.certificate !== undefined && certificate === "") return `${this.certificate.name}: file is empty`;
     const { tls } = this;
     if (tls.certificate !== certificate || tls.key !== key || tls.authority !== authority) {
       const mismatch = certificate === "" ? undefined : whyNoPair(certificate, key);

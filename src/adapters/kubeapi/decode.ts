@@ -15,7 +15,7 @@ export function decodeList<T>(resource: Resource<T>, text: string): ObjectList<T
   const list = parseJson(text, `${resource.kind}List`);
   const metadata = isObject(list.metadata) ? list.metadata : {};
   const items = list.items ?? [];
-  if (!Array.isArray(items)) throw new ApiError("Garbage", `${resource.kind}List: items is no list`);
+  if (!Array.isArray(items)) throw new ApiError("Garbage", `${resource.kind}List: items is not a list`);
   return {
     items: items.map((item) => trimmed(resource, item)),
     resourceVersion: textOf(metadata.resourceVersion),
@@ -27,12 +27,12 @@ export function decodeList<T>(resource: Resource<T>, text: string): ObjectList<T
 export function decodeEvent<T>(resource: Resource<T>, line: string): WatchEvent<T> {
   const event = parseJson(line, "watch event");
   const { type, object } = event;
-  if (!isObject(object)) throw new ApiError("Garbage", "watch event: it carries no object");
+  if (!isObject(object)) throw new ApiError("Garbage", "watch event: object is missing");
   // The server's own error; its fields are read with care.
   if (type === "ERROR") throw errorOfStatus(object as Status);
   const metadata = isObject(object.metadata) ? object.metadata : {};
   const resourceVersion = textOf(metadata.resourceVersion);
-  if (resourceVersion === "") throw new ApiError("Garbage", "watch event: the object has no resourceVersion");
+  if (resourceVersion === "") throw new ApiError("Garbage", "watch event: resourceVersion is missing");
   switch (type) {
     case "BOOKMARK":
       return { type, resourceVersion };
@@ -50,11 +50,11 @@ export function decodeEvent<T>(resource: Resource<T>, line: string): WatchEvent<
  * Changes the parsed object itself: nobody else has it yet.
  */
 function trimmed<T>(resource: Resource<T>, value: unknown): T {
-  if (!isObject(value)) throw new ApiError("Garbage", `${resource.kind}: it is no object`);
+  if (!isObject(value)) throw new ApiError("Garbage", `${resource.kind}: not an object`);
   const metadata = value.metadata;
   if (isObject(metadata)) delete metadata.managedFields;
   else if (metadata !== undefined && metadata !== null) {
-    throw new ApiError("Garbage", `${resource.kind}: its metadata is no object`);
+    throw new ApiError("Garbage", `${resource.kind}: metadata is not an object`);
   } else value.metadata = {};
   value.apiVersion ??= apiVersionOf(resource);
   value.kind ??= resource.kind;
@@ -67,10 +67,10 @@ function parseJson(text: string, what: string): Json {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ApiError("Garbage", `${what}: the answer is no JSON`, { cause: error });
+    throw new ApiError("Garbage", `${what}: response is not valid JSON`, { cause: error });
   }
   if (isObject(value)) return value;
-  throw new ApiError("Garbage", `${what}: the answer is no object`);
+  throw new ApiError("Garbage", `${what}: response is not an object`);
 }
 
 function isObject(value: unknown): value is Json {

@@ -92,8 +92,8 @@ for (const { status, body, code, message } of [
   { status: 500, body: "it broke", code: "Unavailable", message: "HTTP 500: it broke" },
   { status: 504, body: "", code: "Timeout", message: "HTTP 504" },
   { status: 418, body: "", code: "Unknown", message: "HTTP 418" },
-  { status: 200, body: "<html>", code: "Garbage", message: "ConfigMap: the answer is no JSON" },
-  { status: 200, body: "[]", code: "Garbage", message: "ConfigMap: the answer is no object" },
+  { status: 200, body: "<html>", code: "Garbage", message: "ConfigMap: response is not valid JSON" },
+  { status: 200, body: "[]", code: "Garbage", message: "ConfigMap: response is not an object" },
 ]) {
   test(`status ${status} with ${JSON.stringify(body)} is ${code}`, async (t) => {
     const { server, clients } = await scene(t);
@@ -114,7 +114,7 @@ test("a call without an answer ends by its time limit, and the next one takes an
   await clock.advance(5000);
   const error = await silent;
   assert.equal(error.code, "Timeout");
-  assert.equal(error.message, "no answer within 5 s");
+  assert.equal(error.message, "timed out: no response within 5 s");
   await failure(clients.calls.get(CONFIG_MAPS, at, never));
   assert.deepEqual(
     server.requests.map(({ connection }) => connection),
@@ -178,7 +178,7 @@ test("a server that is away is Unavailable, and found again when it is back", as
   await server.stop();
   const error = await failure(clients.calls.get(CONFIG_MAPS, at, never));
   assert.equal(error.code, "Unavailable");
-  assert.match(error.message, /^API server cannot be reached: https:\/\/127\.0\.0\.1:\d+: connect ECONNREFUSED/);
+  assert.match(error.message, /^connect to API server: https:\/\/127\.0\.0\.1:\d+: connect ECONNREFUSED/);
   await server.listen();
   assert.equal((await failure(clients.calls.get(CONFIG_MAPS, at, never))).code, "NotFound");
 });

@@ -62,7 +62,7 @@ export class H2Channel implements Channel {
     session.on("error", () => undefined);
     return new Promise((resolve, reject) => {
       const onAbort = (): void => fail(signal.reason as Error);
-      const onClose = (): void => fail(new Error("the connection was closed before the server said anything"));
+      const onClose = (): void => fail(new Error("connection was closed before the server sent its settings"));
       const fail = (error: Error): void => {
         signal.removeEventListener("abort", onAbort);
         session.off("close", onClose);
@@ -137,7 +137,7 @@ export class H2Channel implements Channel {
   }
 
   /** With a reason: without one Node ends the streams as if everything had come. */
-  destroy(reason = new Error("the connection was closed by us")): void {
+  destroy(reason = new Error("connection was closed by the client")): void {
     this.session.destroy(reason);
     this.close();
   }
@@ -149,7 +149,7 @@ export class H2Channel implements Channel {
       // The type wants mutable lists; nothing changes them.
       stream = this.session.request(all as Record<string, string | string[]>, { endStream: body === undefined });
     } catch (error) {
-      throw new ConnectionLost("the connection was closed", { mayHaveBegun: false, cause: error });
+      throw new ConnectionLost("connection was closed", { mayHaveBegun: false, cause: error });
     }
     this.streams.add(stream);
     if (body !== undefined) stream.end(body);
@@ -158,7 +158,7 @@ export class H2Channel implements Channel {
 
   private lost(stream: ClientHttp2Stream, cause: Error | undefined): ConnectionLost {
     const refused = stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || stream.id === undefined;
-    const message = cause?.message ?? "the connection was closed before the answer came";
+    const message = cause?.message ?? "connection was closed before the response";
     return new ConnectionLost(message, { mayHaveBegun: !refused, cause });
   }
 
@@ -200,7 +200,7 @@ export class H2Channel implements Channel {
   private ping(): void {
     if (this.pong !== undefined || this.isClosed || this.session.destroyed) return;
     this.pong = this.options.clock.after(PING_LIMIT_MS, () => {
-      this.destroy(new Error("the connection has gone silent"));
+      this.destroy(new Error("connection timed out: no response to ping"));
     });
     const onPong = (): void => {
       this.pong?.cancel();

@@ -143,7 +143,7 @@ for (const { cluster = "", user = "", problem } of [
 }
 
 for (const { text, problem } of [
-  { text: "", problem: /^\/k: it is empty$/ },
+  { text: "", problem: /^\/k: file is empty$/ },
   { text: "a: [", problem: /^\/k: line 1/ },
   { text: "kind: Pod", problem: /^\/k: kind is "Pod", not "Config"$/ },
   { text: "[]", problem: /^\/k: the document must be an object$/ },

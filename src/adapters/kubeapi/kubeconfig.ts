@@ -54,8 +54,8 @@ async function parseText(text: string, path: string, options: KubeconfigOptions)
     const { parseDocuments } = await import("../../lib/yaml.ts");
     const { documents } = await parseDocuments(text, options);
     const [first, second] = documents;
-    if (first === undefined) throw new Error("it is empty");
-    if (second !== undefined) throw new Error("it holds more than one document");
+    if (first === undefined) throw new Error("file is empty");
+    if (second !== undefined) throw new Error("file contains more than one document");
     return first.value;
   } catch (error) {
     options.signal.throwIfAborted();

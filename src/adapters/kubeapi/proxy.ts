@@ -49,7 +49,7 @@ async function socks5(reader: HeadReader, proxy: URL, { host, port }: Place): Pr
   reader.socket.write(Buffer.from(hasUser ? [5, 2, 0, 2] : [5, 1, 0]));
   const [, method] = await reader.take(2);
   if (method === 2 && hasUser) await socksLogin(reader, proxy);
-  else if (method !== 0) throw new Error("wants an authentication that we do not have");
+  else if (method !== 0) throw new Error("unsupported authentication method");
   const name = Buffer.from(host);
   // The name goes to the proxy, which may see other addresses than we do.
   const request = Buffer.concat([Buffer.from([5, 1, 0, 3, name.length]), name, Buffer.from([port >> 8, port & 255])]);
@@ -65,7 +65,7 @@ async function socksLogin(reader: HeadReader, proxy: URL): Promise<void> {
   const password = Buffer.from(decodeURIComponent(proxy.password));
   reader.socket.write(Buffer.concat([Buffer.from([1, user.length]), user, Buffer.from([password.length]), password]));
   const [, verdict] = await reader.take(2);
-  if (verdict !== 0) throw new Error("refused the user and password");
+  if (verdict !== 0) throw new Error("authentication failed");
 }
 
 /** Reads the proxy's own words; what comes behind them stays in the socket for whoever is next. */
@@ -78,7 +78,7 @@ class HeadReader {
     if (chunk !== null) this.bytes = Buffer.concat([this.bytes, chunk]);
     this.wake?.();
   };
-  private readonly onEnd = (): void => this.fail(new Error("closed the connection"));
+  private readonly onEnd = (): void => this.fail(new Error("connection was closed"));
   private readonly onAbort = (): void => this.fail(this.signal.reason as Error);
 
   constructor(
@@ -103,7 +103,7 @@ class HeadReader {
         return head;
       }
       if (this.failure !== undefined) throw this.failure;
-      if (this.bytes.length > MOST_HEAD_BYTES) throw new Error("says too much");
+      if (this.bytes.length > MOST_HEAD_BYTES) throw new Error("response head is too large");
       await new Promise<void>((resolve) => {
         this.wake = resolve;
       });

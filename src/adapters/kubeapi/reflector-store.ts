@@ -9,7 +9,7 @@ export type ObjectChange<T> =
 /** `namespace/name`, or the name alone for cluster-scoped kinds. Throws `Garbage` for what has no identity. */
 export function keyOf({ metadata }: KubeObject): string {
   const { namespace, name, uid, resourceVersion } = metadata;
-  if (!name || !uid || !resourceVersion) throw new ApiError("Garbage", "an object without name, UID or version");
+  if (!name || !uid || !resourceVersion) throw new ApiError("Garbage", "object without name, UID or resourceVersion");
   return namespace ? `${namespace}/${name}` : name;
 }
 

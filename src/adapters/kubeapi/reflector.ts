@@ -108,7 +108,7 @@ export class Reflector<T extends KubeObject> {
       version = page.resourceVersion;
       continueToken = page.continueToken;
     } while (continueToken !== "");
-    if (version === "") throw new ApiError("Garbage", `${resource.kind}List: it has no resourceVersion`);
+    if (version === "") throw new ApiError("Garbage", `${resource.kind}List: resourceVersion is missing`);
     const changes = this.store.replace(items);
     this.moveTo(version);
     this.synced = true;
@@ -151,7 +151,7 @@ export class Reflector<T extends KubeObject> {
   /** Decides where to go on after a failure; what is no failure of the server is thrown. */
   private hear(error: unknown): ApiError {
     const isLate = error instanceof TimeLimitError;
-    const failure = isLate ? new ApiError("Timeout", "the watch did not end in time", { cause: error }) : error;
+    const failure = isLate ? new ApiError("Timeout", "watch did not end in time", { cause: error }) : error;
     if (!(failure instanceof ApiError)) throw failure;
     const wasListing = this.version === undefined;
     if (failure.code === "Gone") {

@@ -106,7 +106,7 @@ export class CertificateRotation {
   private untilNext(pair: StoredPair | undefined, wish: CertificateWish): number {
     const now = this.deps.clock.now().wall;
     const why = whyReplace(pair, wish, now) ?? (this.isForeign ? "it is not our own" : undefined);
-    if (why !== undefined) this.deps.log.info("certificate must be replaced", { signer: wish.signer, why });
+    if (why !== undefined) this.deps.log.info("Certificate must be replaced", { signer: wish.signer, why });
     return why !== undefined || pair === undefined ? 0 : rotationTime(pair, this.random()) - now;
   }
 
@@ -118,7 +118,7 @@ export class CertificateRotation {
       const pair = await store.save(await requestCertificate({ api: this.deps.api(), clock }, wish, options), key);
       this.backoff.reset();
       this.isForeign = false;
-      log.info("certificate rotated", {
+      log.info("Rotated certificate", {
         signer: wish.signer,
         path: pair.path,
         until: new Date(pair.notAfter).toISOString(),
@@ -127,7 +127,7 @@ export class CertificateRotation {
     } catch (error) {
       if (signal.aborted) return;
       this.state.failures++;
-      log.error("certificate could not be rotated", error, { signer: wish.signer });
+      log.error("Failed to rotate certificate", error, { signer: wish.signer });
       await clock.sleep(this.backoff.next(clock.now()), { signal }).catch(() => undefined);
     }
   }

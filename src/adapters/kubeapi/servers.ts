@@ -6,12 +6,12 @@ export class Servers {
 
   constructor(urls: readonly string[]) {
     this.all = urls.map((url) => new URL(url));
-    if (this.all.length === 0) throw new Error("no API server is given");
+    if (this.all.length === 0) throw new Error("API server must not be empty");
   }
 
   get current(): URL {
     const url = this.all[this.index % this.all.length];
-    if (url === undefined) throw new Error("no API server is given");
+    if (url === undefined) throw new Error("API server must not be empty");
     return url;
   }
 

@@ -44,7 +44,7 @@ export async function firstAddress<T>(
       failures.push(messageOf(error) || `connect ${address}:${port} failed`);
     }
   }
-  throw new Error(failures.join("; ") || `${host} has no address`);
+  throw new Error(failures.join("; ") || `lookup ${host}: no address`);
 }
 
 async function systemAddresses(host: string): Promise<readonly string[]> {
@@ -94,7 +94,7 @@ function untilEvent<S extends Socket>(socket: S, event: string, signal: AbortSig
         reject(error);
       });
     const onAbort = (): void => fail(signal.reason as Error);
-    const onClose = (): void => fail(new Error("the connection was closed"));
+    const onClose = (): void => fail(new Error("connection was closed"));
     socket.on("error", fail);
     socket.once("close", onClose);
     socket.once(event, () => settle(() => resolve(socket)));

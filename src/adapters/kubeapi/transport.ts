@@ -95,7 +95,7 @@ export class Transport {
 
   private present(tls: TlsMaterial): void {
     if (this.tls !== undefined && this.tls !== tls) {
-      this.deps.log.info("API credentials changed, connecting anew");
+      this.deps.log.info("API credentials changed, reconnecting");
       this.renew();
     }
     this.tls = tls;
@@ -110,7 +110,7 @@ export class Transport {
     if (!this.servers.shouldLeaveAfter(status)) return;
     const failed = this.servers.current;
     this.servers.leave(failed);
-    this.deps.log.warn("API server cannot work, asking another", { from: failed.host, to: this.servers.current.host });
+    this.deps.log.warn("API server is unavailable, failing over", { from: failed.host, to: this.servers.current.host });
     this.renew();
   }
 
@@ -127,7 +127,7 @@ export class Transport {
         this.servers.leave(server);
       }
     }
-    throw new ApiError("Unavailable", `API server cannot be reached: ${failures.join("; ")}`);
+    throw new ApiError("Unavailable", `connect to API server: ${failures.join("; ")}`);
   }
 
   private async openTo(server: URL, onChange: () => void, options: Abortable): Promise<Channel> {

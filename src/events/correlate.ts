@@ -1,9 +1,9 @@
-/** Something that happened to an object of the cluster. */
+/** An event about an API object. */
 export interface EventFacts {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
-  /** Whom it is about. */
+  /** The involved object. */
   readonly about: EventSubject;
 }
 
@@ -12,15 +12,15 @@ export interface EventSubject {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** `spec.containers{web}`, where it is about one container. */
+  /** `spec.containers{web}` for an event about one container. */
   readonly fieldPath?: string;
 }
 
-/** Similar events within this time are combined once there are more than so many of them, as in Kubernetes. */
+/** Similar events within this interval are aggregated once there are more than the maximum, as in Kubernetes. */
 const SIMILAR = { windowMs: 600_000, most: 10 };
-/** Events about one object: so many at once, then one in five minutes. */
+/** Spam filter per object: the burst, then one event in five minutes, as in Kubernetes. */
 const SPAM = { burst: 25, perMs: 300_000 };
-/** Objects, series and groups that are remembered. */
+/** Size of the caches of objects, series and groups. */
 const REMEMBERED = 4096;
 
 interface Group {
@@ -33,16 +33,16 @@ interface Bucket {
   at: number;
 }
 
-/** A series of equal events, and the object that shows it once it was sent. */
+/** A series of equal events, and its Event object once it was sent. */
 export interface Series {
   count: number;
   readonly first: number;
   last: number;
-  /** Name of the object that the server has; undefined before the first was accepted. */
+  /** Name of the Event object; undefined before it was created. */
   name: string | undefined;
 }
 
-/** What is to be sent: a new series, or one more of a known one. */
+/** What is to be sent: a new series, or a count of a known one. */
 export interface Correlated {
   readonly facts: EventFacts;
   readonly key: string;
@@ -50,15 +50,15 @@ export interface Correlated {
 }
 
 /**
- * Turns what happened into what is worth sending: equal events are counted in one object, many similar ones become one,
- * and an object that makes too many is held back. Keeps a bounded memory; takes times (monotonic ms), tells no clock.
+ * Correlates events: equal ones are counted in one object, many similar ones are aggregated, and an object with too many
+ * is filtered. Its memory is bounded; times are passed in (monotonic milliseconds).
  */
 export class EventCorrelator {
   private readonly groups = new Map<string, Group>();
   private readonly series = new Map<string, Series>();
   private readonly buckets = new Map<string, Bucket>();
 
-  /** Undefined when the event is held back. */
+  /** Returns what to send; undefined if the event is filtered. */
   take(facts: EventFacts, at: { readonly mono: number; readonly wall: number }): Correlated | undefined {
     const { facts: combined, key } = this.combine(facts, at.mono);
     const known = this.series.get(key);
@@ -70,12 +70,12 @@ export class EventCorrelator {
     return { facts: combined, key, series };
   }
 
-  /** The server no longer has the series' object: the next event makes a new one. */
+  /** The Event object was deleted: the next event of the series creates a new one. */
   forget(key: string): void {
     this.series.delete(key);
   }
 
-  /** Combined events are one series, whose message is that of the newest. */
+  /** Aggregated events are one series with the message of the newest. */
   private combine(facts: EventFacts, now: number): { facts: EventFacts; key: string } {
     const { fieldPath: _path, ...object } = facts.about;
     const key = JSON.stringify([facts.type, facts.reason, object]);
@@ -101,7 +101,7 @@ export class EventCorrelator {
   }
 }
 
-/** The one that was not used for longest goes first. */
+/** Evicts the least recently used entry first. */
 function remember<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);

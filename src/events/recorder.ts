@@ -4,25 +4,25 @@ import type { Logger } from "../lib/log.ts";
 import type { Event } from "../model/generated/types.ts";
 import { type Correlated, EventCorrelator, type EventFacts } from "./correlate.ts";
 
-/** Events that wait to be sent; more than that are dropped and counted: a worker never waits for one. */
+/** Size of the queue; further events are dropped and counted: a worker never waits for one. */
 const MOST_WAITING = 1000;
-/** How often one is tried, and how long between. */
+/** Attempts per event, and the time between them. */
 const TRIES = { most: 12, waitMs: 10_000 };
-/** How long what is usual gives way to pods that wait for their start, and how often that is looked at. */
+/** How long normal events give way to pod starts, and how often that is checked, in milliseconds. */
 const GIVE_WAY = { mostMs: 10_000, lookMs: 250 };
 
 export interface RecorderDeps {
-  /** With its own rate limit, so that events never use up what status updates need. */
+  /** With its own rate limit, so that events never use up the budget of status updates. */
   readonly api: Pick<KubeApi, "create" | "patch">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: () => number;
   dropped?(): void;
-  /** True while pods are being started: then the machine has better things to do. */
+  /** True while pods are being started: their start takes precedence. */
   isBusy?(): boolean;
 }
 
-/** Tells the API server what happened. `record` never blocks and never fails. */
+/** Sends events to the API server. `record` never blocks and never fails. */
 export class EventRecorder {
   private readonly correlator = new EventCorrelator();
   private readonly waiting: Correlated[] = [];
@@ -36,7 +36,7 @@ export class EventRecorder {
   record(facts: EventFacts): void {
     const correlated = this.correlator.take(facts, this.deps.clock.now());
     if (correlated === undefined) return;
-    // One more of a series that still waits is told by the one that waits.
+    // An event of a queued series is counted by the queued one.
     if (this.waiting.some(({ key }) => key === correlated.key)) return;
     if (this.waiting.length >= MOST_WAITING) {
       this.deps.dropped?.();
@@ -56,7 +56,7 @@ export class EventRecorder {
     }
   }
 
-  /** The first that may be told now. Warnings are never held back. */
+  /** Returns the first event that may be sent now. Warnings are never held back. */
   private takeNext(): Correlated | undefined {
     if (this.deps.isBusy?.() !== true) return this.waiting.shift();
     const { wall } = this.deps.clock.now();
@@ -73,7 +73,7 @@ export class EventRecorder {
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof ApiError)) throw error;
-        // The server does not want this one: a namespace that ends, a pod with a strange name. A certificate may still come.
+        // Rejected for good: the namespace is terminating, or the event is invalid. Missing credentials may still come.
         const mayPass = error.isRetryable || error.code === "Unauthorized";
         if (!mayPass || tries >= TRIES.most) {
           this.deps.log.info("Server rejected event", { reason: event.facts.reason, error: error.message });
@@ -95,7 +95,7 @@ export class EventRecorder {
         return;
       } catch (error) {
         if (!(error instanceof ApiError) || error.code !== "NotFound") throw error;
-        // Events live an hour: it is told anew.
+        // The Event object has expired: a new one is created.
         series.name = undefined;
       }
     }

@@ -45,9 +45,13 @@ export function imageMetrics(metrics: Metrics): ImageCounters {
     "Number of ensure-image requests by local presence, pull policy and whether a pull was required.",
     ["present_locally", "pull_policy", "pull_required"],
   );
-  const duration = metrics.histogram("kubelet_image_pull_duration_seconds", "Duration in seconds to pull an image, by image size.", {
-    ...{ labels: ["image_size_in_bytes"], buckets: PULL_BUCKETS },
-  });
+  const duration = metrics.histogram(
+    "kubelet_image_pull_duration_seconds",
+    "Duration in seconds to pull an image, by image size.",
+    {
+      ...{ labels: ["image_size_in_bytes"], buckets: PULL_BUCKETS },
+    },
+  );
   return {
     asked: ({ isPresent, policy, isRequired }) =>
       requests.inc([String(isPresent), policy.toLowerCase(), String(isRequired)]),

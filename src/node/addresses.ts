@@ -1,18 +1,18 @@
 import type { NodeAddress } from "../model/generated/types.ts";
 
-/** What a node's addresses are chosen from. */
+/** The facts that the node's addresses are chosen from. */
 export interface AddressFacts {
   readonly nodeName: string;
   /** `--node-ip`: none, one, or one of each family; `0.0.0.0` and `::` only prefer a family. */
   readonly nodeIp: string;
   readonly isExternalCloud: boolean;
-  /** What DNS says about the node's name, in its order. */
+  /** DNS addresses of the node's name, in their order. */
   readonly resolved: readonly string[];
-  /** The machine's own addresses, the best one first. */
+  /** The machine's own addresses, the preferred one first. */
   readonly own: readonly string[];
 }
 
-/** 2.2: InternalIP and Hostname of the node. Throws what is wrong with a given address. Pure. */
+/** Returns InternalIP and Hostname of the node. Throws if `--node-ip` is invalid or the node has no address. Pure. */
 export function nodeAddresses(facts: AddressFacts): readonly NodeAddress[] {
   const hostname = { type: "Hostname", address: facts.nodeName };
   const given = facts.nodeIp
@@ -26,8 +26,7 @@ export function nodeAddresses(facts: AddressFacts): readonly NodeAddress[] {
   if (wanted.length > 0) return [...wanted.map(internal), hostname];
   const prefersV6 = given.some((ip) => ip === "::");
   const found = isIp(facts.nodeName) ? facts.nodeName : pick(facts, prefersV6);
-  if (found === undefined)
-    throw new Error(`can't get ip address of node ${facts.nodeName}. error: no address found`);
+  if (found === undefined) throw new Error(`can't get ip address of node ${facts.nodeName}. error: no address found`);
   return [internal(found), hostname];
 }
 
@@ -39,15 +38,15 @@ function pick({ resolved, own }: AddressFacts, prefersV6: boolean): string | und
 }
 
 function checkAddress(ip: string, { own }: AddressFacts): void {
-  const refuse = (why: string): never => {
+  const reject = (why: string): never => {
     throw new Error(`node IP: ${JSON.stringify(ip)} ${why}`);
   };
-  if (!isIp(ip)) refuse("is not an IP address");
+  if (!isIp(ip)) reject("is not an IP address");
   if (isUnspecified(ip)) return;
-  if (ip.startsWith("127.") || ip === "::1") refuse("can't be a loopback address");
-  if (/^(22[4-9]|23\d)\./.test(ip) || /^ff/i.test(ip)) refuse("can't be a multicast address");
-  if (ip.startsWith("169.254.") || /^fe[89ab]/i.test(ip)) refuse("can't be a link-local unicast address");
-  if (!own.includes(ip)) refuse("not found in the host's network interfaces");
+  if (ip.startsWith("127.") || ip === "::1") reject("can't be a loopback address");
+  if (/^(22[4-9]|23\d)\./.test(ip) || /^ff/i.test(ip)) reject("can't be a multicast address");
+  if (ip.startsWith("169.254.") || /^fe[89ab]/i.test(ip)) reject("can't be a link-local unicast address");
+  if (!own.includes(ip)) reject("not found in the host's network interfaces");
 }
 
 function isUnspecified(ip: string): boolean {

@@ -1,35 +1,35 @@
 import type { NodeCondition } from "../model/generated/types.ts";
 
-/** What the node's conditions are judged by. */
+/** The facts that the node's conditions are derived from. */
 export interface NodeHealth {
   readonly memoryPressure: boolean;
   readonly diskPressure: boolean;
   readonly pidPressure: boolean;
-  /** What keeps the node from being ready, in the order in which it is said. */
+  /** What keeps the node from being ready, in the order of the message. */
   readonly problems: readonly string[];
 }
 
-interface Words {
+interface ConditionText {
   readonly type: string;
   readonly yes: readonly [reason: string, message: string];
   readonly no: readonly [reason: string, message: string];
-  /** Reasons of the events that tell of the change to true and to false. */
+  /** Reasons of the events for the change to true and to false. */
   readonly events: readonly [yes: string, no: string];
 }
 
-const MEMORY: Words = {
+const MEMORY: ConditionText = {
   type: "MemoryPressure",
   yes: ["KubeletHasInsufficientMemory", "kubelet has insufficient memory available"],
   no: ["KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
   events: ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"],
 };
-const DISK: Words = {
+const DISK: ConditionText = {
   type: "DiskPressure",
   yes: ["KubeletHasDiskPressure", "kubelet has disk pressure"],
   no: ["KubeletHasNoDiskPressure", "kubelet has no disk pressure"],
   events: ["NodeHasDiskPressure", "NodeHasNoDiskPressure"],
 };
-const PIDS: Words = {
+const PIDS: ConditionText = {
   type: "PIDPressure",
   yes: ["KubeletHasInsufficientPID", "kubelet has insufficient PID available"],
   no: ["KubeletHasSufficientPID", "kubelet has sufficient PID available"],
@@ -37,7 +37,7 @@ const PIDS: Words = {
 };
 const READY = { type: "Ready", events: ["NodeReady", "NodeNotReady"] } as const;
 
-/** 2.6: the four conditions, the pressures first. A condition that says what it said keeps its time. Pure. */
+/** Returns the four conditions, the pressures first. An unchanged status keeps its transition time. Pure. */
 export function nodeConditions(
   health: NodeHealth,
   previous: readonly NodeCondition[] | undefined,
@@ -45,12 +45,12 @@ export function nodeConditions(
 ): readonly NodeCondition[] {
   const { problems } = health;
   const message = problems.length > 1 ? `[${problems.join(", ")}]` : (problems[0] ?? "");
-  const ready: Words = {
+  const ready: ConditionText = {
     ...READY,
     yes: ["KubeletReady", "kubelet is posting ready status"],
     no: ["KubeletNotReady", message],
   };
-  const judged: readonly [Words, boolean][] = [
+  const judged: readonly [ConditionText, boolean][] = [
     [MEMORY, health.memoryPressure],
     [DISK, health.diskPressure],
     [PIDS, health.pidPressure],
@@ -65,7 +65,7 @@ export function nodeConditions(
   });
 }
 
-/** The conditions with the times since which they hold, where the server has known them all along. Pure. */
+/** Returns the conditions with the server's transition times where the status is unchanged. Pure. */
 export function keepTimes(
   conditions: readonly NodeCondition[],
   known: readonly NodeCondition[] | undefined,
@@ -77,12 +77,12 @@ export function keepTimes(
   });
 }
 
-/** Whether a list of conditions says that the node is ready. */
+/** True if the Ready condition is true. */
 export function isNodeReady(conditions: readonly NodeCondition[] | undefined): boolean {
   return conditions?.some(({ type, status }) => type === READY.type && status === "True") ?? false;
 }
 
-/** Reasons of the events that tell what changed between two lists of conditions. */
+/** Returns the reasons of the events for the changes between two lists of conditions. */
 export function conditionEvents(
   before: readonly NodeCondition[] | undefined,
   after: readonly NodeCondition[],

@@ -4,12 +4,12 @@ import type { Node } from "../model/generated/types.ts";
 /** Names the ConfigMap of this node's configuration: `NAMESPACE/NAME` or `NAMESPACE/NAME/KEY`. */
 export const CONFIG_SOURCE_ANNOTATION = "kubelet-ts/config-source";
 
-/** The key where none is said; kubelets before v1.11 knew no other. */
+/** The default key; kubelets before v1.11 supported no other. */
 const DEFAULT_KEY = "kubelet";
 const FIELD = "spec.configSource of the Node";
 const ANNOTATION = `the annotation ${CONFIG_SOURCE_ANNOTATION} of the Node`;
 
-/** Which configuration the cluster wants this node to have, and where it says so. */
+/** The configuration that the cluster assigns to this node, and where it does so. */
 export type ConfigAssignment =
   | { readonly kind: "none" }
   | { readonly kind: "invalid"; readonly by: string; readonly why: string }
@@ -21,11 +21,11 @@ export interface WantedConfigMap {
   readonly namespace: string;
   readonly name: string;
   readonly key: string;
-  /** Only v1.8 to v1.10: the ConfigMap must be this very one. */
+  /** Only v1.8 to v1.10: the ConfigMap must have this UID. */
   readonly uid?: string;
 }
 
-/** The field, where a server still keeps it (before 1.24), goes before the annotation. Pure. */
+/** Returns the assignment; the field of servers before 1.24 takes precedence over the annotation. Pure. */
 export function configAssignment(node: Node): ConfigAssignment {
   const field: unknown = node.spec.configSource;
   if (field !== undefined && field !== null) return checked({ by: FIELD, ...fieldParts(field) });
@@ -46,7 +46,7 @@ interface Parts {
   readonly uid?: unknown;
 }
 
-/** v1.11 and later: `configMap`; v1.8 to v1.10: `configMapRef` with the UID and without a choice of key. */
+/** v1.11 and later: `configMap`; v1.8 to v1.10: `configMapRef` with the UID and a fixed key. */
 function fieldParts(field: unknown): Parts {
   const [now, old] = [member(field, "configMap"), member(field, "configMapRef")];
   if (now !== undefined) {

@@ -10,23 +10,23 @@ import type { ConfigMap, Node } from "../model/generated/types.ts";
 import { type ConfigAssignment, configAssignment, type WantedConfigMap } from "./config-assignment.ts";
 import { ConfigMapWatch, type ConfigMapWatchDeps } from "./config-map-watch.ts";
 
-/** Between two tries to read or to store; a right that was granted meanwhile is found within this. */
+/** Back-off of reads and writes: a permission that was granted meanwhile is noticed within this time. */
 const RETRY = { initialMs: 1000, maxMs: 15_000, jitter: 0.1 };
 
-/** The dynamic configuration of this node, as far as the cluster changes it. */
+/** The dynamic configuration of this node, as far as the cluster assigns it. */
 export interface FollowingConfiguration {
   assign(text: string, version: ConfigMapVersion, abortable: Abortable): Promise<void>;
   release(why: string): Promise<void>;
   follow(followed: Follow | undefined): void;
 }
 
-/** The node's own object; undefined until it is known. */
+/** The Node object; undefined until it is known. */
 export interface OwnNode {
   readonly current: Node | undefined;
   onNode(fn: (node: Node) => void, options: Abortable): void;
 }
 
-/** `waits`: for an answer. `retries`: nothing will wake us when it can be had. */
+/** `waits`: for a response. `retries`: no event will signal that the next attempt can succeed. */
 type Outcome =
   | { readonly kind: "done" | "waits" }
   | { readonly kind: "failed"; readonly why: string; readonly retries?: boolean };
@@ -38,16 +38,16 @@ export interface ConfigFollowerDeps extends ConfigMapWatchDeps {
 }
 
 /**
- * Gives the node the configuration that its Node object names.
+ * Applies the configuration that the Node object assigns.
  *
  *   Node names a ConfigMap ──► watched ──each version──► checkpoint, assigned, on trial
- *     │                          └─gone, refused, without the key─► the one in force stays, and it is said why
- *     └─names none any more──► the local configuration
+ *     │                          └─deleted, forbidden, key missing─► the one in force stays, the reason is reported
+ *     └─names none──► the local configuration
  */
 export class ConfigFollower {
   private assignment: ConfigAssignment | undefined;
   private watch: ConfigMapWatch | undefined;
-  /** Monotonic time of the next try of something that failed. */
+  /** Monotonic time of the next retry. */
   private retryAt: number | undefined;
   private readonly wakes: Wakes;
 
@@ -58,7 +58,7 @@ export class ConfigFollower {
     this.wakes = new Wakes(deps.clock);
   }
 
-  /** Runs until the signal aborts. Failures are told and tried again. */
+  /** Runs until the signal aborts. Failures are reported and retried. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log, node, random } = this.deps;
     const backoff = new Backoff({ ...RETRY, random });
@@ -82,7 +82,7 @@ export class ConfigFollower {
     this.watch?.close();
   }
 
-  /** Takes over what the node says now; opens a watch that was refused again when that is due. */
+  /** Applies the current assignment; reopens a watch that was rejected when its retry is due. */
   private look({ signal, isDue }: Abortable & { readonly isDue: boolean }): void {
     const { node } = this.deps;
     if (node.current === undefined) return;
@@ -97,7 +97,7 @@ export class ConfigFollower {
       assignment.kind === "configMap" ? new ConfigMapWatch(this.deps, assignment, { signal, changed }) : undefined;
   }
 
-  /** Does what is known to be wanted. */
+  /** Syncs the current assignment. */
   private async sync(signal: AbortSignal): Promise<Outcome> {
     const { dynamic } = this.deps;
     const wanted = this.assignment;
@@ -150,7 +150,7 @@ export class ConfigFollower {
   }
 }
 
-/** The configuration in a ConfigMap, or why there is none. Pure. */
+/** Returns the configuration in a ConfigMap, or why there is none. Pure. */
 function versionOf(
   object: ConfigMap,
   { namespace, name, key, uid: wantedUid }: WantedConfigMap,

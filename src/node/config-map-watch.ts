@@ -10,14 +10,14 @@ export interface ConfigMapWatchDeps {
   readonly random: () => number;
 }
 
-/** What is known of a ConfigMap. `error`: it cannot be read. */
+/** The known state of a ConfigMap. `error`: it cannot be read. */
 export type SeenConfigMap =
   | { readonly kind: "nothing" }
   | { readonly kind: "found"; readonly object: ConfigMap }
   | { readonly kind: "missing" }
   | { readonly kind: "error"; readonly error: ApiError };
 
-/** One ConfigMap, watched until `close`. A refusal ends the watch: whoever wants to try again makes another one. */
+/** One ConfigMap, watched until `close`. A rejected request ends the watch: a retry needs a new one. */
 export class ConfigMapWatch {
   private state: SeenConfigMap = { kind: "nothing" };
   private readonly scope: AbortScope;
@@ -39,7 +39,7 @@ export class ConfigMapWatch {
     };
     const reflector = new Reflector<ConfigMap>(deps, {
       resource: CONFIG_MAPS,
-      // With a right to this one name a server allows no other selection.
+      // With a permission for one name the server allows no other selection.
       select: { namespace, fieldSelector: `metadata.name=${name}` },
       firstList: "latest",
       onChange: () => {
@@ -48,7 +48,7 @@ export class ConfigMapWatch {
       onSync: look,
       onError: (error) => {
         const isRefused = error.code === "Forbidden" || error.code === "Unauthorized";
-        // A server that is away for a while says nothing about an object that was read before.
+        // A server that is unavailable for a while does not change what was read before.
         if (!isRefused && reflector.hasSynced) return;
         set({ kind: "error", error });
         if (isRefused) this.close();
@@ -61,7 +61,7 @@ export class ConfigMapWatch {
     return this.state;
   }
 
-  /** False once it was refused or closed. */
+  /** False once it was rejected or closed. */
   get isOpen(): boolean {
     return !this.scope.signal.aborted;
   }

@@ -23,10 +23,10 @@ export interface ConfigReporterDeps {
   event(type: "Normal", reason: "KubeletConfigChanged", message: string): void;
 }
 
-/** Tells the cluster of the dynamic configuration: the annotation, the condition, an event, and an old server's field. */
+/** Reports the dynamic configuration: annotation, condition, event, and the field of old servers. */
 export class ConfigReporter {
   private readonly wakes: Wakes;
-  /** What was sent last, until it was seen on the node: a server that drops it is not asked again and again. */
+  /** The last patch, until it was seen on the node: a server that drops it does not get it again and again. */
   private sent: string | undefined;
 
   constructor(
@@ -36,7 +36,7 @@ export class ConfigReporter {
     this.wakes = new Wakes(deps.clock);
   }
 
-  /** Runs until the signal aborts. Failures are logged and tried again. */
+  /** Runs until the signal aborts. Failures are logged and retried. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log, dynamic, node, random } = this.deps;
     const backoff = new Backoff({ ...RETRY, random });
@@ -83,20 +83,20 @@ export class ConfigReporter {
     const text = canonicalJson({ of: known.metadata.uid, body });
     if (text === this.sent) return;
     const name = this.nodeName;
-    // Metadata too: a node may change its own by way of its status, as at its registration.
+    // Metadata too: a node may patch its own through the status subresource, as at its registration.
     const answer = await api.patch(NODES, { name, type: "merge", subresource: "status", body }, { signal });
     this.sent = text;
     node.observed(answer);
   }
 }
 
-/** The merge patch that makes the node tell this; undefined when it does. Pure. */
+/** Returns the merge patch that reports this; undefined if the node has it. Pure. */
 export function configPatch(report: DynamicReport, node: Node): object | undefined {
   const annotation = configAnnotation(report);
   const isTold = node.metadata.annotations?.[CONFIG_STATUS_ANNOTATION] === annotation;
   const metadata = { annotations: { [CONFIG_STATUS_ANNOTATION]: annotation ?? null } };
   const config = configStatus(report);
-  // Servers since 1.24 drop the one as they drop the other.
+  // Servers since 1.24 drop both.
   const hasField = node.spec.configSource !== undefined || node.status?.config !== undefined;
   const isFieldTold = !hasField || canonicalJson(node.status?.config ?? {}) === canonicalJson(config);
   if (isTold && isFieldTold) return undefined;

@@ -2,26 +2,26 @@ import type { ConfigSource, DynamicReport } from "../config/index.ts";
 import { sourceId, sourceName } from "../config/index.ts";
 import type { NodeCondition, NodeConfigSource, NodeConfigStatus } from "../model/generated/types.ts";
 
-/** Tells what became of the dynamic configuration, as JSON; written by the agent only. */
+/** The status of the dynamic configuration as JSON; written by the agent only. */
 export const CONFIG_STATUS_ANNOTATION = "kubelet-ts/config-status";
-/** True while the configuration in force is the one that is wanted; as in v1.10. */
+/** True while the assigned configuration is in force, as in v1.10. */
 export const CONFIG_CONDITION = "KubeletConfigOk";
 
-/** Long lists of problems are cut: the whole is in the agent's log and in `kubelet config view`. */
+/** Long lists of problems are truncated: the agent's log and `kubelet config view` have all of them. */
 const MOST_CHARACTERS = 1024;
 
-/** False while the node runs with nothing but its own files, and nothing else is wanted. Pure. */
+/** False while the node runs with its local files and none is assigned. Pure. */
 export function isDynamicInUse({ state, assigned, followed }: DynamicReport): boolean {
   return state !== "local" || assigned !== undefined || followed !== undefined;
 }
 
-/** What is wrong: what keeps the wanted one from coming goes before what was wrong with the one that came. Pure. */
+/** Returns the error: one that prevents loading takes precedence over one of the loaded configuration. Pure. */
 export function configTrouble({ error, followed }: DynamicReport): string | undefined {
   const trouble = followed?.error === undefined ? error : `failed to sync: ${followed.error}`;
   return trouble === undefined || trouble.length <= MOST_CHARACTERS ? trouble : `${trouble.slice(0, MOST_CHARACTERS)}…`;
 }
 
-/** The condition of the node, or none while there is nothing to tell. One that says what it said keeps its time. Pure. */
+/** Returns the node condition, or none if nothing is to report. An unchanged status keeps its time. Pure. */
 export function configConditions(
   report: DynamicReport,
   previous: readonly NodeCondition[] | undefined,
@@ -47,7 +47,7 @@ function judged(report: DynamicReport): readonly [status: "True" | "False", reas
   return ["True", "Local", `in force: ${inForce}`];
 }
 
-/** The annotation's value; undefined for none. Pure. */
+/** Returns the annotation's value; undefined for none. Pure. */
 export function configAnnotation(report: DynamicReport): string | undefined {
   if (!isDynamicInUse(report)) return undefined;
   const { assigned, active, lastKnownGood } = report;
@@ -56,7 +56,7 @@ export function configAnnotation(report: DynamicReport): string | undefined {
   return JSON.stringify({ ...refs, ...(error !== undefined && { error }) });
 }
 
-/** `status.config` of v1.11 to v1.23. What is no ConfigMap has no place there. Pure. */
+/** `status.config` of v1.11 to v1.23. Only ConfigMaps can be part of it. Pure. */
 export function configStatus(report: DynamicReport): NodeConfigStatus {
   const { assigned, active, lastKnownGood } = report;
   const error = configTrouble(report);

@@ -14,16 +14,16 @@ export interface CsiNodeDeps {
   readonly api: Pick<KubeApi, "get" | "create" | "delete">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Resolves to the UID of the registered node as soon as it is another one than `not`. */
+  /** Resolves to the UID of the registered node as soon as it differs from `not`. */
   nodeUid(options: { signal: AbortSignal; not: string | undefined }): Promise<string>;
-  /** Told when the object is there. */
+  /** Called when the object exists. */
   done(): void;
 }
 
-/** 5.9: makes sure that the node has its CSINode, owned by the node of now; again when the node was made anew. */
+/** Ensures that the node has a CSINode that it owns; again when the Node object was recreated. */
 export class CsiNodeKeeper {
   private failure: string | undefined;
-  /** The node for which it is done. */
+  /** UID of the node whose CSINode exists. */
   private doneFor: string | undefined;
 
   constructor(
@@ -31,7 +31,7 @@ export class CsiNodeKeeper {
     private readonly nodeName: string,
   ) {}
 
-  /** What the node says while it is not done; undefined when it is. */
+  /** The problem for the Ready condition; undefined once the CSINode exists. */
   get problem(): string | undefined {
     if (this.doneFor !== undefined) return undefined;
     return this.failure === undefined
@@ -69,7 +69,7 @@ export class CsiNodeKeeper {
     }
     const found = await api.get(CSI_NODES, { name }, { signal });
     if (found.metadata.ownerReferences?.some((owner) => owner.uid === uid)) return;
-    // Of an earlier node with this name: its drivers are not ours.
+    // It belongs to an earlier node of this name, whose drivers are not ours.
     const old = found.metadata.uid;
     await api.delete(CSI_NODES, { name, ...(old !== undefined && { uid: old }) }, { signal });
     await api.create(CSI_NODES, { object: this.wanted(uid) }, { signal });

@@ -1,18 +1,18 @@
-/** The gate behind the list itself. */
+/** The gate of the list itself. */
 const LIST_GATE = "NodeDeclaredFeatures";
 
 /**
- * What this agent does of that which Kubernetes lets a node declare, each by the name of its gate. A name is a promise:
- * scheduler and API server send what needs it. Not here, since it is not done: `ExtendWebSocketsToKubelet` (WebSocket is
- * spoken up to v4, so the API server has to go on translating).
+ * The features that this agent supports of those that a node can declare, by the name of their gate: the scheduler and
+ * the API server rely on them. `ExtendWebSocketsToKubelet` is missing: WebSocket is supported up to v4, so the API server
+ * has to go on translating.
  */
-const PROMISES = [
+const SUPPORTED = [
   "InPlacePodLevelResourcesVerticalScaling",
   "InPlacePodVerticalScalingInitContainers",
   "RestartAllContainersOnContainerExits",
 ];
 
-/** 2.1: `status.declaredFeatures`, sorted. Pure. */
+/** Returns `status.declaredFeatures`, sorted. Pure. */
 export function declaredFeatures(isGateOn: (gate: string) => boolean): readonly string[] {
-  return isGateOn(LIST_GATE) ? PROMISES.filter(isGateOn).sort() : [];
+  return isGateOn(LIST_GATE) ? SUPPORTED.filter(isGateOn).sort() : [];
 }

@@ -9,22 +9,22 @@ import {
 } from "../config/index.ts";
 import type { Logger } from "../lib/log.ts";
 
-/** What the checks need to know of the machine. */
+/** The facts of the machine that the checks need. */
 export interface HostFacts {
   readonly cgroupVersion: 1 | 2 | undefined;
   /** Swap files and partitions that are in use. */
   readonly swaps: readonly string[];
 }
 
-/** Why the agent does not start on this machine with these settings, and what it only mentions. */
+/** Why the agent does not start on this machine with these settings, and what it only warns of. */
 export interface HostVerdict {
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /**
- * Settings that do not fit the machine. `isGiven` tells what somebody wrote: cgroup v1 is served, so the default of
- * `failCgroupV1` only warns, and only the written word refuses.
+ * Returns the settings that do not fit the machine. `isGiven` is true for explicit settings: cgroup v1 is supported, so
+ * the default of `failCgroupV1` only warns, and only an explicit one rejects.
  */
 export function checkHost(
   options: Pick<AgentOptions, "failCgroupV1" | "swapBehavior" | "singleProcessOOMKill" | "failSwapOn">,
@@ -54,7 +54,7 @@ export function checkHost(
   return { refusals, warnings };
 }
 
-/** The names in /proc/swaps. What lies on a tmpfs is none that pods could fill. */
+/** Returns the names in /proc/swaps, without those on a tmpfs. */
 export function swapsIn(text: string): string[] {
   const lines = text.split("\n").slice(1);
   return lines.map((line) => line.split(/\s+/)[0] ?? "").filter((name) => name !== "");

@@ -7,14 +7,14 @@ import type { Logger } from "../lib/log.ts";
 import type { Lease } from "../model/generated/types.ts";
 
 const NAMESPACE = "kube-node-lease";
-/** Tells our renewals from those of another agent with the same node name. */
+/** Distinguishes our renewals from those of another agent with the same node name. */
 export const INSTANCE_ANNOTATION = "kubelet-ts/instance";
 /** The lease is renewed at this share of its duration, spread a little, as in Kubernetes. */
 const RENEW_SHARE = 0.25;
 const JITTER = 0.04;
-/** Waits after a failure, in milliseconds. */
+/** Back-off after a failure, in milliseconds. */
 const RETRY = { firstMs: 100, mostMs: 7000 };
-/** A conflict is tried again at once this often: one renewal of somebody else may have come in between. */
+/** Number of immediate retries after a conflict: another client may have written in between. */
 const CONFLICTS = 5;
 
 export interface LeaseDeps {
@@ -22,7 +22,7 @@ export interface LeaseDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: () => number;
-  /** The node's UID, or undefined while there is no node: then there is no lease either. */
+  /** The node's UID; undefined while there is no Node object: then the lease is not created. */
   nodeUid(): string | undefined;
   /** Another agent renews the lease of this node. */
   rival(message: string): void;
@@ -31,12 +31,12 @@ export interface LeaseDeps {
 
 export interface LeaseOptions {
   readonly nodeName: string;
-  /** Different for each start of an agent. */
+  /** Unique for each start of an agent. */
   readonly instance: string;
   readonly durationSeconds: Live<number>;
 }
 
-/** 2.8: renews the node's lease, whatever else the agent does. */
+/** Renews the node's lease, independently of everything else. */
 export class LeaseKeeper {
   private lease: Lease | undefined;
   private failures = 0;
@@ -46,7 +46,7 @@ export class LeaseKeeper {
     private readonly options: LeaseOptions,
   ) {}
 
-  /** Runs until the signal aborts. Failures are logged and tried again. */
+  /** Runs until the signal aborts. Failures are logged and retried. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log, random } = this.deps;
     while (!signal.aborted) {
@@ -65,7 +65,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** One renewal; false while there is no node to renew it for. */
+  /** One renewal; false while there is no Node object. */
   async renew(signal: AbortSignal): Promise<boolean> {
     const uid = this.deps.nodeUid();
     if (uid === undefined) return false;
@@ -84,14 +84,14 @@ export class LeaseKeeper {
     }
   }
 
-  /** Somebody wrote the lease, or removed it: looks who. */
+  /** The lease was written or deleted by another client: finds out by whom. */
   private async look(signal: AbortSignal): Promise<void> {
     const mine = this.lease;
     this.lease = undefined;
     const found = await this.find(signal);
     if (mine === undefined || found === undefined) return;
     const isOurs = found.metadata.annotations?.[INSTANCE_ANNOTATION] === this.options.instance;
-    // An answer that was lost leaves our own renewal there; an edit leaves the time as it was.
+    // After a lost response the lease has our own renewal; an edit leaves the time unchanged.
     if (isOurs || found.spec.renewTime === mine.spec.renewTime) return;
     const { nodeName } = this.options;
     this.deps.rival(
@@ -140,7 +140,7 @@ export class LeaseKeeper {
   }
 }
 
-/** RFC 3339 with exactly six digits of a second: the server refuses three. */
+/** RFC 3339 with exactly six digits of a second: the server rejects three. */
 export function microTime(wall: number): string {
   return new Date(wall).toISOString().replace("Z", "000Z");
 }

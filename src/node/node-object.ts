@@ -2,7 +2,7 @@ import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus, Tain
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
 import type { NodeResources } from "./capacity.ts";
 
-/** What the node is, as far as it does not change while the agent runs. */
+/** The facts of the node that do not change while the agent runs. */
 export interface NodeIdentity {
   readonly name: string;
   /** Go's name: `amd64`. */
@@ -16,7 +16,7 @@ export interface NodeIdentity {
   readonly controllerAttaches: boolean;
 }
 
-/** What is found out each time the status is made. */
+/** The facts that are gathered for each status. */
 export interface NodeStatusFacts {
   readonly addresses: readonly NodeAddress[];
   readonly resources: NodeResources;
@@ -39,10 +39,10 @@ export interface NodeStatusFacts {
     readonly recursiveReadOnlyMounts: boolean;
     readonly userNamespaces: boolean;
   }[];
-  /** Undefined where the runtime does not say. */
+  /** Undefined if the runtime does not report it. */
   readonly supplementalGroupsPolicy: boolean | undefined;
   readonly declaredFeatures: readonly string[];
-  /** Attachable volumes that are mounted or wanted here; undefined while that is not known. */
+  /** Attachable volumes that are mounted or desired; undefined while unknown. */
   readonly volumesInUse?: readonly string[];
 }
 
@@ -54,7 +54,7 @@ const UNINITIALIZED: Taint = {
   effect: "NoSchedule",
 };
 
-/** 1.1: the object that a node registers itself with. Pure. */
+/** Returns the object that the node is registered with. Pure. */
 export function initialNode(identity: NodeIdentity, status: NodeStatus): Node {
   const { name, taints, isExternalCloud, nodeIp, providerId } = identity;
   const all = isExternalCloud ? [...taints, UNINITIALIZED] : taints;
@@ -82,7 +82,7 @@ function defaultLabels({ name, architecture }: NodeIdentity): Record<string, str
   };
 }
 
-/** Labels that a node that exists already must agree with; others are somebody else's. */
+/** Labels that are reconciled on an existing node; others belong to other writers. */
 const RECONCILED_LABELS = [
   ...[HOSTNAME_LABEL, OS_LABEL, ARCH_LABEL, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"],
   ...["topology.kubernetes.io/zone", "topology.kubernetes.io/region"],
@@ -90,19 +90,19 @@ const RECONCILED_LABELS = [
   ...["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"],
 ];
 
-/** Without these, pods that ask for them are not scheduled here: they are put back while the agent runs. */
+/** Labels that are restored while the agent runs: pods that select them would not be scheduled here. */
 const KEPT_LABELS = [OS_LABEL, ARCH_LABEL];
 
-/** Labels that somebody took away from the node and that it cannot be without; undefined when there are none. Pure. */
-export function lostLabels(node: Node, identity: NodeIdentity): Record<string, string> | undefined {
+/** Returns the required labels that the node lacks; undefined if there are none. Pure. */
+export function missingLabels(node: Node, identity: NodeIdentity): Record<string, string> | undefined {
   const wanted = defaultLabels(identity);
-  const lost = Object.entries(wanted).filter(
+  const missing = Object.entries(wanted).filter(
     ([name]) => KEPT_LABELS.includes(name) && node.metadata.labels?.[name] === undefined,
   );
-  return lost.length === 0 ? undefined : Object.fromEntries(lost);
+  return missing.length === 0 ? undefined : Object.fromEntries(missing);
 }
 
-/** What has to be changed in the metadata of a node that is there already; undefined when nothing has. Pure. */
+/** Returns the metadata patch for an existing node; undefined if nothing differs. Pure. */
 export function reconcileMetadata(existing: Node, wanted: Node): { metadata: object } | undefined {
   const labels: Record<string, string> = {};
   for (const name of RECONCILED_LABELS) {
@@ -118,7 +118,7 @@ export function reconcileMetadata(existing: Node, wanted: Node): { metadata: obj
   return { metadata: { ...(Object.keys(labels).length > 0 && { labels }), ...(annotations && { annotations }) } };
 }
 
-/** 2.1: the status of the node. Pure. */
+/** Returns the status of the node. Pure. */
 export function nodeStatus(facts: NodeStatusFacts, architecture: string): NodeStatus {
   const { info } = facts;
   return {
@@ -153,7 +153,7 @@ function byName(a: { readonly name: string }, b: { readonly name: string }): num
   return a.name < b.name ? -1 : Number(a.name > b.name);
 }
 
-/** 2.5: the largest images first, at most five names each. Pure. */
+/** Returns the largest images first, at most five names each. Pure. */
 export function nodeImages(
   images: readonly {
     readonly tags: readonly string[];

@@ -4,16 +4,16 @@ import type { Logger } from "../lib/log.ts";
 import type { Node } from "../model/generated/types.ts";
 import { reconcileMetadata } from "./node-object.ts";
 
-/** What registration needs. */
+/** The dependencies of `registerNode`. */
 export interface RegistrarDeps {
   readonly api: Pick<KubeApi, "get" | "create" | "patch">;
   readonly log: Logger;
 }
 
 /**
- * 1.2: creates the Node, or brings the one that is there in line and leaves its taints and others' labels alone.
- * Answers with the node as the server has it, and whether it was made (then its status is the wanted one). May be
- * repeated; rejects with the server's `ApiError`.
+ * Creates the Node object, or reconciles the existing one and leaves its taints and the labels of others alone. Returns
+ * the stored object, and whether it was created (then it has the wanted status). May be repeated; rejects with the
+ * server's `ApiError`.
  */
 export async function registerNode(
   { api, log }: RegistrarDeps,
@@ -26,7 +26,7 @@ export async function registerNode(
     log.info("Registered node", { node: name, uid: made.metadata.uid ?? "" });
     return { node: made, isNew: true };
   } catch (error) {
-    // Forbidden: an older node of this name may be there although it may not be made.
+    // Forbidden: an existing node may be used although it may not be created.
     if (!(error instanceof ApiError) || (error.code !== "AlreadyExists" && error.code !== "Forbidden")) throw error;
     const node = await reconcile({ api, log }, wanted, { signal }).catch((inner: unknown) => {
       throw inner instanceof ApiError && inner.code === "NotFound" ? error : inner;

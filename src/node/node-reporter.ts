@@ -8,7 +8,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { withPatchedResources } from "./capacity.ts";
 import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
-import { initialNode, lostLabels, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
+import { initialNode, missingLabels, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
 import { rememberSent, type SentStatus, statusPatch } from "./status-patch.ts";
 
@@ -188,7 +188,7 @@ export class NodeReporter {
     const status = { ...found, ...withPatchedResources({ capacity, allocatable }, this.node.status) };
     const refresh = clock.now().mono >= this.reportDue;
     const changes = statusPatch(status, { known: this.node.status, last: this.last, refresh });
-    const labels = lostLabels(this.node, identity);
+    const labels = missingLabels(this.node, identity);
     if (changes === undefined && labels === undefined) return;
     const body = { ...(labels && { metadata: { labels } }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { Node } from "../model/generated/types.ts";
 
-/** When things happened, in milliseconds of the wall clock; absent: not yet. */
+/** Times of the steps of a start, in milliseconds of the wall clock; missing until they are reached. */
 interface Times {
   readonly booted: number;
   readonly started: number;
@@ -13,12 +13,12 @@ interface Times {
   ready?: number;
 }
 
-/** Who tells of the node as the server has it. */
+/** Delivers the versions of the Node object. */
 interface NodeTeller {
   onNode(fn: (node: Node) => void, options: Abortable): void;
 }
 
-/** Declares how long each part of the way from the machine's start to a node that is Ready took; 0 until it is over. */
+/** Declares the durations of the steps from the boot to a ready node; 0 until a step is over. */
 export function startupMetrics(metrics: Metrics, clock: Clock, machine: { booted: number; started: number }): Startup {
   const times: Times = { ...machine };
   const gauge = (name: string, help: string, [from, to]: readonly [keyof Times, keyof Times]): void =>
@@ -46,14 +46,14 @@ export function startupMetrics(metrics: Metrics, clock: Clock, machine: { booted
   };
 }
 
-/** What is told of a start. */
+/** Callbacks of the steps of a start. */
 export interface Startup {
-  /** The node is asked for now. */
+  /** The registration begins. */
   registering(): void;
   follow(nodes: NodeTeller, options: Abortable): void;
 }
 
-/** When the machine and this program began. */
+/** Start times of the machine and of this process. */
 export function beginnings(clock: Clock): { booted: number; started: number } {
   return { booted: clock.now().wall - uptime() * 1000, started: performance.timeOrigin };
 }

@@ -152,7 +152,8 @@ export class ApiTrustBundles {
     }
     signal.throwIfAborted();
     if (isSynced) return;
-    if (this.error?.code === "NotFound") throw new Error("list ClusterTrustBundles: the API server does not serve them");
+    if (this.error?.code === "NotFound")
+      throw new Error("list ClusterTrustBundles: the API server does not serve them");
     throw this.error ?? new Error("list ClusterTrustBundles: API server is unavailable");
   }
 }

@@ -9,14 +9,14 @@ import { CONFIG_HASH_ANNOTATION, CONFIG_MIRROR_ANNOTATION } from "../model/label
 
 const RETRY = { initialMs: 500, maxMs: 30_000, jitter: 0.2 };
 
-/** What static pods there are, and what the server shows of them. */
+/** The static pods, and their mirrors on the API server. */
 export interface MirrorSource {
   /**
-   * The static pod of this name that is started; `waits` when the name is still held by an earlier version, or it is
-   * not known yet what is wanted; undefined when there is no such pod.
+   * The running static pod of this name; `waits` if an earlier version still holds the name, or the sources have not
+   * synced yet; undefined if there is no such pod.
    */
   staticPod(namespace: string, name: string): Pod | "waits" | undefined;
-  /** The mirror that the server has under this name. */
+  /** The mirror pod of this name on the API server. */
   mirror(namespace: string, name: string): Pod | undefined;
   /** Undefined until the node is registered. */
   node(): Node | undefined;
@@ -29,7 +29,7 @@ export interface MirrorPodsDeps {
   readonly log: Logger;
 }
 
-/** 3.5: shows static pods on the API server. What happens to a mirror never touches the pod itself. */
+/** Syncs the mirror pods of static pods. What happens to a mirror never affects the static pod. */
 export class MirrorPods {
   private readonly queue: KeyedQueue<string>;
   private readonly backoff = new KeyedBackoff<string>(RETRY);
@@ -75,7 +75,7 @@ export class MirrorPods {
     try {
       await this.deps.api.create(PODS, { namespace: pod.metadata.namespace ?? "", object }, { signal });
     } catch (error) {
-      // Made a moment ago, and the watch has not told of it yet.
+      // Created a moment ago, and the watch has not delivered it yet.
       if (!(error instanceof ApiError) || error.code !== "AlreadyExists") throw error;
     }
   }
@@ -90,7 +90,7 @@ export class MirrorPods {
   }
 }
 
-/** What has to happen to a mirror. Pure. */
+/** Returns the action that a mirror needs. Pure. */
 export function mirrorStep(wanted: Pod | undefined, mirror: Pod | undefined): "keep" | "create" | "delete" | "replace" {
   if (wanted === undefined) return mirror === undefined ? "keep" : "delete";
   if (mirror === undefined) return "create";
@@ -99,7 +99,7 @@ export function mirrorStep(wanted: Pod | undefined, mirror: Pod | undefined): "k
   return isSame && mirror.metadata.deletionTimestamp === undefined ? "keep" : "replace";
 }
 
-/** The object that shows a static pod. Pure. */
+/** Returns the mirror pod of a static pod. Pure. */
 export function mirrorOf(pod: Pod, node: { readonly name: string; readonly uid: string }): Pod {
   const { uid: _uid, annotations = {}, ...metadata } = pod.metadata;
   const owner = { apiVersion: "v1", kind: "Node", name: node.name, uid: node.uid, controller: true };

@@ -1,39 +1,39 @@
 import { canonicalJson } from "../model/canonical-json.ts";
 import type { PodCondition, PodStatus } from "../model/generated/types.ts";
 
-/** Conditions that are the agent's; all others belong to somebody else and are never touched. */
+/** The conditions that the agent owns; all others belong to other writers and are never changed. */
 const OWN_CONDITIONS = new Set([
   ...["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", "DisruptionTarget"],
   ...["PodResizePending", "PodResizeInProgress", "AllContainersRestarting"],
 ]);
-/** Fields that are sent as they are, and taken back when they are no longer said. */
+/** Fields that are sent whole, and set to null when they are no longer reported. */
 const PLAIN = ["phase", "reason", "message", "hostIP", "podIP", "observedGeneration", "resize"] as const;
-/** Fields that are sent whole, and never taken back. */
+/** Fields that are sent whole, and never set to null. */
 const WHOLE = [
   ...(["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] as const),
   ...(["resources", "allocatedResources"] as const),
 ] as const;
-/** Lists that the server merges by `ip`: without a word about it, an address that is gone would stay for ever. */
+/** Lists that the server merges by `ip`: without a replace directive a removed address would stay for ever. */
 const ADDRESSES = ["podIPs", "hostIPs"] as const;
 
 /**
- * What was sent last of each field and condition, and how the server answered: what it dropped is not sent again. What
- * was not part of a patch is not in here, or another's change in the answer would be taken for the server's own.
+ * The last value sent for each field and condition, and what the server stored: a dropped field is not sent again.
+ * Fields that were not part of a patch are missing, otherwise a change by another client would count as the server's.
  */
 export interface SentPodStatus {
   readonly sent: PodStatus;
   readonly answer: PodStatus;
 }
 
-/** The pod as the server has it, and what was sent to it. */
+/** The status that the server has, and what was sent last. */
 export interface ServerSide {
   readonly status: PodStatus | undefined;
   readonly last: SentPodStatus | undefined;
 }
 
 /**
- * Section 12: the part of a strategic-merge patch below `status` that makes the server's status ours; undefined when
- * nothing is to be said. Never contains what did not change. Pure.
+ * Returns the part of a strategic-merge patch below `status` from the server's status to ours; undefined if nothing
+ * differs. Never contains what did not change. Pure.
  */
 export function podStatusPatch(wanted: PodStatus, server: ServerSide): Record<string, unknown> | undefined {
   const patch: Record<string, unknown> = {};
@@ -58,7 +58,7 @@ export function podStatusPatch(wanted: PodStatus, server: ServerSide): Record<st
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-/** What is known after a patch was answered. Pure. */
+/** Returns the memory after the server answered a patch. Pure. */
 export function rememberSent(
   patch: Readonly<Record<string, unknown>>,
   told: { readonly status: PodStatus; readonly answer: PodStatus; readonly last: SentPodStatus | undefined },
@@ -68,7 +68,7 @@ export function rememberSent(
   const types = new Set(Array.isArray(conditions) ? conditions.map(({ type }: PodCondition) => type) : []);
   const merged = (now: PodStatus, before: PodStatus | undefined): PodStatus => ({
     ...before,
-    // The keys of a patch are names of fields.
+    // The keys of a patch are field names.
     ...Object.fromEntries(Object.keys(fields).map((field) => [field, now[field as keyof PodStatus]])),
     conditions: [
       ...(before?.conditions ?? []).filter(({ type }) => !types.has(type)),
@@ -78,10 +78,10 @@ export function rememberSent(
   return { sent: merged(status, last?.sent), answer: merged(answer, last?.answer) };
 }
 
-/** A final phase is not told while a container may still run: others would take the pod's place (12 item 4). */
+/** Holds back a terminal phase while a container may still run: others would take over the pod's resources. */
 function holdBack(wanted: PodStatus, known: PodStatus | undefined): PodStatus {
-  const isFinal = wanted.phase === "Succeeded" || wanted.phase === "Failed";
-  if (!isFinal || known?.phase === wanted.phase) return wanted;
+  const isTerminal = wanted.phase === "Succeeded" || wanted.phase === "Failed";
+  if (!isTerminal || known?.phase === wanted.phase) return wanted;
   const all = [...(wanted.containerStatuses ?? []), ...(wanted.initContainerStatuses ?? [])];
   if (!all.some(({ state }) => state?.running !== undefined)) return wanted;
   const { phase: _phase, reason: _reason, message: _message, ...rest } = wanted;
@@ -118,7 +118,7 @@ function conditionChanges(wanted: PodStatus, { status, last }: ServerSide): obje
     changed.push({
       ...condition,
       ...(keepsTime && { lastTransitionTime: known.lastTransitionTime }),
-      // The server merges field by field: what is no longer said has to be taken back.
+      // The server merges field by field: what is no longer reported has to be null.
       ...(known?.reason && !condition.reason && { reason: null }),
       ...(known?.message && !condition.message && { message: null }),
     });
@@ -140,7 +140,7 @@ function isSame(a: PodCondition | undefined, b: PodCondition | undefined): boole
   );
 }
 
-/** Equal for what the server takes for equal: absent, null and empty are one. */
+/** Returns equal texts for values that are equal to the server: missing, null and empty are the same. */
 function textOf(value: unknown): string {
   return canonicalJson(bare(value));
 }

@@ -8,13 +8,13 @@ import type { Pod, PodStatus } from "../model/generated/types.ts";
 import { isMirrorPod } from "../model/pod-facts.ts";
 import { podStatusPatch, rememberSent, type SentPodStatus } from "./pod-status-patch.ts";
 
-/** What the writer asks of the ring and of the server's pods. */
+/** What the writer needs of the pods here and on the API server. */
 export interface StatusSource {
-  /** The status of now, by the UID that the agent knows the pod under. */
+  /** The current status, by the UID that the agent knows the pod under. */
   statusOf(uid: string): PodStatus | undefined;
   /** The server's copy of the pod: the pod itself, or the mirror of a static one. */
   copyOf(uid: string): Pod | undefined;
-  /** True when nothing of the pod is left: containers, volumes and cgroups are gone. */
+  /** True if containers, volumes and cgroups of the pod are removed. */
   isFinished(uid: string): boolean;
 }
 
@@ -23,15 +23,15 @@ export interface StatusWriterDeps {
   readonly pods: StatusSource;
   readonly clock: Clock;
   readonly log: Logger;
-  /** True while pods wait for their turn to be started: then the machine has better things to do. */
+  /** True while pods wait in the start queue: their start takes precedence. */
   isBusy?(): boolean;
-  /** Told how long after it was first to be told a status had reached the server. */
+  /** Called with the time from the first change of a status to its update on the server. */
   measured?(tookMs: number): void;
 }
 
 /**
- * How long the news of a pod that is only being started may wait for more of it: most starts are over by then. While
- * others wait for their turn it is longer.
+ * How long the update of a starting pod may wait for further changes, in milliseconds: most starts are over by then.
+ * While pods wait in the start queue it is longer.
  */
 const GATHER_MS = 500;
 const GATHER_TURNS = 20;
@@ -43,18 +43,18 @@ interface Sent extends SentPodStatus {
 }
 
 /**
- * Brings each pod's status to the server: one request at a time for a pod, always the newest status, only what changed.
- * Whoever wakes it tells nothing; it compares what is with what the server has. A pod that was asked to go and has
- * nothing left is removed there.
+ * Publishes the status of pods: one request at a time per pod, always the newest status, only what changed. A wake-up
+ * carries no facts; the writer compares the current status with the server's. A terminating pod of which nothing is left
+ * is deleted there.
  */
 export class StatusWriter {
   private readonly queue: KeyedQueue<string>;
   private readonly backoff = new KeyedBackoff<string>(RETRY);
   private readonly sent = new Map<string, Sent>();
   private readonly deleted = new Set<string>();
-  /** Pods whose news wait for more; without a timer the wait is over. */
+  /** Pods whose update waits for further changes; without a timer the wait is over. */
   private readonly gathering = new Map<string, Timer | undefined>();
-  /** Since when (monotonic) something about a pod may have to be told. */
+  /** Monotonic time of the first change that is not on the server yet, by UID. */
   private readonly since = new Map<string, number>();
 
   constructor(private readonly deps: StatusWriterDeps) {
@@ -63,14 +63,14 @@ export class StatusWriter {
     });
   }
 
-  /** Something about this pod may have to be told. Cheap, and harmless when nothing has. */
+  /** The status of this pod may have changed. Cheap, and harmless if it has not. */
   wake(uid: string): void {
     if (!this.since.has(uid)) this.since.set(uid, this.deps.clock.now().mono);
     if (this.backoff.remaining(uid, this.deps.clock.now()) > 0) return;
     this.queue.wake(uid);
   }
 
-  /** The pod is gone from the server, or from here. */
+  /** The pod is deleted on the server, or gone from here. */
   forget(uid: string): void {
     this.sent.delete(uid);
     this.gathered(uid);
@@ -93,14 +93,14 @@ export class StatusWriter {
     if (copy === undefined) return void this.since.delete(uid);
     const server = this.newest(uid, copy);
     const status = this.deps.pods.statusOf(uid);
-    // What changes while this one is sent is a change of its own.
+    // A change during the request is measured on its own.
     this.since.delete(uid);
     const after = status === undefined ? server : await this.sendOrWait(uid, { status, server, since }, signal);
     this.backoff.reset(uid);
     if (after !== undefined && this.mayDelete(uid, after)) await this.remove(uid, after, signal);
   }
 
-  /** Our own last answer may be newer than what the watch has told. */
+  /** The response of our last patch may be newer than what the watch has delivered. */
   private newest(uid: string, copy: Pod): Pod {
     const mine = this.sent.get(uid)?.pod;
     if (mine === undefined || mine.metadata.uid !== copy.metadata.uid) return copy;
@@ -125,7 +125,7 @@ export class StatusWriter {
     }
   }
 
-  /** The pod as the server has it afterwards; undefined when it has none any more. */
+  /** Returns the pod that the server has afterwards; undefined if it was deleted. */
   private async send(
     uid: string,
     { status, server }: { readonly status: PodStatus; readonly server: Pod },
@@ -148,13 +148,13 @@ export class StatusWriter {
       this.sent.set(uid, { ...rememberSent(patch, told), pod });
       return pod;
     } catch (error) {
-      // Gone, or another pod has the name by now: there is nobody to tell.
+      // Deleted, or another pod has the name by now: nothing is to update.
       if (error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict")) return undefined;
       throw error;
     }
   }
 
-  /** True while the news can wait: in a burst of starts each request takes its time from the starts. */
+  /** True while the update can wait: in a burst of starts each request takes time from the starts. */
   private gathers(uid: string, status: PodStatus, server: Pod): boolean {
     if (!isUsualStart(status, server)) return false;
     if (this.gathering.has(uid)) return this.gathering.get(uid) !== undefined;
@@ -187,7 +187,7 @@ export class StatusWriter {
     );
   }
 
-  /** With finalizers the object stays a while; it is not asked for again. */
+  /** With finalizers the object stays a while; it is not deleted again. */
   private async remove(uid: string, pod: Pod, signal: AbortSignal): Promise<void> {
     const { name = "", namespace = "", uid: serverUid = "" } = pod.metadata;
     try {
@@ -211,7 +211,7 @@ export class StatusWriter {
   }
 }
 
-/** Nothing but "it is being started" is to be told. */
+/** True if the status only says that the pod is starting. */
 function isUsualStart(status: PodStatus, { metadata, status: known }: Pod): boolean {
   const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
   if (status.phase !== "Pending" || (known?.phase ?? "Pending") !== "Pending") return false;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { ObjectChange } from "../../src/adapters/kubeapi/reflector-store.ts";
 import { ApiError, type ApiErrorCode, type KubeApi, type WatchEvent } from "../../src/adapters/kubeapi/port.ts";
 import { Reflector } from "../../src/adapters/kubeapi/reflector.ts";
+import type { ObjectChange } from "../../src/adapters/kubeapi/reflector-store.ts";
 import { CONFIG_MAPS, NODES, PODS, SECRETS, SERVICE_ACCOUNTS } from "../../src/adapters/kubeapi/resources.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
 import type { Clock } from "../../src/lib/clock.ts";

@@ -89,5 +89,8 @@ for (const [address, bytes] of [
 }
 
 test("what is no address is refused", () => {
-  assert.throws(() => certificateRequest(newKey(), { subject: node, addresses: ["10.0.0"] }), /"10\.0\.0" is not an IP/);
+  assert.throws(
+    () => certificateRequest(newKey(), { subject: node, addresses: ["10.0.0"] }),
+    /"10\.0\.0" is not an IP/,
+  );
 });

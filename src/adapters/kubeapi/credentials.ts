@@ -104,7 +104,8 @@ export class Credentials {
       this.missing = new ApiError("Unauthorized", problem);
       return;
     }
-    if (problem !== this.complaint) this.deps.log.warn("Failed to read credentials, using the previous ones", { problem });
+    if (problem !== this.complaint)
+      this.deps.log.warn("Failed to read credentials, using the previous ones", { problem });
     this.complaint = problem;
   }
 

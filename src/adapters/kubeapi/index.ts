@@ -7,7 +7,6 @@ export { createKubeClients, type KubeClients, type KubeClientsOptions } from "./
 export { type ApiConnection, type ConnectDeps, connectApi } from "./connect.ts";
 export { type CertificateWish, requestCertificate, SigningError } from "./csr.ts";
 export { type KubeconfigOptions, loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
-export type { ObjectChange } from "./reflector-store.ts";
 export {
   ApiError,
   type ApiErrorCode,
@@ -28,6 +27,7 @@ export {
   type WatchQuery,
 } from "./port.ts";
 export { Reflector, type ReflectorOptions } from "./reflector.ts";
+export type { ObjectChange } from "./reflector-store.ts";
 export {
   ACCESS_REVIEWS,
   CONFIG_MAPS,

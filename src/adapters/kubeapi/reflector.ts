@@ -1,8 +1,8 @@
 import { type Abortable, TimeLimitError, withScope } from "../../lib/abort.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type ObjectChange, ReflectorStore } from "./reflector-store.ts";
 import { ApiError, type KubeApi, type KubeObject, type Selection } from "./port.ts";
+import { type ObjectChange, ReflectorStore } from "./reflector-store.ts";
 import type { Resource } from "./resources.ts";
 
 export interface ReflectorDeps {

@@ -1,8 +1,8 @@
 import type { Metrics } from "../lib/metrics.ts";
 
-/** Whom the puller tells what is only counted. */
+/** Callbacks of the puller for metrics. */
 export interface ImageCounters {
-  /** A container needs an image: whether it is there, and whether it is pulled nevertheless. */
+  /** A container needs an image: whether it is present, and whether a pull is required. */
   asked(request: { readonly isPresent: boolean; readonly policy: string; readonly isRequired: boolean }): void;
   /** An image of this size was pulled, without the time in the queue. */
   pulled(tookMs: number, sizeBytes: number): void;
@@ -12,7 +12,7 @@ export interface ImageCounters {
 const PULL_BUCKETS = [1, 5, 10, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 2700, 3600];
 const MB = 1024 * 1024;
 const GB = 1024 * MB;
-/** Classes of sizes with their upper bounds, as in Kubernetes. */
+/** Size labels with their upper bounds, as in Kubernetes. */
 const SIZES: readonly (readonly [number, string])[] = [
   ...([
     [10 * MB, "0-10MB"],
@@ -33,12 +33,12 @@ const SIZES: readonly (readonly [number, string])[] = [
   ] as const),
 ];
 
-/** The class that an image of this many bytes is counted in. Pure. */
+/** Returns the size label of an image. Pure. */
 export function sizeClass(bytes: number): string {
   return SIZES.find(([bound]) => bytes <= bound)?.[1] ?? "GT100GB";
 }
 
-/** Declares what is told of images and their pulls; the answer is for the puller. */
+/** Declares the metrics of images and their pulls; returns the callbacks for the puller. */
 export function imageMetrics(metrics: Metrics): ImageCounters {
   const requests = metrics.counter(
     "kubelet_image_manager_ensure_image_requests_total",

@@ -1,7 +1,7 @@
 import { ApiError, type KubeApi, type ObjectRef, type Resource } from "../adapters/kubeapi/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 
-/** An object, or undefined when there is none; other failures reject. */
+/** Returns an object, or undefined if it does not exist; other failures reject. */
 export async function getOrUndefined<T>(
   api: Pick<KubeApi, "get">,
   resource: Resource<T>,

@@ -22,7 +22,7 @@ import { podObjects } from "../model/pod-objects.ts";
 import { getOrUndefined } from "./api-get.ts";
 import { PolledObject, type PollTimes } from "./api-polled-object.ts";
 
-/** How long a first read waits before it says why it fails; meanwhile it is tried again and again. */
+/** Timeout of a first read, in milliseconds; it is retried meanwhile. */
 const FIRST_READ_MS = 3000;
 
 type Followed = ConfigMap | Secret;
@@ -31,13 +31,13 @@ type FollowedRef = ObjectRef<"ConfigMap" | "Secret">;
 interface EntryDeps {
   readonly api: Pick<KubeApi, "list" | "watch">;
   readonly clock: Clock;
-  /** Told after each change. */
+  /** Called after each change. */
   changed?(): void;
-  /** What an earlier agent kept of the object. */
+  /** The object of a checkpoint. */
   fallback?(): Followed | undefined;
 }
 
-/** What is held of one object. */
+/** The cache entry of one object. */
 type Entry = WatchedObject | PolledObject;
 
 /** One object, watched as long as a pod of this node refers to it. */
@@ -70,7 +70,7 @@ class WatchedObject {
     void this.reflector.run(this.scope).finally(() => this.scope.dispose());
   }
 
-  /** The newest version; undefined when there is none. Rejects when that cannot be known for a while. */
+  /** Returns the newest version; undefined if it does not exist. Rejects if it cannot be read in time. */
   async read({ signal }: Abortable): Promise<Followed | undefined> {
     if (this.reflector.hasSynced) return this.current;
     try {
@@ -78,15 +78,15 @@ class WatchedObject {
       return this.current;
     } catch (error) {
       signal.throwIfAborted();
-      // A server that cannot be reached says nothing about the object: what was known last is still the best.
-      const isAway = this.error === undefined || this.error.isRetryable;
-      const known = isAway ? this.deps.fallback?.() : undefined;
+      // An unavailable server does not change the object: the checkpointed version is used.
+      const isUnavailable = this.error === undefined || this.error.isRetryable;
+      const known = isUnavailable ? this.deps.fallback?.() : undefined;
       if (known === undefined) throw error;
       return known;
     }
   }
 
-  /** The newest version that is known, without asking. */
+  /** The newest known version, without a request. */
   peek(): Followed | undefined {
     return this.current;
   }
@@ -98,7 +98,7 @@ class WatchedObject {
     signal.addEventListener("abort", () => void this.listeners.delete(listener), { once: true });
   }
 
-  /** Whoever listens goes on listening: another entry takes the listeners over. */
+  /** Ends the watch. */
   close(): void {
     this.scope.abort();
   }
@@ -135,7 +135,7 @@ class WatchedObject {
   private changed(): void {
     const object = this.current;
     if (object?.immutable === true) {
-      // It can only be removed and made anew, and then the pod is another one, too.
+      // An immutable object can only be deleted and recreated, and then the pod is another one, too.
       this.kept = object;
       this.scope.abort();
     }
@@ -145,8 +145,8 @@ class WatchedObject {
 }
 
 /**
- * ConfigMaps and Secrets of the API server, one watch an object while a pod of this node refers to it, or asked for now
- * and then where the configuration wants that; claims and volumes are asked for each time.
+ * ConfigMaps and Secrets of the API server: one watch per object while a pod of this node refers to it, or polled if
+ * configured so. PersistentVolumeClaims and PersistentVolumes are fetched at each use.
  */
 export class ApiObjects implements ObjectSource {
   private readonly entries = new Map<string, Entry>();
@@ -157,15 +157,15 @@ export class ApiObjects implements ObjectSource {
     private readonly deps: {
       readonly api: Pick<KubeApi, "get" | "list" | "watch">;
       readonly clock: Clock;
-      /** Told after each change of an object that is followed. */
+      /** Called after each change of a watched object. */
       changed?(): void;
-      /** Set where objects are asked for instead of watched. */
+      /** Set if objects are polled instead of watched. */
       readonly poll?: () => PollTimes;
     },
     private readonly signal: AbortSignal,
   ) {}
 
-  /** The pods that are wanted now: what none of them refers to is no longer watched. */
+  /** Takes the desired pods: objects that none of them refers to are no longer watched. */
   wanted(pods: readonly Pod[]): void {
     const keys = new Set<string>();
     for (const pod of pods) {
@@ -185,7 +185,7 @@ export class ApiObjects implements ObjectSource {
     }
   }
 
-  /** A pod is new, or another version of itself: what it is made with is asked for anew. */
+  /** A pod is new or changed: the objects that it refers to are fetched anew. */
   private expire(refs: readonly FollowedRef[]): void {
     for (const ref of refs) {
       const entry = this.entries.get(objectKey(ref));
@@ -193,7 +193,7 @@ export class ApiObjects implements ObjectSource {
     }
   }
 
-  /** Objects that an earlier agent kept, for as long as the server cannot be asked. */
+  /** Restores the objects of a checkpoint, used while the server is unavailable. */
   restore(kind: FollowedRef["kind"], objects: readonly Followed[]): void {
     for (const object of objects) {
       const { namespace = "", name = "" } = object.metadata;
@@ -201,7 +201,7 @@ export class ApiObjects implements ObjectSource {
     }
   }
 
-  /** What is known of the objects that these pods refer to. */
+  /** Returns the known objects that these pods refer to. */
   known(kind: FollowedRef["kind"], pods: readonly Pod[]): readonly Followed[] {
     const keys = new Set(
       pods
@@ -213,17 +213,17 @@ export class ApiObjects implements ObjectSource {
   }
 
   async get<K extends ObjectKind>(ref: ObjectRef<K>, options: Abortable): Promise<ObjectKinds[K] | undefined> {
-    const found = isFollowed(ref) ? await this.entry(ref).read(options) : await this.ask(ref, options);
-    // The kind of the reference decides which resource was asked.
+    const found = isFollowed(ref) ? await this.entry(ref).read(options) : await this.fetch(ref, options);
+    // The kind of the reference decides which resource was read.
     return found as ObjectKinds[K] | undefined;
   }
 
   onChange(ref: ObjectRef, fn: () => void, options: Abortable): void {
-    // A node may not watch claims and volumes: whoever waits for one asks again.
+    // A node may not watch claims and volumes: a waiting caller reads again.
     if (isFollowed(ref)) this.entry(ref).onChange(fn, options);
   }
 
-  private ask(ref: ObjectRef, options: Abortable): Promise<unknown> {
+  private fetch(ref: ObjectRef, options: Abortable): Promise<unknown> {
     const { name, namespace } = ref;
     return ref.kind === "PersistentVolume"
       ? getOrUndefined(this.deps.api, PERSISTENT_VOLUMES, { at: { name }, ...options })

@@ -10,21 +10,21 @@ type Followed = ConfigMap | Secret;
 export interface PolledDeps {
   readonly api: Pick<KubeApi, "get">;
   readonly clock: Clock;
-  /** Told after each change. */
+  /** Called after each change. */
   changed?(): void;
-  /** What an earlier agent kept of the object. */
+  /** The object of a checkpoint. */
   fallback?(): Followed | undefined;
 }
 
-/** How old an answer may be, and how often the server is asked for a pod that runs; milliseconds. */
+/** How old a version may be, and how often the object of a running pod is fetched, in milliseconds. */
 export interface PollTimes {
   readonly freshMs: number;
   readonly everyMs: number;
 }
 
 /**
- * One object that is asked for instead of watched: when somebody reads it and what is known is too old, and from time
- * to time as long as somebody wants to hear of changes. For clusters in which nodes may not watch.
+ * One object that is polled instead of watched: fetched if a reader finds it too old, and periodically as long as it has
+ * listeners. For clusters in which nodes may not watch.
  */
 export class PolledObject {
   private readonly scope: AbortScope;
@@ -41,11 +41,11 @@ export class PolledObject {
     this.scope = new AbortScope([signal]);
   }
 
-  /** A version that is young enough; undefined when there is none. Rejects when that cannot be known. */
+  /** Returns a version that is recent enough; undefined if it does not exist. Rejects if it cannot be read. */
   async read({ signal }: Abortable): Promise<Followed | undefined> {
     if (this.isFresh()) return this.known?.object;
     try {
-      // Several readers share one question, which none of them may end for the others.
+      // Several readers share one request, which none of them may cancel for the others.
       const answer = await (this.asking ?? this.ask());
       signal.throwIfAborted();
       return answer;
@@ -58,12 +58,12 @@ export class PolledObject {
     }
   }
 
-  /** The newest version that is known, without asking. */
+  /** The newest known version, without a request. */
   peek(): Followed | undefined {
     return this.known?.object;
   }
 
-  /** What is known may be old: the next reader asks. */
+  /** Marks the known version as stale: the next reader fetches. */
   expire(): void {
     this.asking = undefined;
     if (this.known !== undefined) this.known = { ...this.known, at: Number.NEGATIVE_INFINITY };
@@ -113,7 +113,7 @@ export class PolledObject {
       ? getOrUndefined(api, CONFIG_MAPS, call)
       : getOrUndefined(api, SECRETS, call));
     const before = this.known;
-    // A later question may have been answered earlier.
+    // A later request may have been answered earlier.
     if (before !== undefined && before.at > at) return before.object;
     this.known = { object, at };
     const isSame =
@@ -124,7 +124,7 @@ export class PolledObject {
     return object;
   }
 
-  /** Whoever reads for the first time gets the object itself, and needs no word of a change. */
+  /** A first reader gets the object itself: that is no change. */
   private tell(isChange: boolean): void {
     this.deps.changed?.();
     if (isChange) for (const listener of [...this.listeners]) listener.fn();
@@ -134,7 +134,7 @@ export class PolledObject {
     if (this.timer !== undefined || this.scope.signal.aborted || this.listeners.size === 0) return;
     this.timer = this.deps.clock.after(this.of.times().everyMs, () => {
       this.timer = undefined;
-      // A server that is away is asked again next time; what is known stays.
+      // Retried next time; the known version stays.
       const asked = this.known?.object?.immutable === true ? Promise.resolve(undefined) : (this.asking ?? this.ask());
       asked.catch(() => undefined).finally(() => this.askLater());
     });

@@ -12,9 +12,9 @@ import type { Logger } from "../lib/log.ts";
 import type { ClusterTrustBundleProjection } from "../model/generated/types.ts";
 import { matchesLabels } from "../model/label-selector.ts";
 
-/** How long a pod waits for the first list before it says why it waits. */
+/** How long a pod waits for the first list before it reports an error, in milliseconds. */
 const FIRST_LIST_MS = 3000;
-/** Between two rounds through the versions of the API, in milliseconds. */
+/** Interval between attempts with all versions of the API, in milliseconds. */
 const ASK_AGAIN_MS = 30_000;
 
 interface TrustDeps {
@@ -34,14 +34,14 @@ interface Watch {
 }
 
 /**
- * Certificates that the cluster trusts. They are few and any of them may be meant by a selection, so one watch follows
- * them all, but only while a pod of this node refers to one.
+ * ClusterTrustBundles. They are few, and a selector may match any of them, so one watch covers all, but only while a pod
+ * of this node refers to one.
  */
 export class ApiTrustBundles {
   private readonly listeners = new Set<Listener>();
   private readonly waiters = new Set<() => void>();
   private watch: Watch | undefined;
-  /** Which of the API's versions the server has; found out by asking. */
+  /** Index of the API version that the server supports. */
   private version = 0;
   private error: ApiError | undefined;
 
@@ -50,11 +50,11 @@ export class ApiTrustBundles {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** The texts of all bundles that are meant; undefined when none is. Rejects when that cannot be known now. */
+  /** Returns the texts of all matching bundles; undefined if none matches. Rejects if they cannot be listed. */
   async bundles(selection: ClusterTrustBundleProjection, options: Abortable): Promise<readonly string[] | undefined> {
     const scope = new AbortScope([options.signal]);
     try {
-      // Whoever asks counts as a listener, too: the watch may have to begin with him.
+      // A reader counts as a listener, too: the watch may have to start for it.
       this.onChange(selection, () => undefined, scope);
       if (this.watch?.reflector?.hasSynced !== true) await this.firstList(options);
       const all = [...(this.watch?.reflector?.objects.values() ?? [])];
@@ -66,7 +66,7 @@ export class ApiTrustBundles {
     }
   }
 
-  /** Calls `fn` after each change of what is meant until the signal aborts. */
+  /** Calls `fn` after each change of the matching bundles until the signal aborts. */
   onChange(selection: ClusterTrustBundleProjection, fn: () => void, { signal }: Abortable): void {
     if (signal.aborted || this.signal.aborted) return;
     const listener = { selection, fn };
@@ -88,7 +88,7 @@ export class ApiTrustBundles {
     return watch;
   }
 
-  /** Runs one reflector after the other: the next when the server does not have this version of the API. */
+  /** Runs one reflector after the other: the next one if the server does not support this API version. */
   private async follow(watch: Watch): Promise<void> {
     const { signal } = watch.scope;
     while (!signal.aborted) {
@@ -97,7 +97,7 @@ export class ApiTrustBundles {
       await watch.reflector.run(attempt).finally(() => attempt.dispose());
       if (signal.aborted) return;
       this.version = (this.version + 1) % TRUST_BUNDLES.length;
-      // All versions were asked for: the server gets one when it is started with another configuration.
+      // No version is supported: the server may support one after its next start.
       if (this.version === 0) await this.deps.clock.sleep(ASK_AGAIN_MS, { signal }).catch(() => undefined);
     }
   }

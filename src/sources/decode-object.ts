@@ -8,7 +8,7 @@ import type { SourceObject } from "./snapshot.ts";
 
 type ObjectResult = SourceObject | { readonly problems: readonly string[] };
 
-/** A ConfigMap or Secret of a manifest, or what is wrong with it; undefined for any other kind. Values are not shown. */
+/** Decodes a ConfigMap or Secret, or returns its problems; undefined for other kinds. Values are never shown. */
 export function decodeObject(value: unknown): ObjectResult | undefined {
   // Flattened documents are objects with a kind.
   const { kind } = value as { kind: string };
@@ -26,7 +26,7 @@ export function decodeObject(value: unknown): ObjectResult | undefined {
     : { kind, object: withMergedData({ ...known, metadata }) };
 }
 
-/** What is wrong with a value may be told, but not the value: it may be a password in the wrong place. */
+/** Problems never contain the value: it may be a password in the wrong place. */
 function withoutValue<T extends { path: string }>(problem: T): T {
   return /^(data|stringData|binaryData)\b/.test(problem.path) ? { ...problem, value: "" } : problem;
 }
@@ -61,7 +61,7 @@ function contentProblems(kind: "ConfigMap" | "Secret", object: ConfigMap & Secre
   return found;
 }
 
-/** As the API server keeps it: `stringData` is only a way to write `data`. */
+/** Merges `stringData` into `data`, as the API server does. */
 function withMergedData({ stringData, ...secret }: Secret): Secret {
   const written = Object.entries(stringData ?? {}).map(([key, text]) => [key, Buffer.from(text).toString("base64")]);
   return { ...secret, data: { ...secret.data, ...Object.fromEntries(written) } };

@@ -11,13 +11,13 @@ import { decodeObject } from "./decode-object.ts";
 import { flattenDocuments } from "./documents.ts";
 import type { DocumentParser, SourceObject, SourcePod } from "./snapshot.ts";
 
-/** Something wrong with a manifest; `line` (from 1) is where its document or its mistake begins. */
+/** A problem of a manifest; `line` (from 1) is where its document or its mistake begins. */
 export interface ManifestProblem {
   readonly line?: number;
   readonly message: string;
 }
 
-/** All pods of a manifest that may run, the objects beside them, and all that is wrong with the rest. */
+/** The valid pods and objects of a manifest, and the problems of the others. */
 export interface DecodedManifest {
   readonly pods: readonly SourcePod[];
   readonly objects: readonly SourceObject[];
@@ -27,13 +27,13 @@ export interface DecodedManifest {
 export interface DecodeOptions {
   readonly parse: DocumentParser;
   readonly signal: AbortSignal;
-  /** With an API server its objects count: manifests hold only pods then, and those may not refer to any object. */
+  /** With an API server manifests contain only pods, and these may not refer to objects. */
   readonly hasApiServer?: boolean;
 }
 
 /**
- * Reads a manifest: JSON or YAML, one or several documents, each a Pod, a ConfigMap, a Secret or a list of them. Never
- * throws for what the text holds; rejects only when the signal aborts.
+ * Decodes a manifest: JSON or YAML, one or several documents, each a Pod, a ConfigMap, a Secret or a list of them. Never
+ * throws for invalid text; rejects only if the signal aborts.
  */
 export async function decodeManifest(
   text: string,
@@ -70,12 +70,12 @@ export async function decodeManifest(
   return { pods, objects, problems: found };
 }
 
-/** `ConfigMap NAMESPACE/NAME`, by which objects must differ. */
+/** `ConfigMap NAMESPACE/NAME`, which must be unique. */
 export function sourceObjectKey({ kind, object }: SourceObject): string {
   return `${kind} ${object.metadata.namespace ?? ""}/${object.metadata.name ?? ""}`;
 }
 
-/** `NAMESPACE/NAME`, by which static pods must differ. */
+/** `NAMESPACE/NAME`, which must be unique among static pods. */
 export function podKey(pod: Pod): string {
   return `${pod.metadata.namespace ?? ""}/${pod.metadata.name ?? ""}`;
 }
@@ -87,7 +87,7 @@ function decodePod(value: unknown, origin: StaticPodOrigin, options: { hasApiSer
   if (errors.length > 0) return { problems: errors.map(formatProblem) };
   const content = withParts(normalizeObject("Pod", value));
   if (!content.metadata.name) return { problems: ["invalid pod: name is needed for the pod; set metadata.name"] };
-  // The UID also covers fields that only a later version knows, so that learning them restarts nothing.
+  // The UID also covers unknown fields, so that a later version that supports them restarts nothing.
   const uid = staticPodUid(defaultPod(content), origin);
   const pod = toStaticPod(defaultPod(withParts(pruneObject("Pod", content))), uid, origin);
   const references = apiReferences(pod, options).map(

@@ -9,14 +9,14 @@ import { PendingChanges, type WatchChange } from "./pending-changes.ts";
 import { Reports } from "./reports.ts";
 import type { DocumentParser, Snapshot, SourceObject, SourcePod, SourceProblem } from "./snapshot.ts";
 
-/** A file that takes longer (megabytes of junk) is read on beside the others, and keeps its last content meanwhile. */
+/** A file that takes longer, in milliseconds, is read in the background and keeps its last content meanwhile. */
 const SLOW_MS = 250;
 
 export interface FileSourceDeps {
   readonly files: ManifestFiles;
   readonly clock: Clock;
   readonly parse: DocumentParser;
-  /** Resolves when the watch stands; it then tells changes until the signal aborts. See lib/file-watch.ts. */
+  /** Resolves when the watch is established; it delivers changes until the signal aborts. See lib/file-watch.ts. */
   watch(path: string, options: Abortable & { onChange: (change: WatchChange) => void }): Promise<void>;
   publish(snapshot: Snapshot): void;
   report(problem: SourceProblem): void;
@@ -26,27 +26,27 @@ export interface FileSourceOptions {
   /** A manifest file or a directory of them; empty for none. */
   readonly path: string;
   readonly nodeName: string;
-  /** With an API server manifests hold only pods; see `DecodeOptions`. */
+  /** With an API server manifests contain only pods; see `DecodeOptions`. */
   readonly hasApiServer?: boolean;
-  /** How often everything is looked at again, whatever the watch says. */
+  /** Interval of rescans, in addition to the watch. */
   readonly checkFrequencyMs: number;
 }
 
 /**
- * Static pods of a file or directory, and the ConfigMaps and Secrets beside them. Publishes whole snapshots: one as soon as the path was read for the first time
- * (empty when nothing is there), then one a change. A removed file is one snapshot without its pods, even if the file
- * is back at once.
+ * Static pods of a file or directory, and the ConfigMaps and Secrets beside them. Publishes whole snapshots: one after
+ * the first read (empty if nothing exists), then one per change. A removed file is one snapshot without its pods, even if
+ * the file is back at once.
  */
 export class FileSource {
   private readonly pending = new PendingChanges();
   private readonly reports: Reports;
   private files = new Map<string, ManifestState>();
-  /** Files that are still being read; the newest change of a file ends the reading of an older one. */
+  /** Files that are being read; a newer change of a file cancels the read of an older one. */
   private readonly slow = new Map<string, AbortScope>();
   private isDirectory = false;
   private published: Snapshot | undefined;
   private isBusy = false;
-  /** A defect that showed while a slow file was read; it ends the source. */
+  /** A bug that surfaced in a background read; it ends the source. */
   private defect: unknown;
 
   constructor(
@@ -99,7 +99,7 @@ export class FileSource {
 
   private async handleChanges(path: string, signal: AbortSignal): Promise<void> {
     const { removed, touched, rescan } = this.pending.take();
-    // First without what was removed: the pods of a file that is back already are stopped and started again.
+    // First without the removed ones: the pods of a file that is back already are stopped and started again.
     if (removed.size > 0) {
       for (const name of removed) this.drop(path, name);
       this.publishIfChanged();
@@ -110,7 +110,7 @@ export class FileSource {
     if (isComplete) this.publishIfChanged();
   }
 
-  /** Looks at everything. False when the path could not be read: what was there before still counts then. */
+  /** Reads everything. False if the path could not be read: the previous content stays then. */
   private async scan(path: string, touched: ReadonlySet<string>, signal: AbortSignal): Promise<boolean> {
     const names = path === "" ? [] : await this.findNames(path, signal);
     if (names === undefined) return false;
@@ -142,7 +142,7 @@ export class FileSource {
     signal: AbortSignal,
   ): Promise<void> {
     if (this.isDirectory && !isVisible(name)) return;
-    // What is being read already is read from its beginning only if it has changed.
+    // A file that is being read is read again only if it has changed.
     if (this.slow.has(name) && !force) return;
     this.endSlow(name);
     const scope = new AbortScope([signal]);
@@ -210,7 +210,7 @@ export class FileSource {
     return this.isDirectory ? join(path, name) : path;
   }
 
-  /** Also tells the problems of the files, so each change of theirs ends here. */
+  /** Publishes a snapshot and reports the problems of the files. */
   private publishIfChanged(): void {
     const { pods, objects } = this.gather();
     const isIncomplete = this.slow.size > 0 || [...this.files.values()].some(({ problems }) => problems.length > 0);
@@ -221,7 +221,7 @@ export class FileSource {
     this.deps.publish(this.published);
   }
 
-  /** All pods and objects in the order of their files; of two with one name the first counts. */
+  /** All pods and objects in the order of their files; the first of two with one name wins. */
   private gather(): { pods: readonly SourcePod[]; objects: readonly SourceObject[] } {
     const { path } = this.options.current;
     const owners = new Map<string, string>();

@@ -1,15 +1,15 @@
 import { type DecodedManifest, podKey, sourceObjectKey } from "./decode.ts";
 import type { SourceObject, SourcePod } from "./snapshot.ts";
 
-/** What a manifest holds. */
+/** The content of a manifest. */
 export interface ManifestContent {
   readonly pods: readonly SourcePod[];
   readonly objects: readonly SourceObject[];
 }
 
 /**
- * The content of a manifest of which parts are broken: what is good now, and of what was good before all that is not
- * named now. A mistake in one document must not stop the pods of another, and never one that runs.
+ * Merges a partly invalid manifest with its last valid content: what is valid now, and what was valid before and is not
+ * named now. A mistake in one document must not stop the pods of another, and never a running one.
  */
 export function withLastGood(decoded: DecodedManifest, before: ManifestContent | undefined): ManifestContent {
   const { pods, objects } = decoded;

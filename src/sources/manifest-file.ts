@@ -5,28 +5,28 @@ import { decodeManifest, type ManifestProblem } from "./decode.ts";
 import { type ManifestContent, withLastGood } from "./last-good.ts";
 import { type DocumentParser, MOST_MANIFEST_BYTES } from "./snapshot.ts";
 
-/** What a path leads to, links followed. */
+/** The kind of a path, links followed. */
 export interface FileFacts {
   readonly kind: "file" | "directory" | "other";
   readonly size: number;
-  /** Changes whenever the file does: its identity, size and time of last change. */
+  /** Identity, size and modification time of the file. */
   readonly stamp: string;
 }
 
 /** The host's files, as the file source needs them. Errors carry their errno in `code`. */
 export interface ManifestFiles {
-  /** Undefined when nothing is there. */
+  /** Undefined if it does not exist. */
   stat(path: string, options: Abortable): Promise<FileFacts | undefined>;
   /** Names in a directory, in any order. */
   list(path: string, options: Abortable): Promise<readonly string[]>;
-  /** The text of a regular file; rejects when it has more than `maxBytes`. Never waits for a pipe's other end. */
+  /** The text of a regular file; rejects if it exceeds `maxBytes`. Never blocks on a FIFO. */
   read(path: string, options: Abortable & { maxBytes: number }): Promise<string>;
 }
 
-/** What is known of one manifest file. Replaced, never changed. */
+/** The known state of one manifest file. Replaced, never modified. */
 export interface ManifestState extends ManifestContent {
   readonly stamp: string;
-  /** Hash of the text that the content comes from; empty when it could not be read. */
+  /** Hash of the text of the content; empty if it could not be read. */
   readonly digest: string;
   readonly problems: readonly ManifestProblem[];
 }
@@ -36,16 +36,16 @@ export interface LoadRequest extends Abortable {
   readonly nodeName: string;
   readonly hasApiServer?: boolean;
   readonly before: ManifestState | undefined;
-  /** Read also when the stamp is the known one: times are coarser than changes. */
+  /** Reads the file even if its stamp is unchanged: modification times are coarse. */
   readonly force: boolean;
 }
 
-/** A file that changes while it is read is read again this often at once; its next change event tells of the rest. */
+/** Number of immediate retries if a file changes while it is read; its next change event covers the rest. */
 const MOST_READS = 3;
 
 /**
- * Loads one manifest. The answer is the state before when nothing changed, undefined when there is no such file, and
- * otherwise a new state, which keeps the last good pods of a file that is broken now.
+ * Loads one manifest. Returns the previous state if nothing changed, undefined if the file does not exist, and otherwise
+ * a new state, which keeps the last valid pods of a file that is invalid now.
  */
 export async function loadManifest(
   deps: { readonly files: ManifestFiles; readonly parse: DocumentParser },
@@ -63,7 +63,7 @@ export async function loadManifest(
       const text = await deps.files.read(path, { signal, maxBytes: MOST_MANIFEST_BYTES });
       const after = await deps.files.stat(path, { signal });
       if (after?.stamp === facts.stamp) return await decode(deps.parse, request, { text, stamp: facts.stamp });
-      // The empty stamp makes the next look read it again, whatever its time says.
+      // The empty stamp forces the next scan to read it again.
       if (attempt === MOST_READS) return broken(before, "", "the file changes while it is read");
     }
   } catch (error) {

@@ -8,29 +8,29 @@ import {
 } from "../model/object-source.ts";
 import type { SourceObject } from "./snapshot.ts";
 
-interface Kept {
+interface StoredObject {
   readonly object: SourceObject["object"];
-  /** To tell a change from the same content read again. */
+  /** Distinguishes a change from the same content read again. */
   readonly text: string;
 }
 
-/** The ConfigMaps and Secrets of manifests, for an agent without an API server. The sources write it, by snapshots. */
+/** The ConfigMaps and Secrets of manifests, for an agent without an API server; written by the snapshots of sources. */
 export class ObjectStore implements ObjectSource {
-  private readonly bySource = new Map<string, ReadonlyMap<string, Kept>>();
+  private readonly bySource = new Map<string, ReadonlyMap<string, StoredObject>>();
   private readonly listeners = new Map<string, Set<{ readonly fn: () => void }>>();
 
-  /** Takes over all objects of a source and tells of those that are now others. Of two sources the first counts. */
+  /** Replaces the objects of a source and notifies listeners of changed ones. The first of two sources wins. */
   apply(source: string, objects: readonly SourceObject[]): void {
-    const before = this.bySource.get(source) ?? new Map<string, Kept>();
+    const before = this.bySource.get(source) ?? new Map<string, StoredObject>();
     const after = new Map(
-      objects.map(({ kind, object }): [string, Kept] => [
+      objects.map(({ kind, object }): [string, StoredObject] => [
         objectKey({ kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name ?? "" }),
         { object, text: JSON.stringify(object) },
       ]),
     );
     this.bySource.set(source, after);
     for (const key of new Set([...before.keys(), ...after.keys()])) {
-      if (before.get(key)?.text !== after.get(key)?.text) this.tell(key);
+      if (before.get(key)?.text !== after.get(key)?.text) this.notify(key);
     }
   }
 
@@ -38,7 +38,7 @@ export class ObjectStore implements ObjectSource {
     const key = objectKey(ref);
     for (const objects of this.bySource.values()) {
       const kept = objects.get(key);
-      // The key begins with the kind, so that what is kept under it is of that kind.
+      // The key begins with the kind, so that its object is of that kind.
       if (kept !== undefined) return Promise.resolve(kept.object as ObjectKinds[K]);
     }
     return Promise.resolve(undefined);
@@ -57,7 +57,7 @@ export class ObjectStore implements ObjectSource {
     signal.addEventListener("abort", forget, { once: true });
   }
 
-  private tell(key: string): void {
+  private notify(key: string): void {
     for (const listener of [...(this.listeners.get(key) ?? [])]) listener.fn();
   }
 }

@@ -1,19 +1,19 @@
 import type { Clock } from "../lib/clock.ts";
 
-/** A change as a watch tells it; the name is empty for `rescan`. */
+/** A change that a watch delivered; the name is empty for `rescan`. */
 export interface WatchChange {
   readonly kind: "removed" | "appeared" | "changed" | "rescan";
   readonly name: string;
 }
 
-/** What has changed since the last look. A removed name is also touched: it may be back. */
+/** The changes since the last scan. A removed name is also touched: it may be back. */
 export interface ChangeBatch {
   readonly removed: ReadonlySet<string>;
   readonly touched: ReadonlySet<string>;
   readonly rescan: boolean;
 }
 
-/** Gathers changes while the loop is busy, and wakes it. */
+/** Collects changes while the loop is busy, and wakes it. */
 export class PendingChanges {
   private removed = new Set<string>();
   private touched = new Set<string>();
@@ -27,7 +27,7 @@ export class PendingChanges {
     this.wake();
   }
 
-  /** Empties it. */
+  /** Returns the changes and clears them. */
   take(): ChangeBatch {
     const batch = { removed: this.removed, touched: this.touched, rescan: this.rescan };
     this.removed = new Set();

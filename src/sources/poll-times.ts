@@ -2,13 +2,13 @@ import type { AgentOptions } from "../config/index.ts";
 import type { Node } from "../model/generated/types.ts";
 import type { PollTimes } from "./api-polled-object.ts";
 
-/** The node controller says with it, in seconds, how long a node of a cluster of this size may keep objects. */
+/** Set by the node controller, in seconds: how long a node of a cluster of this size may cache objects. */
 const TTL_ANNOTATION = "node.alpha.kubernetes.io/ttl";
 const DEFAULT_TTL_SECONDS = 60;
 
 /**
- * How old ConfigMaps and Secrets may be and how often they are asked for, by the strategy; undefined where they are
- * watched. A running pod's are looked at as often as the original synchronises it.
+ * Returns how old ConfigMaps and Secrets may be and how often they are fetched, by the strategy; undefined if they are
+ * watched. Those of a running pod are fetched as often as Kubernetes syncs it.
  */
 export function pollTimes(
   store: { readonly current: Pick<AgentOptions, "configMapAndSecretChangeDetectionStrategy" | "syncFrequency"> },

@@ -1,12 +1,12 @@
 import type { SourceProblem } from "./snapshot.ts";
 
-/** Tells each problem of a file once: again only when it went away and came back, or is another one. */
+/** Reports each problem of a file once, and again only if it was resolved and came back, or changed. */
 export class Reports {
   private readonly told = new Map<string, Set<string>>();
 
   constructor(private readonly report: (problem: SourceProblem) => void) {}
 
-  /** Takes over all problems that a file has now; none means that it is well. */
+  /** Replaces the problems of a file; none means that it is valid. */
   set(file: string, problems: readonly Omit<SourceProblem, "file">[]): void {
     const before = this.told.get(file);
     const now = new Set<string>();
@@ -19,7 +19,7 @@ export class Reports {
     else this.told.set(file, now);
   }
 
-  /** The file is gone: its problems are forgotten. */
+  /** The file was removed: its problems are dropped. */
   forget(file: string): void {
     this.told.delete(file);
   }

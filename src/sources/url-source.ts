@@ -12,12 +12,12 @@ import { type DocumentParser, MOST_MANIFEST_BYTES, type Snapshot, type SourcePro
 /** Header values by name; a header may be sent several times. */
 export type RequestHeaders = Readonly<Record<string, readonly string[]>>;
 
-/** The answer to one GET: the text with its tag, or word that it is still the one with the tag of the request. */
+/** The response to a GET: the text with its ETag, or that it is unchanged. */
 export type ManifestAnswer =
   | { readonly kind: "unchanged" }
   | { readonly kind: "content"; readonly body: string; readonly etag: string };
 
-/** Gets a manifest; rejects for anything but a complete answer with status 200 or 304. See `fetchManifest` of adapters/net/http-get.ts. */
+/** Gets a manifest; rejects for anything but a complete response with status 200 or 304. See `fetchManifest` of adapters/net/http-get.ts. */
 export type FetchManifest = (
   url: string,
   options: Abortable & { readonly headers: RequestHeaders; readonly etag: string; readonly maxBytes: number },
@@ -36,7 +36,7 @@ export interface UrlSourceOptions {
   readonly url: string;
   readonly headers: RequestHeaders;
   readonly nodeName: string;
-  /** With an API server manifests hold only pods; see `DecodeOptions`. */
+  /** With an API server manifests contain only pods; see `DecodeOptions`. */
   readonly hasApiServer?: boolean;
   readonly checkFrequencyMs: number;
 }
@@ -51,19 +51,19 @@ interface KnownContent {
 const NOTHING: ManifestContent = { pods: [], objects: [] };
 const UNKNOWN: KnownContent = { request: "", etag: "", digest: "", problems: [] };
 
-/** How long one request may take, in milliseconds, as in Kubernetes. */
+/** Timeout of a request in milliseconds, as in Kubernetes. */
 const REQUEST_LIMIT_MS = 10_000;
 
 /**
- * Static pods of a URL, asked for every `checkFrequencyMs` and at once after a change of the options. Publishes a
- * snapshot at the first good answer and whenever the content changes; anything else keeps the last good pods.
+ * Static pods of a URL, fetched every `checkFrequencyMs` and at once after a change of the options. Publishes a snapshot
+ * at the first valid response and whenever the content changes; anything else keeps the last valid pods.
  */
 export class UrlSource {
   private readonly pending = new PendingChanges();
   private readonly reports: Reports;
   private content: ManifestContent = NOTHING;
   private isPublished = false;
-  /** Of the last answer, which is what `content` comes from. */
+  /** ETag of the response that `content` comes from. */
   private known: KnownContent = UNKNOWN;
 
   constructor(
@@ -116,7 +116,7 @@ export class UrlSource {
     );
   }
 
-  /** Takes over a new text and tells what is wrong with it. */
+  /** Decodes a new text and reports its problems. */
   private async decode(
     body: string,
     options: UrlSourceOptions,
@@ -129,7 +129,7 @@ export class UrlSource {
     const origin = { source: "http", location: options.url, nodeName: options.nodeName } as const;
     const { hasApiServer = false } = options;
     const decoded = await decodeManifest(body, origin, { parse: this.deps.parse, signal, hasApiServer });
-    // Nothing good in the very first answer: to publish an empty list would stop pods that may still be wanted.
+    // Nothing valid in the first response: an empty snapshot would stop pods that may still be desired.
     const isUseless =
       decoded.pods.length + decoded.objects.length === 0 && decoded.problems.length > 0 && !this.isPublished;
     if (!isUseless) this.take(withLastGood(decoded, this.content));
@@ -152,7 +152,7 @@ function describe(error: unknown): string {
   return messageOf(error);
 }
 
-/** The URL as it may be shown: credentials in it are left out. */
+/** The URL without its credentials, for logs. */
 function withoutPassword(url: string): string {
   if (!URL.canParse(url)) return url;
   const parsed = new URL(url);

@@ -1,5 +1,5 @@
 import { declareCertificateMetrics, rotationMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
-import { CertificateRotation, type CertificateWish, CertStore, type KubeClients } from "../adapters/kubeapi/index.ts";
+import { CertificateRotation, type CertificateSpec, CertStore, type KubeClients } from "../adapters/kubeapi/index.ts";
 import { type ServingPair, selfSignedPair } from "../adapters/net/self-signed.ts";
 import { TlsFiles } from "../adapters/net/tls-files.ts";
 import type { TlsOptions } from "../adapters/net/tls-listener.ts";
@@ -62,14 +62,14 @@ function servingRotation(
     if (connection === undefined) throw new Error("request serving certificate: there is no API server");
     return connection.clients.calls;
   };
-  const wish = select(connection?.addresses ?? fixed<readonly NodeAddress[]>([]), (addresses) =>
+  const spec = select(connection?.addresses ?? fixed<readonly NodeAddress[]>([]), (addresses) =>
     certificateFor(nodeName, addresses),
   );
-  return new CertificateRotation({ api, store, clock, log }, { wish, onRotated });
+  return new CertificateRotation({ api, store, clock, log }, { spec, onRotated });
 }
 
 /** The names of the serving certificate; undefined until the node has an address, as in Kubernetes. */
-function certificateFor(nodeName: string, addresses: readonly NodeAddress[]): CertificateWish | undefined {
+function certificateFor(nodeName: string, addresses: readonly NodeAddress[]): CertificateSpec | undefined {
   const of = (isIp: boolean): string[] =>
     [...new Set(addresses.filter(({ type }) => type.endsWith("IP") === isIp).map(({ address }) => address))].sort();
   if (of(true).length === 0) return undefined;

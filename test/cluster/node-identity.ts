@@ -9,7 +9,7 @@ import {
   bootstrap,
   CertificateRotation,
   CertStore,
-  clientWish,
+  clientCertificate,
   isKubeconfigUsable,
   type KubeApi,
   loadKubeconfig,
@@ -154,7 +154,7 @@ describe("a node on a real control plane", () => {
         // Only these two methods are used.
         { api: () => api, store: hasty as unknown as CertStore, clock, log: silent },
         {
-          wish: fixed(clientWish(NODE)),
+          spec: fixed(clientCertificate(NODE)),
           onRotated: (pair) => {
             controller.abort();
             resolve(pair);

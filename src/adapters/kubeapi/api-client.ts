@@ -29,19 +29,19 @@ import type { WireAnswer, WireRequest } from "./wire.ts";
 export interface ApiClientDeps {
   readonly transport: Transport;
   readonly clock: Clock;
-  /** Missing: no limit of our own (the heartbeat). */
+  /** Missing for the heartbeat, which is not rate limited. */
   readonly bucket?: TokenBucket;
 }
 
 export interface ApiClientOptions {
   readonly userAgent: string;
-  /** Milliseconds for a call that does not say its own. */
+  /** Timeout of a call that sets none, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** How often the server may put a call off before that is an error. */
-const MOST_DELAYS = 10;
-/** For the head of a watch's answer: the server may wait until its cache has caught up. */
+/** Number of retries that the server may ask for with Retry-After. */
+const MAX_RETRIES = 10;
+/** Timeout for the response head of a watch, in milliseconds: the server may wait until its cache has caught up. */
 const WATCH_START_LIMIT_MS = 30_000;
 const JSON_TYPE = "application/json";
 
@@ -133,7 +133,7 @@ export class ApiClient implements KubeApi {
     return (await this.raw(request, options)).body.toString("utf8");
   }
 
-  /** Sends until there is an answer that counts: a new credential is tried once, a delay is waited for if it fits. */
+  /** Sends until there is a final response: new credentials are tried once, a Retry-After is honoured if it fits. */
   private async call(wire: WireRequest, until: number, signal: AbortSignal): Promise<RawAnswer> {
     let isFresh = false;
     for (let delays = 0; ; ) {
@@ -146,9 +146,9 @@ export class ApiClient implements KubeApi {
         this.deps.transport.refreshCredentials();
         continue;
       }
-      const wait = putOffBy(error);
+      const wait = retryAfter(error);
       const fits = wait !== undefined && this.deps.clock.now().mono + wait < until;
-      if (!fits || ++delays > MOST_DELAYS) throw error;
+      if (!fits || ++delays > MAX_RETRIES) throw error;
       await this.deps.clock.sleep(wait, { signal });
     }
   }
@@ -193,12 +193,12 @@ async function* events<T>(
   }
 }
 
-/** How long the server asked to wait. Only 429 and 503 promise that nothing was done. */
-function putOffBy(error: ApiError): number | undefined {
+/** The Retry-After of a response in milliseconds. Only 429 and 503 guarantee that nothing was done. */
+function retryAfter(error: ApiError): number | undefined {
   return error.httpStatus === 429 || error.httpStatus === 503 ? error.retryAfterMs : undefined;
 }
 
-/** Our own time limit becomes `Timeout`, a lost connection `Unavailable`; an abort from outside stays what it is. */
+/** Maps our own timeout to `Timeout`, a lost connection to `Unavailable`; an abort of the caller is passed on. */
 function translate(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof ApiError) return error;
   if (signal.reason instanceof TimeLimitError) {

@@ -2,7 +2,7 @@ import { errnoOf, messageOf } from "../../lib/errors.ts";
 import type { Status } from "../../model/generated/types.ts";
 import { ApiError, type ApiErrorCode } from "./port.ts";
 
-/** By the reason of a Status object, which is finer than the HTTP status. */
+/** Codes by the reason of a Status object, which is more specific than the HTTP status. */
 const BY_REASON: Readonly<Record<string, ApiErrorCode>> = {
   NotFound: "NotFound",
   AlreadyExists: "AlreadyExists",
@@ -44,7 +44,7 @@ interface FailedAnswer {
   readonly body: Buffer | string;
 }
 
-/** The error of an answer with a status of 400 or more. The body may be a Status object, a text or nothing. */
+/** The error of a response with a status of 400 or more. The body may be a Status object, a text or empty. */
 export function errorOfAnswer(answer: FailedAnswer): ApiError {
   const text = answer.body.toString();
   const status = parseStatus(text);
@@ -68,7 +68,7 @@ export function errorOfStatus(status: Status): ApiError {
   return new ApiError(codeOf(httpStatus, status), status.message || "watch failed", { facts });
 }
 
-/** The error of a connection that could not be made or was lost. An `ApiError` stays what it is. */
+/** The error of a connection that failed or was lost. An `ApiError` is returned unchanged. */
 export function errorOfConnection(error: unknown, what: string): ApiError {
   if (error instanceof ApiError) return error;
   const errno = errnoOf(error);
@@ -76,7 +76,7 @@ export function errorOfConnection(error: unknown, what: string): ApiError {
   return new ApiError("Unavailable", `${what}: ${text}`, { cause: error });
 }
 
-/** True when `text` holds a Status object of Kubernetes. */
+/** True if `text` is a Status object of Kubernetes. */
 function parseStatus(text: string): Status | undefined {
   if (!text.startsWith("{")) return undefined;
   try {

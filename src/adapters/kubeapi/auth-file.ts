@@ -5,7 +5,7 @@ import { type ClientConfig, type Identity, KubeconfigError, type Material } from
 
 /**
  * Reads credentials as they were before kubeconfigs (`--auth-path`, `.kubernetes_auth`): JSON with `CAFile`, `CertFile`,
- * `KeyFile`, `BearerToken` and `Insecure`. Names are read whatever their case, as Go did. Paths are relative to the file.
+ * `KeyFile`, `BearerToken` and `Insecure`. Names are case-insensitive, as in Go. Paths are relative to the file.
  */
 export async function loadAuthFile(path: string, servers: readonly string[]): Promise<ClientConfig> {
   let text: string;
@@ -44,7 +44,7 @@ export function parseAuthFile(text: string, path: string, servers: readonly stri
   };
   return {
     ...{ servers, isInsecure, namespace: "default", identity },
-    // Not checking the server and checking it against an authority cannot both be meant; the original does not check.
+    // Insecure and an authority contradict each other; Kubernetes does not verify the server then.
     ...(authority !== undefined && !isInsecure && { authority }),
   };
 }

@@ -2,12 +2,12 @@ import { errorOfConnection } from "./api-error.ts";
 import { ApiError } from "./port.ts";
 import type { WireAnswer } from "./wire.ts";
 
-/** More than any list or object that a node reads. */
+/** Maximum size of a response: more than any list or object that a node reads. */
 const MOST_BODY_BYTES = 256 << 20;
 /** An object has at most about 1.5 MB in etcd; JSON may be some times longer. */
 const MOST_LINE_BYTES = 32 << 20;
 
-/** The whole body. A cut or a too large one rejects with `ApiError`; an abort with the signal's reason. */
+/** Reads the whole body. An interrupted or too large one rejects with `ApiError`, an abort with the signal's reason. */
 export function readBody({ body, isCut }: WireAnswer, signal: AbortSignal): Promise<Buffer> {
   // By events: the async iterator of a stream costs more than the rest of a small call.
   return new Promise((resolve, reject) => {
@@ -38,7 +38,7 @@ export function readBody({ body, isCut }: WireAnswer, signal: AbortSignal): Prom
 
 const NEWLINE = 10;
 
-/** The lines of a body as they come. A last line without its end is a cut, not a line. */
+/** Yields the lines of a body. A last line without its newline means that the body was interrupted. */
 export async function* readLines(answer: WireAnswer, signal: AbortSignal): AsyncGenerator<string, void> {
   let parts: Buffer[] = [];
   let size = 0;

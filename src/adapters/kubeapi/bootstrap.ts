@@ -8,16 +8,16 @@ import type { Logger } from "../../lib/log.ts";
 import type { CertStore } from "./cert-store.ts";
 import { newKey } from "./certificates.ts";
 import type { ClientConfig, Material } from "./client-config.ts";
-import { type CertificateWish, requestCertificate } from "./csr.ts";
+import { type CertificateSpec, requestCertificate } from "./csr.ts";
 import { loadKubeconfig } from "./kubeconfig.ts";
 import type { KubeApi } from "./port.ts";
 
-/** An hour, as in Kubernetes: somebody may have to approve by hand. */
+/** An hour, as in Kubernetes: an administrator may have to approve. */
 const APPROVAL_LIMIT_MS = 60 * 60_000;
 const TEMPORARY_KEY = "kubelet-client.key.tmp";
 
-/** What a node asks for itself. */
-export function clientWish(nodeName: string): CertificateWish {
+/** The client certificate of a node. */
+export function clientCertificate(nodeName: string): CertificateSpec {
   return {
     signer: "kubernetes.io/kube-apiserver-client-kubelet",
     subject: { commonName: `system:node:${nodeName}`, organizations: ["system:nodes"] },
@@ -40,7 +40,7 @@ export async function isKubeconfigUsable(
   }
 }
 
-/** What a material says now. */
+/** Reads a material. */
 export async function materialText(material: Material): Promise<string> {
   return material.kind === "data" ? material.pem : readFile(material.path, "utf8");
 }
@@ -81,7 +81,7 @@ export interface BootstrapDeps {
 
 export interface BootstrapOptions extends Abortable {
   readonly nodeName: string;
-  /** Where the certificates and, until there is one, the key are kept. */
+  /** Directory of the certificates and, until there is one, of the key. */
   readonly directory: string;
   readonly kubeconfig: string;
   /** The bootstrap kubeconfig, as it was read. */
@@ -89,8 +89,8 @@ export interface BootstrapOptions extends Abortable {
 }
 
 /**
- * Gets the first client certificate and writes the kubeconfig. May be repeated after a crash: the key is kept, so that
- * the request from before is found again. Rejects with `SigningError` when it is denied.
+ * Gets the first client certificate and writes the kubeconfig. May be repeated after a crash: the key is persisted, so
+ * that the earlier request is found again. Rejects with `SigningError` if it is denied.
  */
 export async function bootstrap(deps: BootstrapDeps, options: BootstrapOptions): Promise<void> {
   const { signal, directory } = options;
@@ -99,10 +99,10 @@ export async function bootstrap(deps: BootstrapDeps, options: BootstrapOptions):
   const key = await keptKey(keyPath);
   deps.log.info("Requesting first client certificate", { node: options.nodeName });
   const request = { signal, key, limitMs: APPROVAL_LIMIT_MS, name: "stable" } as const;
-  const certificate = await requestCertificate(deps, clientWish(options.nodeName), request);
+  const certificate = await requestCertificate(deps, clientCertificate(options.nodeName), request);
   await deps.store.save(certificate, key);
   await writeNodeKubeconfig(options.kubeconfig, options.config, deps.store.currentPath);
-  // Left behind it would only be used again.
+  // Otherwise the next bootstrap would reuse it.
   await unlink(keyPath).catch(() => undefined);
 }
 

@@ -5,7 +5,7 @@ import { readIfExists, syncDirectory } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { CodedError, errnoOf } from "../../lib/errors.ts";
 
-/** A certificate chain with its key, and what it says. */
+/** A certificate chain with its key, decoded. */
 export interface StoredPair {
   readonly certificate: string;
   readonly key: string;
@@ -16,14 +16,14 @@ export interface StoredPair {
   readonly notAfter: number;
 }
 
-/** A store that is not as it must be; the message names the file. */
+/** An invalid store; the message names the file. */
 export class CertStoreError extends CodedError<"NotALink" | "Unusable"> {}
 
 export interface CertStoreOptions {
   readonly directory: string;
   /** `kubelet-client` or `kubelet-server`. */
   readonly prefix: string;
-  /** Read when there is no current pair (`--tls-cert-file`, or an older installation). */
+  /** Read if there is no current pair (`--tls-cert-file`, or an older installation). */
   readonly fallback?: { readonly certificate: string; readonly key: string };
 }
 
@@ -42,7 +42,7 @@ export class CertStore {
     return this.path("current");
   }
 
-  /** The pair in use, or undefined when there is none yet. Repairs what a crash in `save` left. */
+  /** Loads the current pair; undefined if there is none. Repairs what a crash in `save` left behind. */
   async load(): Promise<StoredPair | undefined> {
     await this.repair();
     const { directory, prefix, fallback } = this.options;
@@ -52,7 +52,7 @@ export class CertStore {
     return given ?? this.readPair(join(directory, `${prefix}.crt`), join(directory, `${prefix}.key`));
   }
 
-  /** Keeps a pair and makes it the current one. A crash leaves the old one or the new one in use. */
+  /** Persists a pair and makes it the current one. A crash leaves either the old or the new one current. */
   async save(certificate: string, key: string): Promise<StoredPair> {
     const { directory } = this.options;
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -63,7 +63,7 @@ export class CertStore {
     await writeSecret(path, `${pair.certificate}\n${pair.key}\n`);
     await unlinkIfExists(this.path("updated"));
     await symlink(path, this.path("updated"));
-    // A rename replaces a link in one step, so that there is never a moment without one.
+    // A rename replaces the link atomically.
     await rename(this.path("updated"), this.currentPath);
     await syncDirectory(directory);
     return pair;
@@ -128,7 +128,7 @@ function blocks(text: string, label: RegExp): string {
   return all.filter((block) => label.test(block.slice(0, block.indexOf("\n")))).join("\n");
 }
 
-/** Readable by us only, from its first byte on. One second's second pair replaces the first. */
+/** Created with mode 0600. A second pair within one second replaces the first. */
 async function writeSecret(path: string, text: string): Promise<void> {
   await unlinkIfExists(path);
   const file = await open(path, "wx", 0o600);

@@ -59,8 +59,8 @@ export function newKey(): string {
 export function certificateRequest(keyPem: string, content: RequestContent): string {
   const key = createPrivateKey(keyPem);
   const names = altNames(content);
-  const wish = der.sequence(der.oid(OID.extensionRequest), der.set(der.sequence(...names)));
-  const attributes = names.length === 0 ? [] : [wish];
+  const spec = der.sequence(der.oid(OID.extensionRequest), der.set(der.sequence(...names)));
+  const attributes = names.length === 0 ? [] : [spec];
   const body = der.sequence(
     der.integer(Buffer.from([0])),
     nameOf(content.subject),

@@ -3,19 +3,19 @@ import { orAborted } from "./or-aborted.ts";
 import type { Channel } from "./wire.ts";
 
 /**
- * The channels of one purpose. Each is filled before another one is opened, because a request over the server's
- * limit hangs without an error; everybody who needs a new one waits for the same dial.
+ * The channels of one lane. A channel is filled before another one is opened: a request over the server's stream limit
+ * would hang without an error. Callers that need a new channel share one dial.
  */
 export class ChannelGroup {
   private channels: Channel[] = [];
   private opening: Promise<void> | undefined;
 
-  /** `open` makes a channel and tells `changed` whenever its room changes. */
+  /** `open` opens a channel and calls `changed` whenever its capacity changes. */
   constructor(private readonly open: (changed: () => void, options: Abortable) => Promise<Channel>) {}
 
   /**
-   * Gives a channel with room to `work`, which begins its request before it awaits anything: between a look at the
-   * room and its use nobody else may come. Rejects when no channel can be opened.
+   * Calls `work` with a channel that has capacity; `work` must start its request before it awaits anything, so that the
+   * capacity is not taken meanwhile. Rejects if no channel can be opened.
    */
   async use<R>({ signal }: Abortable, work: (channel: Channel) => Promise<R>): Promise<R> {
     for (;;) {
@@ -29,13 +29,13 @@ export class ChannelGroup {
     }
   }
 
-  /** Requests under way go on; new ones get a new connection. */
+  /** Running requests go on; new ones get a new connection. */
   drain(): void {
     for (const channel of [...this.channels]) channel.drain();
     this.tidy();
   }
 
-  /** Requests under way go on unless their connection turns out to be dead. */
+  /** Pings the connections; requests on a dead one fail. */
   check(): void {
     for (const channel of [...this.channels]) channel.check();
   }
@@ -48,14 +48,14 @@ export class ChannelGroup {
 
   private readonly closing = new AbortController();
 
-  /** Nobody's own signal: the one who asked first may leave while others still wait. The dial has limits of its own. */
+  /** Uses no caller's signal: the first caller may leave while others still wait. The dial has its own timeout. */
   private async openOne(): Promise<void> {
     const channel = await this.open(() => this.tidy(), this.closing);
     if (this.closing.signal.aborted) return channel.destroy();
     this.channels.push(channel);
   }
 
-  /** Forgets channels that ended, and closes idle ones beyond the first. */
+  /** Drops closed channels, and closes idle ones beyond the first. */
   private tidy(): void {
     let idle = 0;
     const kept: Channel[] = [];

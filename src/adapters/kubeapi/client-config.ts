@@ -22,24 +22,24 @@ export interface Impersonation {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Who we are for the server. All parts may be missing: then we are anonymous. */
+/** The identity of the client. Without any part it is anonymous. */
 export interface Identity {
   readonly certificate?: Material;
   readonly key?: Material;
   readonly token?: string;
-  /** Wins over `token` once it could be read. */
+  /** Takes precedence over `token` once it was read. */
   readonly tokenFile?: string;
   readonly exec?: ExecPlugin;
   readonly impersonate?: Impersonation;
 }
 
-/** Everything needed to reach an API server and to be known by it. */
+/** How to connect to an API server and to authenticate. */
 export interface ClientConfig {
-  /** Base URLs of servers that are the same cluster; the next one is tried when one is away. At least one. */
+  /** Base URLs of the servers of one cluster, for failover. At least one. */
   readonly servers: readonly string[];
-  /** The name that the certificate must have, when it is not the one in the URL. */
+  /** Name in the server's certificate; defaults to the host of the URL. */
   readonly serverName?: string;
-  /** Missing: the machine's own authorities. */
+  /** Defaults to the system's authorities. */
   readonly authority?: Material;
   readonly isInsecure: boolean;
   readonly proxyUrl?: string;

@@ -10,7 +10,7 @@ import { manyListeners } from "../../lib/abort.ts";
 import { FakeClock } from "../../lib/clock.ts";
 import { silent } from "../../lib/log.ts";
 import { connectApi } from "./connect.ts";
-import { CertStore, certificate, clientWish, newKey } from "./index.ts";
+import { CertStore, certificate, clientCertificate, newKey } from "./index.ts";
 
 const HOUR = 3_600_000;
 const REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -36,7 +36,7 @@ async function scene(t: TestContext) {
   const pair = (from: number, to: number) => {
     const key = newKey();
     const span = { notBefore: Date.now() + from, notAfter: Date.now() + to };
-    return { key, certificate: certificate(key, { ...clientWish("n1"), ...span, usages: ["client"] }) };
+    return { key, certificate: certificate(key, { ...clientCertificate("n1"), ...span, usages: ["client"] }) };
   };
   const connect = async (...flags: string[]) => {
     const all = ["--rotate-certificates", `--kubeconfig=${paths.kubeconfig}`, `--cert-dir=${paths.pki}`, ...flags];

@@ -5,7 +5,7 @@ import { fixed, select } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import { gitVersion } from "../../lib/version.ts";
 import { loadAuthFile } from "./auth-file.ts";
-import { bootstrap, clientWish, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
+import { bootstrap, clientCertificate, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
 import { CertStore } from "./cert-store.ts";
 import type { ClientConfig, Identity } from "./client-config.ts";
 import { createKubeClients, type KubeClients } from "./clients.ts";
@@ -134,7 +134,7 @@ async function clientRotation(
       },
     },
     {
-      ...{ wish: fixed(clientWish(nodeName)), isForeign },
+      ...{ spec: fixed(clientCertificate(nodeName)), isForeign },
       onRotated: () => {
         clients.refreshCredentials();
         clients.renew();

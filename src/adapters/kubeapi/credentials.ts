@@ -9,9 +9,9 @@ import { MaterialFile } from "./material-file.ts";
 import { orAborted } from "./or-aborted.ts";
 import { ApiError } from "./port.ts";
 
-/** What connections and requests show to the server at this moment. */
+/** The current credentials of connections and requests. */
 export interface Presented {
-  /** Another object whenever a connection made before no longer stands for who we are. */
+  /** A new object whenever existing connections have to be replaced. */
   readonly tls: TlsMaterial;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
 }
@@ -22,14 +22,14 @@ export interface TlsMaterial {
   readonly key: string;
 }
 
-/** Files are looked at when a request comes, at most this often, so that an idle agent reads nothing. */
+/** Files are checked at a request, at most this often, in milliseconds: an idle agent reads nothing. */
 const LOOK_MS = 10_000;
-/** And this often while a certificate is still missing (bootstrap writes it at any moment). */
+/** Interval while a certificate is still missing: bootstrap may write it at any moment. */
 const LOOK_WHILE_MISSING_MS = 1_000;
-/** A plug-in's credential is renewed this long before it ends. */
+/** A plug-in's credential is renewed this long before it expires, in milliseconds. */
 const EXEC_EARLY_MS = 10_000;
 
-/** Keeps the credentials of a `ClientConfig` fresh: files that changed, plug-ins whose answer ends. */
+/** Refreshes the credentials of a `ClientConfig`: changed files, and expiring credentials of plug-ins. */
 export class Credentials {
   private readonly authority: MaterialFile | undefined;
   private readonly certificate: MaterialFile | undefined;
@@ -55,7 +55,7 @@ export class Credentials {
     this.impersonation = identity.impersonate === undefined ? {} : impersonationHeaders(identity.impersonate);
   }
 
-  /** Rejects with `Unauthorized` when there is nothing usable yet; later failures keep what was good before. */
+  /** Rejects with `Unauthorized` if there is nothing usable yet; later failures keep the last valid credentials. */
   async current(options: Abortable): Promise<Presented> {
     if (this.deps.clock.now().mono >= this.lookAgainAt || this.isExecStale()) {
       this.looking ??= this.look().finally(() => {
@@ -63,7 +63,7 @@ export class Credentials {
       });
       await orAborted(this.looking, options.signal);
     }
-    // Without what we are known by we would only be taken for somebody else.
+    // Without credentials the request would be anonymous.
     if (this.missing !== undefined) throw this.missing;
     const token = this.exec?.token || this.tokenFile?.current.trim() || this.config.identity.token || "";
     return {
@@ -72,7 +72,7 @@ export class Credentials {
     };
   }
 
-  /** The server refused us (401), or somebody wrote a new certificate: look at everything before the next request. */
+  /** After a 401, or a new certificate: everything is read before the next request. */
   refresh(): void {
     this.lookAgainAt = 0;
     this.exec = undefined;
@@ -86,7 +86,7 @@ export class Credentials {
     return expiresAt !== undefined && this.deps.clock.now().wall >= expiresAt - EXEC_EARLY_MS;
   }
 
-  /** Shared by all who ask meanwhile, so nobody's signal ends it; a plug-in has its own time limit. */
+  /** Shared by all concurrent callers, so no caller's signal ends it; a plug-in has its own timeout. */
   private async look(): Promise<void> {
     if (this.config.identity.exec !== undefined && this.isExecStale()) {
       const options = { signal: new AbortController().signal, clock: this.deps.clock };
@@ -109,7 +109,7 @@ export class Credentials {
     this.complaint = problem;
   }
 
-  /** Takes over what changed, as one piece; the answer says what is wrong. */
+  /** Applies all changes at once; returns the problem, if any. */
   private async readFiles(): Promise<string | undefined> {
     let file: MaterialFile | undefined;
     try {
@@ -140,7 +140,7 @@ export class Credentials {
   }
 }
 
-/** Why the two are no pair (a rotation writes them one after the other), or undefined. */
+/** Returns why certificate and key do not match (a rotation writes one after the other), or undefined. */
 function whyNoPair(certificate: string, key: string): string | undefined {
   try {
     const matches = new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));

@@ -8,20 +8,20 @@ import { ApiError, type KubeApi } from "./port.ts";
 import { Reflector } from "./reflector.ts";
 import { SIGNING_REQUESTS } from "./resources.ts";
 
-/** What is asked of a signer. */
-export interface CertificateWish extends RequestContent {
+/** The certificate that is requested from a signer. */
+export interface CertificateSpec extends RequestContent {
   readonly signer: "kubernetes.io/kube-apiserver-client-kubelet" | "kubernetes.io/kubelet-serving";
 }
 
-/** No certificate will come: it was denied, it failed, or nobody signed it in time. */
+/** The request was denied, failed, or was not signed in time. */
 export class SigningError extends CodedError<"Denied" | "Failed" | "Timeout"> {}
 
 export interface SigningOptions extends Abortable {
-  /** PEM. The one who asks keeps it. */
+  /** PEM; persisted by the caller. */
   readonly key: string;
-  /** Milliseconds until somebody must have signed. */
+  /** Timeout for the signature in milliseconds. */
   readonly limitMs: number;
-  /** `stable`: the same key and wish give the same name, so that a request from before a crash is found again. */
+  /** `stable`: the same key and spec give the same name, so that a request from before a crash is found again. */
   readonly name: "stable" | "generated";
 }
 
@@ -30,34 +30,35 @@ export interface SigningDeps {
   readonly clock: Clock;
 }
 
-/** Asks for a certificate and waits until it is signed. Resolves to the PEM chain. Rejects with `SigningError`, `ApiError`. */
+/** Requests a certificate and waits until it is signed. Resolves to the PEM chain. Rejects with `SigningError`, `ApiError`. */
 export async function requestCertificate(
   deps: SigningDeps,
-  wish: CertificateWish,
+  certificate: CertificateSpec,
   options: SigningOptions,
 ): Promise<string> {
   const spec: CertificateSigningRequestSpec = {
-    request: Buffer.from(certificateRequest(options.key, wish)).toString("base64"),
-    signerName: wish.signer,
-    usages: usagesOf(wish),
+    request: Buffer.from(certificateRequest(options.key, certificate)).toString("base64"),
+    signerName: certificate.signer,
+    usages: usagesOf(certificate),
   };
-  const metadata = options.name === "stable" ? { name: stableName(wish, options.key) } : { generateName: "csr-" };
+  const metadata =
+    options.name === "stable" ? { name: stableName(certificate, options.key) } : { generateName: "csr-" };
   const request = await createOrAdopt(deps.api, { metadata, spec }, options);
   return waitForSignature(deps, request, options);
 }
 
 /** Only ECDSA keys are made here; RSA would need key encipherment, too. */
-function usagesOf({ signer }: CertificateWish): string[] {
+function usagesOf({ signer }: CertificateSpec): string[] {
   return ["digital signature", signer === "kubernetes.io/kubelet-serving" ? "server auth" : "client auth"];
 }
 
-/** `node-csr-` and a digest of the public key and of what is asked for. */
-export function stableName(wish: CertificateWish, key: string): string {
+/** `node-csr-` and a digest of the public key and the spec. */
+export function stableName(spec: CertificateSpec, key: string): string {
   const hash = createHash("sha512-256");
   hash.update(createPublicKey(key).export({ type: "spki", format: "der" }));
-  const { commonName, organizations = [] } = wish.subject;
+  const { commonName, organizations = [] } = spec.subject;
   // Each part with its length, so that no two lists of parts are the same text.
-  for (const part of [commonName, ...organizations, ...usagesOf(wish)]) hash.update(`${part.length}:${part}`);
+  for (const part of [commonName, ...organizations, ...usagesOf(spec)]) hash.update(`${part.length}:${part}`);
   return `node-csr-${hash.digest("base64url")}`;
 }
 
@@ -71,7 +72,7 @@ async function createOrAdopt(
   } catch (error) {
     const { name } = object.metadata;
     if (!(error instanceof ApiError) || error.code !== "AlreadyExists" || name === undefined) throw error;
-    // The name says that key and wish are the same; the signature in it differs from one time to the next.
+    // Key and spec are the same by the name; only the signature differs.
     const found = await api.get(SIGNING_REQUESTS, { name }, options);
     if (found.spec.signerName === object.spec.signerName) return found;
     throw new SigningError("Failed", `CertificateSigningRequest ${name} exists for another signer`, { cause: error });
@@ -113,7 +114,7 @@ async function waitForSignature(
   throw signal.reason;
 }
 
-/** The certificate, why there will be none, or undefined while it is open. */
+/** Returns the certificate or the error; undefined while the request is pending. */
 function outcomeOf({ metadata, status }: CertificateSigningRequest): string | SigningError | undefined {
   for (const { type, reason, message } of status?.conditions ?? []) {
     if (type !== "Denied" && type !== "Failed") continue;

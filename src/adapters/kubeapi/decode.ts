@@ -6,7 +6,7 @@ import { apiVersionOf, type Resource } from "./resources.ts";
 /** JSON as it came: nothing about it is known but that it parsed. */
 type Json = Record<string, unknown>;
 
-/** An object of the kind, trimmed. Rejects what cannot be one. */
+/** Decodes an object of the kind, without the fields that the agent never reads. Throws `Garbage`. */
 export function decodeObject<T>(resource: Resource<T>, text: string): T {
   return trimmed(resource, parseJson(text, resource.kind));
 }
@@ -23,7 +23,7 @@ export function decodeList<T>(resource: Resource<T>, text: string): ObjectList<T
   };
 }
 
-/** One line of a watch. Throws `Gone` and the like for an ERROR event, `Garbage` for a line that is none. */
+/** Decodes one line of a watch. Throws the error of an ERROR event, and `Garbage` for an invalid line. */
 export function decodeEvent<T>(resource: Resource<T>, line: string): WatchEvent<T> {
   const event = parseJson(line, "watch event");
   const { type, object } = event;
@@ -46,8 +46,8 @@ export function decodeEvent<T>(resource: Resource<T>, line: string): WatchEvent<
 }
 
 /**
- * Takes out what the agent never reads (a third of a pod is field ownership) and adds what the items of a list lack.
- * Changes the parsed object itself: nobody else has it yet.
+ * Removes the fields that the agent never reads (a third of a pod is managedFields) and adds what list items lack.
+ * Modifies the parsed object in place.
  */
 function trimmed<T>(resource: Resource<T>, value: unknown): T {
   if (!isObject(value)) throw new ApiError("Garbage", `${resource.kind}: not an object`);
@@ -58,7 +58,7 @@ function trimmed<T>(resource: Resource<T>, value: unknown): T {
   } else value.metadata = {};
   value.apiVersion ??= apiVersionOf(resource);
   value.kind ??= resource.kind;
-  // The server's word is taken for the rest: it validates every object that it stores.
+  // The rest is trusted: the server validates every object that it stores.
   return value as T;
 }
 

@@ -16,7 +16,7 @@ export interface H1Options {
 }
 
 /**
- * Many HTTP/1.1 connections that look like one channel, for a server or proxy that does not speak HTTP/2. Each
+ * Many HTTP/1.1 connections that look like one channel, for a server or proxy without HTTP/2. Each
  * connection carries one request at a time, so a watch has one of its own.
  */
 export class H1Channel implements Channel {
@@ -71,7 +71,7 @@ export class H1Channel implements Channel {
       });
       sent.on("error", (error) => {
         if (answer !== undefined) return;
-        // Whoever tries again gets a new channel: the server may have moved, or speak another protocol now.
+        // A retry gets a new channel: the server may have moved, or use another protocol now.
         if (!signal.aborted && !sent.reusedSocket) this.drain();
         const mayHaveBegun = sent.socket !== null && sent.socket.bytesWritten > 0;
         reject(signal.aborted ? signal.reason : new ConnectionLost(error.message, { mayHaveBegun, cause: error }));

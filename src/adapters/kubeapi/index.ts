@@ -1,11 +1,11 @@
 export { loadAuthFile } from "./auth-file.ts";
-export { bootstrap, clientWish, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
+export { bootstrap, clientCertificate, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
 export { CertStore, CertStoreError, type CertStoreOptions, type StoredPair } from "./cert-store.ts";
 export { certificate, newKey } from "./certificates.ts";
 export { type ClientConfig, type Identity, KubeconfigError } from "./client-config.ts";
 export { createKubeClients, type KubeClients, type KubeClientsOptions } from "./clients.ts";
 export { type ApiConnection, type ConnectDeps, connectApi } from "./connect.ts";
-export { type CertificateWish, requestCertificate, SigningError } from "./csr.ts";
+export { type CertificateSpec, requestCertificate, SigningError } from "./csr.ts";
 export { type KubeconfigOptions, loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
 export {
   ApiError,

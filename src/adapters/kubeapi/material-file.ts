@@ -2,8 +2,8 @@ import { readFile, stat } from "node:fs/promises";
 import type { Material } from "./client-config.ts";
 
 /**
- * A text that may live in a file. `read` reads again when the file is another one or was changed; `forget` makes it
- * read in any case. A failed read leaves the last text as it was.
+ * A text that may be in a file. `read` reads it if the file was replaced or modified; after `forget` in any case. A
+ * failed read keeps the last text.
  */
 export class MaterialFile {
   private seen = "";
@@ -13,12 +13,12 @@ export class MaterialFile {
     this.text = source.kind === "data" ? source.pem : "";
   }
 
-  /** The file, or a word for what was given inline. */
+  /** The file, or a description of an inline value. */
   get name(): string {
     return this.source.kind === "file" ? this.source.path : "inline data";
   }
 
-  /** Reads if something changed; true when the text is another one now. Rejects when it cannot be read. */
+  /** Reads if something changed; true if the text is different. Rejects if it cannot be read. */
   async read(): Promise<boolean> {
     if (this.source.kind === "data") return false;
     const { ino, size, mtimeMs } = await stat(this.source.path);
@@ -35,7 +35,7 @@ export class MaterialFile {
     this.seen = "";
   }
 
-  /** What was read last; empty before. */
+  /** The last text; empty before the first read. */
   get current(): string {
     return this.text;
   }

@@ -1,4 +1,4 @@
-/** `promise`, or the signal's reason if that comes first. What the promise stands for goes on: others wait for it too. */
+/** Resolves with `promise`, or rejects at an abort of the signal. The work behind the promise goes on for other callers. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {

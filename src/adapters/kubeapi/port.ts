@@ -6,8 +6,8 @@ import type { Resource } from "./resources.ts";
 /**
  * The Kubernetes API as the agent needs it. Implemented by `ApiClient` (HTTP/2); `test/contract/kubeapi-suite.ts` is
  * passed by it on a real kube-apiserver and on a scripted server. Every method may reject with an `ApiError`, or with
- * the signal's reason when that aborts. Nothing is cached and nothing is retried here, except what is safe: a request
- * that the server never began, one that it put off by Retry-After within the call's time limit, and reads.
+ * the signal's reason when that aborts. Nothing is cached and nothing is retried here, except what is safe: requests
+ * that the server did not begin to process, those with a Retry-After within the timeout, and reads.
  */
 export interface KubeApi {
   get<T>(resource: Resource<T>, at: ObjectRef, options: CallOptions): Promise<T>;
@@ -20,19 +20,19 @@ export interface KubeApi {
    */
   watch<T>(resource: Resource<T>, query: WatchQuery, options: Abortable): Promise<AsyncIterable<WatchEvent<T>>>;
   create<T>(resource: Resource<T>, object: NewObject<T>, options: CallOptions): Promise<T>;
-  /** Replaces the object (or its sub-resource); a `resourceVersion` in it makes the server refuse a stale write. */
+  /** Replaces the object (or its sub-resource); with a `resourceVersion` the server rejects a stale write. */
   update<T>(resource: Resource<T>, change: Update<T>, options: CallOptions): Promise<T>;
   patch<T>(resource: Resource<T>, change: Patch, options: CallOptions): Promise<T>;
-  /** An object that is gone already rejects with `NotFound`, another UID with `Conflict`. */
+  /** A deleted object rejects with `NotFound`, another UID with `Conflict`. */
   delete<T>(resource: Resource<T>, at: Deletion, options: CallOptions): Promise<void>;
   /** A token of the service account that `at` names. */
   createToken(at: Required<ObjectRef>, request: TokenRequest, options: CallOptions): Promise<TokenRequest>;
-  /** Anything else. Answers below 400 resolve; others reject as everywhere. */
+  /** Any other request. Responses below 400 resolve; others reject. */
   raw(request: RawRequest, options: CallOptions): Promise<RawAnswer>;
 }
 
 export interface CallOptions extends Abortable {
-  /** Milliseconds for the whole call, without the wait for the rate limit; the client's own unless said. */
+  /** Timeout of the whole call in milliseconds, without the wait for the rate limit; defaults to the client's. */
   readonly timeoutMs?: number;
 }
 
@@ -68,7 +68,7 @@ export interface ObjectList<T> {
   readonly continueToken: string;
 }
 
-/** A bookmark carries no object: everything up to its version has been told. */
+/** A bookmark has no object: everything up to its version has been delivered. */
 export type WatchEvent<T> =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: T; readonly resourceVersion: string }
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string };
@@ -135,13 +135,13 @@ export type ApiErrorCode =
   | "Garbage"
   | "Unknown";
 
-/** What the server said beside its words. */
+/** Facts of an error beside its message. */
 export interface ApiErrorFacts {
   /** HTTP status; 0 when there was no answer. */
   readonly httpStatus: number;
   /** The body, when it was a Status object. */
   readonly status?: Status;
-  /** How long the server asked to wait. */
+  /** Retry-After in milliseconds. */
   readonly retryAfterMs?: number;
 }
 
@@ -158,7 +158,7 @@ export class ApiError extends CodedError<ApiErrorCode> {
     this.retryAfterMs = options.facts?.retryAfterMs;
   }
 
-  /** True when the same request may succeed later without anybody changing anything. */
+  /** True if the same request may succeed later. */
   get isRetryable(): boolean {
     return this.code === "Unavailable" || this.code === "Timeout" || this.code === "TooManyRequests";
   }

@@ -51,7 +51,7 @@ async function socks5(reader: HeadReader, proxy: URL, { host, port }: Place): Pr
   if (method === 2 && hasUser) await socksLogin(reader, proxy);
   else if (method !== 0) throw new Error("unsupported authentication method");
   const name = Buffer.from(host);
-  // The name goes to the proxy, which may see other addresses than we do.
+  // The proxy resolves the name: it may see other addresses.
   const request = Buffer.concat([Buffer.from([5, 1, 0, 3, name.length]), name, Buffer.from([port >> 8, port & 255])]);
   reader.socket.write(request);
   const [, code, , kind] = await reader.take(4);
@@ -68,7 +68,7 @@ async function socksLogin(reader: HeadReader, proxy: URL): Promise<void> {
   if (verdict !== 0) throw new Error("authentication failed");
 }
 
-/** Reads the proxy's own words; what comes behind them stays in the socket for whoever is next. */
+/** Reads the messages of the proxy; bytes after them stay in the socket. */
 class HeadReader {
   private bytes = Buffer.alloc(0);
   private wake: (() => void) | undefined;
@@ -93,7 +93,7 @@ class HeadReader {
     return this.until((bytes) => (bytes.length >= count ? count : 0));
   }
 
-  /** Waits until `measure` finds a whole message at the front, and takes that. */
+  /** Waits until `measure` finds a complete message, and consumes it. */
   async until(measure: (bytes: Buffer) => number): Promise<Buffer> {
     for (;;) {
       const length = measure(this.bytes);

@@ -1,19 +1,19 @@
 import { ApiError, type KubeObject } from "./port.ts";
 
-/** One thing that happened to one object. An object that was replaced under its name is a deletion and an addition. */
+/** A change of one object. An object that was replaced under its name is a deletion and an addition. */
 export type ObjectChange<T> =
   | { readonly kind: "added"; readonly object: T }
   | { readonly kind: "updated"; readonly object: T; readonly previous: T }
   | { readonly kind: "deleted"; readonly object: T };
 
-/** `namespace/name`, or the name alone for cluster-scoped kinds. Throws `Garbage` for what has no identity. */
+/** `namespace/name`, or the name alone for cluster-scoped kinds. Throws `Garbage` without an identity. */
 export function keyOf({ metadata }: KubeObject): string {
   const { namespace, name, uid, resourceVersion } = metadata;
   if (!name || !uid || !resourceVersion) throw new ApiError("Garbage", "object without name, UID or resourceVersion");
   return namespace ? `${namespace}/${name}` : name;
 }
 
-/** What a reflector knows. Each method answers with the changes that it made; what is known already makes none. */
+/** The objects of a reflector. Each method returns the changes that it made; a known version makes none. */
 export class ReflectorStore<T extends KubeObject> {
   private objects = new Map<string, T>();
 
@@ -28,7 +28,7 @@ export class ReflectorStore<T extends KubeObject> {
     return change;
   }
 
-  /** Only the object with this UID: one that took its name later stays. The answer has its last state. */
+  /** Removes the object with this UID only: one that took its name later stays. The change has its last state. */
   remove(object: T): ObjectChange<T>[] {
     const key = keyOf(object);
     if (this.objects.get(key)?.metadata.uid !== object.metadata.uid) return [];
@@ -36,7 +36,7 @@ export class ReflectorStore<T extends KubeObject> {
     return [{ kind: "deleted", object }];
   }
 
-  /** Takes a whole list; deletions come first, so that names and room are free for what is new. */
+  /** Replaces all objects; deletions come first, so that names and resources are free for additions. */
   replace(objects: readonly T[]): ObjectChange<T>[] {
     const next = new Map<string, T>();
     const deleted: ObjectChange<T>[] = [];
@@ -45,7 +45,7 @@ export class ReflectorStore<T extends KubeObject> {
       const key = keyOf(object);
       const known = this.objects.get(key);
       const changes = difference(known, object);
-      // The old object is kept where nothing changed: the list's copy can go.
+      // An unchanged object is kept, and the list's copy dropped.
       next.set(key, changes.length === 0 && known !== undefined ? known : object);
       for (const change of changes) (change.kind === "deleted" ? deleted : others).push(change);
     }

@@ -17,13 +17,13 @@ export interface ReflectorOptions<T> {
   readonly select: Selection;
   /** `cached`: the first list may be a little old and costs the server little. `latest`: it is the newest state. */
   readonly firstList: "cached" | "latest";
-  /** Objects a page; 500 unless said. */
+  /** Page size; defaults to 500. */
   readonly pageSize?: number;
-  /** Hears each change once, in order. Must not throw. */
+  /** Called for each change once, in order. Must not throw. */
   readonly onChange?: (change: ObjectChange<T>) => void;
-  /** After each whole list, with all changes told before. */
+  /** Called after each complete list and its changes. */
   readonly onSync?: () => void;
-  /** Each failed attempt; it goes on by itself. */
+  /** Called for each failed attempt; the reflector retries by itself. */
   readonly onError?: (error: ApiError) => void;
 }
 
@@ -36,13 +36,13 @@ const OVERTIME_MS = 30_000;
 const GOOD_WATCH_MS = 1_000;
 
 /**
- * Keeps a copy of the selected objects.
+ * Lists and watches the selected objects.
  *
  *   list ──► watch ──ends, cut──► watch from the last version
  *     ▲        └──410, or garbage twice at one version──┐
- *     └──────── relist, told as differences ◄───────────┘
+ *     └──────── relist, delivered as changes ◄───────────┘
  *
- * Every change is told once: versions tell repetitions, UIDs tell an object that was replaced under its name.
+ * Every change is delivered once: repetitions are found by the version, an object replaced under its name by its UID.
  */
 export class Reflector<T extends KubeObject> {
   private readonly store = new ReflectorStore<T>();
@@ -53,7 +53,7 @@ export class Reflector<T extends KubeObject> {
   /** The newest version seen: no later list may be older. Empty: the newest there is; `"0"`: any. */
   private floor: string;
   private synced = false;
-  /** Where the last unreadable event was; a second one at the same place means that listing must step over it. */
+  /** Version of the last unreadable event; a second one there means that only a list gets past it. */
   private garbageAt: string | undefined;
 
   constructor(
@@ -70,7 +70,7 @@ export class Reflector<T extends KubeObject> {
     return this.store.all;
   }
 
-  /** True once a whole list was taken over. */
+  /** True once a complete list was received. */
   get hasSynced(): boolean {
     return this.synced;
   }
@@ -148,7 +148,7 @@ export class Reflector<T extends KubeObject> {
     this.floor = version;
   }
 
-  /** Decides where to go on after a failure; what is no failure of the server is thrown. */
+  /** Decides where to continue after a failure; anything but an `ApiError` is thrown. */
   private hear(error: unknown): ApiError {
     const isLate = error instanceof TimeLimitError;
     const failure = isLate ? new ApiError("Timeout", "watch did not end in time", { cause: error }) : error;

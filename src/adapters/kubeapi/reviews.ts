@@ -4,7 +4,7 @@ import type { SubjectAccessReviewSpec, UserInfo } from "../../model/generated/ty
 import { ApiError, type KubeApi } from "./port.ts";
 import { ACCESS_REVIEWS, TOKEN_REVIEWS } from "./resources.ts";
 
-/** A user as the API server tells it. */
+/** A user as the API server returns it. */
 export interface ReviewedUser {
   readonly name: string;
   readonly uid?: string;
@@ -12,7 +12,7 @@ export interface ReviewedUser {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** As in Kubernetes: five tries, half a second and then 1.5 times as long each, with some chance. */
+/** As in Kubernetes: five attempts, half a second and then 1.5 times as long each, with jitter. */
 const TRIES = 5;
 const FIRST_MS = 500;
 const FACTOR = 1.5;
@@ -25,20 +25,20 @@ export interface ReviewDeps {
   readonly random?: () => number;
 }
 
-/** Asks the API server whose tokens are and what users may do with this node. */
+/** Token and access reviews of the API server. */
 export class ApiReviews {
   constructor(
     private readonly deps: ReviewDeps,
     private readonly nodeName: string,
   ) {}
 
-  /** The owner of a token, or undefined when it is nobody's. Rejects with `ApiError`. */
+  /** Returns the user of a token, or undefined if it is not valid. Rejects with `ApiError`. */
   async review(token: string, options: Abortable): Promise<ReviewedUser | undefined> {
     const object = { metadata: {}, spec: { token } };
-    const { status } = await this.insist(options, () => this.deps.api.create(TOKEN_REVIEWS, { object }, options));
+    const { status } = await this.retry(options, () => this.deps.api.create(TOKEN_REVIEWS, { object }, options));
     if (status?.error && status.authenticated !== true) return undefined;
     const user: UserInfo | undefined = status?.authenticated === true ? status.user : undefined;
-    // Whoever answers decides who comes in: what is not said plainly is a no.
+    // The response decides about access: anything malformed is a denial.
     if (typeof user?.username !== "string" || user.username === "") return undefined;
     const groups: unknown = user.groups ?? [];
     if (!Array.isArray(groups) || !groups.every((group) => typeof group === "string")) return undefined;
@@ -50,7 +50,7 @@ export class ApiReviews {
     };
   }
 
-  /** Whether a user may use a verb on a sub-resource of this node. Rejects with `ApiError`. */
+  /** True if a user may use a verb on a sub-resource of this node. Rejects with `ApiError`. */
   async isAllowed(
     question: { readonly user: ReviewedUser; readonly verb: string; readonly subresource: string },
     options: Abortable,
@@ -66,15 +66,15 @@ export class ApiReviews {
       resourceAttributes: { verb, version: "v1", resource: "nodes", subresource, name: this.nodeName },
     };
     const object = { metadata: {}, spec };
-    const { status } = await this.insist(options, () => this.deps.api.create(ACCESS_REVIEWS, { object }, options));
+    const { status } = await this.retry(options, () => this.deps.api.create(ACCESS_REVIEWS, { object }, options));
     return status?.allowed === true && status.denied !== true;
   }
 
-  private async insist<T>({ signal }: Abortable, ask: () => Promise<T>): Promise<T> {
+  private async retry<T>({ signal }: Abortable, review: () => Promise<T>): Promise<T> {
     const { clock, random = Math.random } = this.deps;
     for (let tries = 1, wait = FIRST_MS; ; tries++, wait *= FACTOR) {
       try {
-        return await ask();
+        return await review();
       } catch (error) {
         if (!(error instanceof ApiError) || !error.isRetryable || tries === TRIES) throw error;
         await clock.sleep(wait * (1 + JITTER * random()), { signal });

@@ -19,15 +19,15 @@ import { until } from "../../../test/contract/kubeapi-suite.ts";
 import { FakeClock } from "../../lib/clock.ts";
 import { LiveValue } from "../../lib/live.ts";
 import { silent } from "../../lib/log.ts";
-import { bootstrap, clientWish, isKubeconfigUsable } from "./bootstrap.ts";
+import { bootstrap, clientCertificate, isKubeconfigUsable } from "./bootstrap.ts";
 import { CertStore, CertStoreError } from "./cert-store.ts";
 import { certificate, newKey } from "./certificates.ts";
-import { type CertificateWish, requestCertificate, SigningError, stableName } from "./csr.ts";
+import { type CertificateSpec, requestCertificate, SigningError, stableName } from "./csr.ts";
 import { CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";
 
 const HOUR = 3_600_000;
 const never = { signal: new AbortController().signal };
-const wish = clientWish("web-1");
+const client = clientCertificate("web-1");
 
 function folder(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), "kts-rot-"));
@@ -35,7 +35,7 @@ function folder(t: TestContext): string {
   return dir;
 }
 
-function pairFor(wanted: CertificateWish, clock: FakeClock, key = newKey()): { certificate: string; key: string } {
+function pairFor(wanted: CertificateSpec, clock: FakeClock, key = newKey()): { certificate: string; key: string } {
   const notBefore = clock.now().wall;
   return {
     key,
@@ -48,10 +48,10 @@ test("the store keeps each pair, readable by its owner only, and links to the cu
   const clock = new FakeClock({ wall: Date.UTC(2026, 4, 6, 7, 8, 9), mono: 0 });
   const store = new CertStore(clock, { directory, prefix: "kubelet-client" });
   assert.equal(await store.load(), undefined);
-  const first = pairFor(wish, clock);
+  const first = pairFor(client, clock);
   await store.save(first.certificate, first.key);
   await clock.advance(1000);
-  const second = pairFor(wish, clock);
+  const second = pairFor(client, clock);
   await store.save(second.certificate, second.key);
   assert.deepEqual(readdirSync(directory).sort(), [
     "kubelet-client-2026-05-06-07-08-09.pem",
@@ -71,7 +71,7 @@ test("a link that a crash left under its other name is taken over; a file in its
   const directory = folder(t);
   const clock = new FakeClock();
   const store = new CertStore(clock, { directory, prefix: "kubelet-client" });
-  const pair = pairFor(wish, clock);
+  const pair = pairFor(client, clock);
   await store.save(pair.certificate, pair.key);
   renameSync(store.currentPath, join(directory, "kubelet-client-updated.pem"));
   assert.ok(await store.load());
@@ -84,7 +84,7 @@ test("a link that a crash left under its other name is taken over; a file in its
 test("without a current pair the given files are read, then those of old agents", async (t) => {
   const directory = folder(t);
   const clock = new FakeClock();
-  const pair = pairFor(wish, clock);
+  const pair = pairFor(client, clock);
   writeFileSync(join(directory, "kubelet-client.crt"), pair.certificate);
   writeFileSync(join(directory, "kubelet-client.key"), pair.key);
   const old = await new CertStore(clock, { directory, prefix: "kubelet-client" }).load();
@@ -103,9 +103,9 @@ test("rotation falls between 70 and 90 per cent of the lifetime", () => {
   assert.ok(rotationTime(pair, 0.999999) < 1900);
 });
 
-const serving: CertificateWish = {
+const serving: CertificateSpec = {
   signer: "kubernetes.io/kubelet-serving",
-  subject: wish.subject,
+  subject: client.subject,
   dnsNames: ["web-1"],
   addresses: ["10.0.0.7", "fd00::7"],
 };
@@ -120,11 +120,11 @@ for (const { name, made, wanted, why } of [
     wanted: serving,
     why: "it lacks the address fd00::7",
   },
-  { name: "another node", made: clientWish("web-2"), wanted: wish, why: "it lacks CN=system:node:web-1" },
+  { name: "another node", made: clientCertificate("web-2"), wanted: client, why: "it lacks CN=system:node:web-1" },
   {
     name: "another group",
-    made: { ...wish, subject: { commonName: "system:node:web-1" } },
-    wanted: wish,
+    made: { ...client, subject: { commonName: "system:node:web-1" } },
+    wanted: client,
     why: "it lacks O=system:nodes",
   },
 ]) {
@@ -135,12 +135,12 @@ for (const { name, made, wanted, why } of [
   });
 }
 
-test("the name of a request is the same for the same key and wish only", () => {
+test("the name of a request is the same for the same key and spec only", () => {
   const key = newKey();
-  assert.equal(stableName(wish, key), stableName({ ...wish }, key));
-  assert.notEqual(stableName(wish, key), stableName(wish, newKey()));
-  assert.notEqual(stableName(wish, key), stableName(clientWish("web-2"), key));
-  assert.match(stableName(wish, key), /^node-csr-[\w-]{43}$/);
+  assert.equal(stableName(client, key), stableName({ ...client }, key));
+  assert.notEqual(stableName(client, key), stableName(client, newKey()));
+  assert.notEqual(stableName(client, key), stableName(clientCertificate("web-2"), key));
+  assert.match(stableName(client, key), /^node-csr-[\w-]{43}$/);
 });
 
 /** A server whose signer does what the test says. */
@@ -182,7 +182,7 @@ for (const { name, status, code, message } of [
   test(`a request that is ${name} says why`, async (t) => {
     const { api, clock, open, settle } = await signer(t);
     const options = { ...never, key: newKey(), limitMs: HOUR, name: "generated" } as const;
-    const answer = requestCertificate({ api, clock }, wish, options).catch((error: unknown) => error);
+    const answer = requestCertificate({ api, clock }, client, options).catch((error: unknown) => error);
     await until("the request", () => open().length === 1);
     settle(status);
     const error = await answer;
@@ -195,7 +195,7 @@ for (const { name, status, code, message } of [
 test("a request that nobody signs ends by its limit", async (t) => {
   const { api, clock, open, server } = await signer(t);
   const options = { ...never, key: newKey(), limitMs: 60_000, name: "generated" } as const;
-  const answer = requestCertificate({ api, clock }, wish, options).catch((error: unknown) => error);
+  const answer = requestCertificate({ api, clock }, client, options).catch((error: unknown) => error);
   await until("the request", () => open().length === 1 && server.openWatches === 1);
   await clock.advance(60_000);
   const error = await answer;
@@ -221,7 +221,7 @@ test("bootstrap: key kept over a crash, the same request adopted, kubeconfig wri
   assert.equal(await isKubeconfigUsable(kubeconfig, { ...never, clock }), false);
   const key = readFileSync(keyFile, "utf8");
   const second = bootstrap(deps, { ...base, ...never });
-  settle(signed(pairFor(wish, clock, key).certificate));
+  settle(signed(pairFor(client, clock, key).certificate));
   await second;
   assert.equal(all().length, 1);
   const spec = all()[0]?.spec as { usages?: unknown } | undefined;
@@ -236,15 +236,15 @@ test("bootstrap: key kept over a crash, the same request adopted, kubeconfig wri
   assert.equal(await isKubeconfigUsable(kubeconfig, { ...never, clock }), false);
 });
 
-test("rotation: asks in time with a new key, stores, tells; a wish that changes is followed at once", async (t) => {
+test("rotation: asks in time with a new key, stores, tells; a spec that changes is followed at once", async (t) => {
   const { api, clock, open, settle } = await signer(t);
   const directory = folder(t);
   const store = new CertStore(clock, { directory, prefix: "kubelet-client" });
-  const live = new LiveValue<CertificateWish | undefined>(undefined);
+  const live = new LiveValue<CertificateSpec | undefined>(undefined);
   const rotated: string[] = [];
   const rotation = new CertificateRotation(
     { api: () => api, store, clock, log: silent, random: () => 0 },
-    { wish: live, onRotated: (pair) => rotated.push(pair.path) },
+    { spec: live, onRotated: (pair) => rotated.push(pair.path) },
   );
   const controller = new AbortController();
   const running = rotation.run(controller);
@@ -253,22 +253,22 @@ test("rotation: asks in time with a new key, stores, tells; a wish that changes 
     await running;
   });
   /** The fake signer cannot read a request, so it signs a key of its own: the store does not mind. */
-  const sign = async (wanted: CertificateWish, count: number): Promise<void> => {
+  const sign = async (wanted: CertificateSpec, count: number): Promise<void> => {
     await until("a request", () => open().length === 1);
     settle(signed(pairFor(wanted, clock).certificate));
     await until("a rotation", () => rotated.length === count);
   };
   await clock.advance(10 * HOUR);
   assert.equal(open().length, 0);
-  live.set(wish);
-  await sign(wish, 1);
+  live.set(client);
+  await sign(client, 1);
   await clock.advance(0.69 * HOUR);
   assert.equal(open().length, 0);
   await clock.advance(0.02 * HOUR);
-  await sign(wish, 2);
+  await sign(client, 2);
   await clock.advance(1000);
-  live.set(clientWish("renamed"));
-  await sign(clientWish("renamed"), 3);
+  live.set(clientCertificate("renamed"));
+  await sign(clientCertificate("renamed"), 3);
   assert.equal(new Set(rotated).size, 3);
   assert.equal(rotation.facts.failures, 0);
   assert.ok((rotation.facts.expiresAt ?? 0) > clock.now().wall);
@@ -279,7 +279,7 @@ test("rotation: a denial is tried again after 2, 4, 8 s", async (t) => {
   const store = new CertStore(clock, { directory: folder(t), prefix: "kubelet-client" });
   const rotation = new CertificateRotation(
     { api: () => api, store, clock, log: silent, random: () => 0 },
-    { wish: new LiveValue<CertificateWish | undefined>(wish), onRotated: () => undefined },
+    { spec: new LiveValue<CertificateSpec | undefined>(client), onRotated: () => undefined },
   );
   const controller = new AbortController();
   const running = rotation.run(controller);
@@ -300,13 +300,13 @@ test("rotation: a denial is tried again after 2, 4, 8 s", async (t) => {
 test("rotation: a pair that came from elsewhere is replaced at once, and then only in time", async (t) => {
   const { api, clock, open, settle } = await signer(t);
   const store = new CertStore(clock, { directory: folder(t), prefix: "kubelet-client" });
-  const given = pairFor(wish, clock);
+  const given = pairFor(client, clock);
   await store.save(given.certificate, given.key);
   const rotated: string[] = [];
   const rotation = new CertificateRotation(
     { api: () => api, store, clock, log: silent, random: () => 0 },
     {
-      ...{ wish: new LiveValue<CertificateWish | undefined>(wish), isForeign: true },
+      ...{ spec: new LiveValue<CertificateSpec | undefined>(client), isForeign: true },
       onRotated: (pair) => rotated.push(pair.path),
     },
   );
@@ -317,7 +317,7 @@ test("rotation: a pair that came from elsewhere is replaced at once, and then on
     await running;
   });
   await until("a request", () => open().length === 1);
-  settle(signed(pairFor(wish, clock).certificate));
+  settle(signed(pairFor(client, clock).certificate));
   await until("a rotation", () => rotated.length === 1);
   await clock.advance(0.5 * HOUR);
   assert.equal(open().length, 0);

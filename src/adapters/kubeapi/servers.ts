@@ -1,4 +1,4 @@
-/** The servers of one cluster, and which of them is in use. Everybody stays with one until it fails. */
+/** The servers of one cluster, and the one in use until it fails. */
 export class Servers {
   private index = 0;
   private failedAnswers = 0;
@@ -15,18 +15,18 @@ export class Servers {
     return url;
   }
 
-  /** Leaves `failed` for the next one; does nothing when somebody else has left it already. */
+  /** Fails over from `failed` to the next one; does nothing if that happened already. */
   leave(failed: URL): void {
     if (failed === this.current) this.index = (this.index + 1) % this.all.length;
     this.failedAnswers = 0;
   }
 
-  /** Hears each answer; true when the server answers but cannot work, and another one should be asked. */
+  /** Counts each response; true if the server keeps failing and another one should be used. */
   shouldLeaveAfter(httpStatus: number): boolean {
     this.failedAnswers = httpStatus >= 500 && httpStatus !== 504 ? this.failedAnswers + 1 : 0;
     return this.all.length > 1 && this.failedAnswers >= FAILED_ANSWERS;
   }
 }
 
-/** Errors of the server in a row after which another one is asked, if there is one. */
+/** Number of consecutive server errors before a failover. */
 const FAILED_ANSWERS = 3;

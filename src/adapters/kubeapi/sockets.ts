@@ -7,11 +7,11 @@ import { messageOf } from "../../lib/errors.ts";
 
 export interface DialOptions extends Abortable {
   readonly clock: Clock;
-  /** All addresses behind a name; the system's answer unless a test knows better. */
+  /** All addresses of a name; defaults to the system's resolver. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
-/** How long each step may take, in milliseconds. */
+/** Timeouts of the steps, in milliseconds. */
 export interface StepLimits {
   readonly connectMs: number;
   readonly handshakeMs: number;
@@ -19,7 +19,7 @@ export interface StepLimits {
 
 /** As in Kubernetes. */
 const ALONE: StepLimits = { connectMs: 30_000, handshakeMs: 10_000 };
-/** With several addresses a dead one is left sooner. */
+/** With several addresses an unreachable one is given up sooner. */
 const ONE_OF_SEVERAL: StepLimits = { connectMs: 3_000, handshakeMs: 3_000 };
 
 export interface Place {
@@ -27,7 +27,7 @@ export interface Place {
   readonly port: number;
 }
 
-/** What `attempt` makes of the first address of a name with which it succeeds; it has the given time for each step. */
+/** Returns the result of `attempt` for the first address with which it succeeds; each has the given timeouts. */
 export async function firstAddress<T>(
   { host, port }: Place,
   options: DialOptions,

@@ -31,9 +31,9 @@ export interface RequestAnswer {
   readonly tookMs?: number;
 }
 
-/** How often a request that the server never began with is sent again. */
+/** Attempts of a request that the server did not begin to process. */
 const MOST_ATTEMPTS = 3;
-/** Until the server has told its limits on a fresh connection, in milliseconds. */
+/** Timeout for the server's settings on a new connection, in milliseconds. */
 const SETTINGS_LIMIT_MS = 10_000;
 
 /** The connections to the API servers. All clients of one identity share one. */
@@ -54,9 +54,9 @@ export class Transport {
   }
 
   /**
-   * Sends a request and resolves with the head of the answer, whatever its status. Rejects with `ApiError` when no
-   * server can be reached, with `ConnectionLost` when the connection went away, with the signal's reason at an abort.
-   * A request that was never begun is sent again by itself, and so is a read.
+   * Sends a request and resolves with the response head, whatever its status. Rejects with `ApiError` if no server is
+   * reachable, with `ConnectionLost` if the connection was lost, with the signal's reason at an abort. Reads, and requests
+   * that the server did not begin to process, are retried.
    */
   async send(lane: Lane, request: WireRequest, options: Abortable): Promise<WireAnswer> {
     for (let attempt = 1; ; attempt++) {
@@ -78,7 +78,7 @@ export class Transport {
     }
   }
 
-  /** The server refused us: reads the credentials anew before the next request. */
+  /** After a 401: reads the credentials before the next request. */
   refreshCredentials(): void {
     this.deps.credentials.refresh();
   }
@@ -88,7 +88,7 @@ export class Transport {
     for (const group of Object.values(this.groups)) group.drain();
   }
 
-  /** Ends everything at once. */
+  /** Closes all connections at once. */
   close(): void {
     for (const group of Object.values(this.groups)) group.destroy();
   }
@@ -152,8 +152,8 @@ export class Transport {
     try {
       return await channel.send(wire, options);
     } catch (error) {
-      // Only our own time limit says something about the connection; an abort from outside does not. What happened to
-      // one connection may have happened to all: a watch would not notice for another minute.
+      // Only our own timeout indicates a dead connection; an abort of the caller does not. All connections are checked:
+      // a watch would not notice for another minute.
       if (options.signal.reason instanceof TimeLimitError) {
         channel.suspect(heard);
         for (const group of Object.values(this.groups)) group.check();

@@ -12,26 +12,26 @@ export interface WireRequest {
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Fails when it is cut or when the signal of `send` aborts. Destroying it cancels the request. */
+  /** Fails if it is interrupted or the signal of `send` aborts. Destroying it cancels the request. */
   readonly body: Readable;
-  /** Asked when the body has ended: true when it only stopped. HTTP/2 ends a cut stream as if all was there. */
+  /** Called after the end of the body: true if it was interrupted. HTTP/2 ends such a stream as if it was complete. */
   readonly isCut: () => boolean;
 }
 
-/** One connection (HTTP/2), or what stands for many (HTTP/1.1). */
+/** One connection (HTTP/2), or a pool of them (HTTP/1.1). */
 export interface Channel {
-  /** How many more requests it takes now; 0 when it drains or is dead. */
+  /** Number of further requests that it accepts now; 0 if it drains or is dead. */
   readonly room: number;
   readonly isIdle: boolean;
-  /** Resolves with the answer's head. Rejects with `ConnectionLost`, or with the signal's reason. */
+  /** Resolves with the response head. Rejects with `ConnectionLost`, or with the signal's reason. */
   send(request: WireRequest, options: Abortable): Promise<WireAnswer>;
-  /** Takes no more requests and closes when the last one has ended. */
+  /** Accepts no more requests and closes after the last one. */
   drain(): void;
-  /** Bytes that came so far. */
+  /** Bytes received so far. */
   readonly heard: number;
-  /** A call got no answer in time: should nothing at all have come since `heard`, it is checked and avoided. */
+  /** A call timed out: if nothing was received since `heard`, the connection is checked and avoided. */
   suspect(heard: number): void;
-  /** Asks the other side whether it lives, and ends the connection should it not say so. */
+  /** Pings the server, and closes the connection without a response. */
   check(): void;
   destroy(): void;
 }
@@ -39,7 +39,7 @@ export interface Channel {
 /** A connection that was lost or could not be used. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
-  /** False: the server never began with this request, so that any request may be sent again. */
+  /** False if the server did not begin to process the request: then any request may be retried. */
   readonly mayHaveBegun: boolean;
 
   constructor(message: string, options: { mayHaveBegun: boolean; cause?: unknown }) {

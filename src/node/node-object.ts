@@ -56,7 +56,7 @@ const UNINITIALIZED: Taint = {
 
 /** Returns the object that the node is registered with. Pure. */
 export function initialNode(identity: NodeIdentity, status: NodeStatus): Node {
-  const { name, taints, isExternalCloud, nodeIp, providerId } = identity;
+  const { name, taints, isExternalCloud, providerId } = identity;
   const all = isExternalCloud ? [...taints, UNINITIALIZED] : taints;
   return {
     metadata: {
@@ -64,7 +64,7 @@ export function initialNode(identity: NodeIdentity, status: NodeStatus): Node {
       labels: { ...defaultLabels(identity), ...identity.labels },
       annotations: {
         ...(identity.controllerAttaches && { [ATTACH_ANNOTATION]: "true" }),
-        ...(isExternalCloud && nodeIp !== "" && { [PROVIDED_IP_ANNOTATION]: nodeIp }),
+        ...providedIp(identity),
       },
     },
     spec: { ...(all.length > 0 && { taints: all }), ...(providerId !== "" && { providerID: providerId }) },
@@ -90,16 +90,31 @@ const RECONCILED_LABELS = [
   ...["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"],
 ];
 
+/** `--node-ip` for an external cloud controller manager; empty if it only names a family. */
+function providedIp({ isExternalCloud, nodeIp }: NodeIdentity): Record<string, string> {
+  const ips = nodeIp.split(",").map((ip) => ip.trim());
+  const given = ips.filter((ip) => ip !== "" && ip !== "0.0.0.0" && ip !== "::");
+  return isExternalCloud && given.length > 0 ? { [PROVIDED_IP_ANNOTATION]: given.join(",") } : {};
+}
+
 /** Labels that are restored while the agent runs: pods that select them would not be scheduled here. */
 const KEPT_LABELS = [OS_LABEL, ARCH_LABEL];
 
-/** Returns the required labels that the node lacks; undefined if there are none. Pure. */
-export function missingLabels(node: Node, identity: NodeIdentity): Record<string, string> | undefined {
-  const wanted = defaultLabels(identity);
-  const missing = Object.entries(wanted).filter(
-    ([name]) => KEPT_LABELS.includes(name) && node.metadata.labels?.[name] === undefined,
+/**
+ * Returns the part of a status patch below `metadata` that restores the required labels and the provided node IP;
+ * undefined if nothing differs. Pure.
+ */
+export function metadataPatch({ metadata }: Node, identity: NodeIdentity): object | undefined {
+  const labels = Object.entries(defaultLabels(identity)).filter(
+    ([name, value]) => KEPT_LABELS.includes(name) && metadata.labels?.[name] !== value,
   );
-  return missing.length === 0 ? undefined : Object.fromEntries(missing);
+  const ip = providedIp(identity)[PROVIDED_IP_ANNOTATION];
+  const hasIp = metadata.annotations?.[PROVIDED_IP_ANNOTATION] === ip;
+  if (labels.length === 0 && hasIp) return undefined;
+  return {
+    ...(labels.length > 0 && { labels: Object.fromEntries(labels) }),
+    ...(!hasIp && { annotations: { [PROVIDED_IP_ANNOTATION]: ip ?? null } }),
+  };
 }
 
 /** Returns the metadata patch for an existing node; undefined if nothing differs. Pure. */

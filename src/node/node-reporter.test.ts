@@ -7,7 +7,7 @@ import { fixed } from "../lib/live.ts";
 import { silent } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { nodeConditions } from "./conditions.ts";
-import { type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
+import { metadataPatch, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { NodeReporter } from "./node-reporter.ts";
 
 const identity: NodeIdentity = {
@@ -252,11 +252,12 @@ test("runtime handlers are reported in one order", () => {
   assert.deepEqual(names(["kata", "runc", ""]), ["", "kata", "runc"]);
 });
 
-test("a label of the system that somebody takes away is put back, others are not", async () => {
+test("a label of the system that somebody removes or changes is restored, others are not", async () => {
   const { clock, world, reporter, end } = site();
   await clock.advance(0);
   assert.ok(world.node);
-  const metadata = { ...world.node.metadata, labels: { mine: "yes" }, resourceVersion: "1000" };
+  const changed = { mine: "yes", "kubernetes.io/arch": "pdp11" };
+  const metadata = { ...world.node.metadata, labels: changed, resourceVersion: "1000" };
   world.node = { ...world.node, metadata };
   reporter.observed(world.node);
   world.version = 1000;
@@ -286,3 +287,26 @@ test("an older version of the node, told late by the watch, is not taken", async
   assert.equal(reporter.current, newest);
   await end();
 });
+
+const addressCases = [
+  {
+    name: "a given address",
+    nodeIp: "192.0.2.1,2001:db8::1",
+    cloud: true,
+    has: undefined,
+    want: "192.0.2.1,2001:db8::1",
+  },
+  { name: "an address that is annotated already", nodeIp: "192.0.2.1", cloud: true, has: "192.0.2.1", want: undefined },
+  { name: "only a family", nodeIp: "::", cloud: true, has: "192.0.2.1", want: null },
+  { name: "no external cloud provider", nodeIp: "192.0.2.1", cloud: false, has: "192.0.2.1", want: null },
+  { name: "nothing", nodeIp: "", cloud: true, has: undefined, want: undefined },
+];
+for (const { name, nodeIp, cloud, has, want } of addressCases) {
+  test(`the annotation of the provided node IP: ${name}`, () => {
+    const key = "alpha.kubernetes.io/provided-node-ip";
+    const labels = { "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" };
+    const node: Node = { metadata: { labels, ...(has !== undefined && { annotations: { [key]: has } }) }, spec: {} };
+    const patch = metadataPatch(node, { ...identity, nodeIp, isExternalCloud: cloud });
+    assert.deepEqual(patch, want === undefined ? undefined : { annotations: { [key]: want } });
+  });
+}

@@ -8,7 +8,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
 import { withPatchedResources } from "./capacity.ts";
 import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
-import { initialNode, missingLabels, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
+import { initialNode, metadataPatch, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
 import { rememberSent, type SentStatus, statusPatch } from "./status-patch.ts";
 
@@ -188,9 +188,9 @@ export class NodeReporter {
     const status = { ...found, ...withPatchedResources({ capacity, allocatable }, this.node.status) };
     const refresh = clock.now().mono >= this.reportDue;
     const changes = statusPatch(status, { known: this.node.status, last: this.last, refresh });
-    const labels = missingLabels(this.node, identity);
-    if (changes === undefined && labels === undefined) return;
-    const body = { ...(labels && { metadata: { labels } }), ...changes };
+    const metadata = metadataPatch(this.node, identity);
+    if (changes === undefined && metadata === undefined) return;
+    const body = { ...(metadata && { metadata }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
     this.last = rememberSent(changes?.status ?? {}, { status, answer: answer.status ?? {}, last: this.last });
     this.sent();

@@ -152,7 +152,7 @@ test("mirrors are known by name, and no pods to run", async () => {
 test("no pod is published before the Node object is known", async () => {
   const { clock, pods, snapshots, names, node, end } = site([pod("a")], { isNodeKnown: false });
   await clock.advance(60_000);
-  assert.deepEqual([snapshots.length, pods.hasSynced, pods.isAway], [0, false, false]);
+  assert.deepEqual([snapshots.length, pods.hasSynced, pods.isUnavailable], [0, false, false]);
   node.know();
   await clock.advance(0);
   assert.deepEqual([names(), pods.hasSynced], [["a"], true]);

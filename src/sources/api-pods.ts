@@ -80,7 +80,7 @@ export class ApiPods {
   }
 
   /** True if the pods could not be listed yet, because the server is unavailable. */
-  get isAway(): boolean {
+  get isUnavailable(): boolean {
     return !this.isListed && this.error?.isRetryable === true;
   }
 
@@ -90,7 +90,7 @@ export class ApiPods {
   }
 
   /** Publishes the pods of a checkpoint until the server has listed its own, which may be more. */
-  startWithout(pods: readonly Pod[]): void {
+  startOffline(pods: readonly Pod[]): void {
     if (this.isReady) return;
     for (const { metadata } of pods) this.offline.add(metadata.uid ?? "");
     const kept = pods.map((pod) => ({ pod, warnings: [] }));

@@ -46,13 +46,13 @@ export class OfflineStart {
     const { clock, log, objects, facts } = this.deps;
     await this.checkpoint.purge();
     await clock.sleep(UNAVAILABLE_AFTER_MS, { signal }).catch(() => undefined);
-    const stored = signal.aborted || !pods.isAway ? undefined : await this.checkpoint.load();
-    if (stored !== undefined && pods.isAway) {
+    const stored = signal.aborted || !pods.isUnavailable ? undefined : await this.checkpoint.load();
+    if (stored !== undefined && pods.isUnavailable) {
       log.warn("API server is unavailable, starting pods from the checkpoint", { pods: stored.pods.length });
       objects.restore("ConfigMap", stored.configMaps);
       objects.restore("Secret", stored.secrets);
       facts.restore(stored.services, stored.runtimeClasses);
-      pods.startWithout(stored.pods);
+      pods.startOffline(stored.pods);
     }
     await untilAborted(signal);
     await this.checkpoint.close();

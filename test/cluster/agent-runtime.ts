@@ -1,6 +1,6 @@
 /** What the cluster tells the runtime through the agent: addresses of pods, runtime classes, passwords of registries. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -103,6 +103,18 @@ describe("what the cluster tells the runtime", () => {
       pullSecret("later", REGISTRY_USER.password);
       await site.podReady("kept-out");
       await remove("kept-out");
+    });
+
+    test("are pulled with the node's own credentials, which are read without a restart", async () => {
+      const image = await registry.push(site.containerd, TEST_IMAGES.busybox, "private/node");
+      const auth = Buffer.from(`${REGISTRY_USER.username}:${REGISTRY_USER.password}`).toString("base64");
+      const file = join(site.root, "config.json");
+      writeFileSync(file, JSON.stringify({ auths: { [registry.host]: { auth } } }), { mode: 0o600 });
+      const { imagePullSecrets: _none, ...spec } = pulling("by-node", image, "").spec;
+      site.apply({ ...pulling("by-node", image, ""), spec });
+      await site.podReady("by-node");
+      await remove("by-node");
+      rmSync(file);
     });
 
     test("a wrong password does not do, and never shows", async () => {

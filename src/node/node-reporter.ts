@@ -3,6 +3,7 @@ import { type Abortable, isAborted } from "../lib/abort.ts";
 import { Backoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
@@ -60,7 +61,7 @@ export class NodeReporter {
   private woken = false;
   private wake: (() => void) | undefined;
   private readonly backoff: Backoff;
-  private readonly listeners = new Set<(node: Node) => void>();
+  private readonly listeners = new Listeners<Node>();
   private markSynced: () => void = () => undefined;
 
   constructor(
@@ -81,9 +82,8 @@ export class NodeReporter {
   }
 
   /** Calls `fn` with each newer version of the Node object until the signal aborts. */
-  onNode(fn: (node: Node) => void, { signal }: Abortable): void {
-    this.listeners.add(fn);
-    signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
+  onNode(fn: (node: Node) => void, options: Abortable): void {
+    this.listeners.add(fn, options);
   }
 
   /** Takes the version that the watch delivered; undefined if the Node object was deleted. */
@@ -212,7 +212,7 @@ export class NodeReporter {
       this.deps.event("Normal", reason, `Node ${this.options.identity.name} status is now: ${reason}`);
     }
     this.node = node;
-    for (const listener of [...this.listeners]) listener(node);
+    this.listeners.call(node);
   }
 
   private recordReboot(found: Node, { nodeInfo }: NodeStatus): void {

@@ -9,6 +9,7 @@ import {
 } from "../adapters/kubeapi/index.ts";
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { ConfigMap, Pod, Secret } from "../model/generated/types.ts";
 import {
   type ObjectKind,
@@ -47,7 +48,7 @@ class WatchedObject {
   private error: ApiError | undefined;
   private kept: Followed | undefined;
   private readonly waiters = new Set<() => void>();
-  private readonly listeners = new Set<{ readonly fn: () => void }>();
+  private readonly listeners = new Listeners();
 
   constructor(
     private readonly deps: EntryDeps,
@@ -91,11 +92,8 @@ class WatchedObject {
     return this.current;
   }
 
-  onChange(fn: () => void, { signal }: Abortable): void {
-    if (signal.aborted) return;
-    const listener = { fn };
-    this.listeners.add(listener);
-    signal.addEventListener("abort", () => void this.listeners.delete(listener), { once: true });
+  onChange(fn: () => void, options: Abortable): void {
+    this.listeners.add(fn, options);
   }
 
   /** Ends the watch. */
@@ -140,7 +138,7 @@ class WatchedObject {
       this.scope.abort();
     }
     this.deps.changed?.();
-    for (const listener of [...this.listeners]) listener.fn();
+    this.listeners.call();
   }
 }
 

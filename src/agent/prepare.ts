@@ -47,7 +47,7 @@ export async function joinCluster(
   const connection = await connectApi(deps, machine.nodeName, { signal });
   if (connection === undefined) return { machine };
   const own = (): string[] => deps.host.hostAddresses().map(({ address }) => address);
-  const addresses = await determineNodeAddresses(options, { nodeName: machine.nodeName, own });
+  const addresses = await determineNodeAddresses(options, { nodeName: machine.nodeName, own, clock: deps.clock });
   const joined = {
     ...machine,
     // Read at each use: the addresses change while the agent runs.

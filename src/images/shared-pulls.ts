@@ -1,4 +1,5 @@
 import { type Abortable, AbortedError, AbortScope } from "../lib/abort.ts";
+import { orAborted } from "../lib/or-aborted.ts";
 
 /** What a finished pull resolves to: the image reference, and the time the runtime took. */
 export interface PulledImage {
@@ -70,13 +71,4 @@ export class SharedPulls {
     scope.signal.addEventListener("abort", leave, { once: true });
     return shared;
   }
-}
-
-function orAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error);
-    const onAbort = (): void => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-    result.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }

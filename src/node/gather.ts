@@ -6,6 +6,7 @@ import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { orAborted } from "../lib/or-aborted.ts";
 import { gitVersion, reportedVersion } from "../lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "../model/generated/types.ts";
 import { nodeResources } from "./capacity.ts";
@@ -67,7 +68,7 @@ export class NodeGatherer {
     const { store, clock } = this.deps;
     const options = store.current;
     const [addresses, images, storageBytes, runtime] = await Promise.all([
-      this.addresses(previous),
+      this.addresses(previous, signal),
       this.images(signal),
       filesystemSize(options.rootDir),
       this.runtimeVersion(signal),
@@ -107,12 +108,18 @@ export class NodeGatherer {
     };
   }
 
-  /** A machine that lost its `--node-ip` keeps the addresses of the last report, as in Kubernetes. */
-  private addresses(previous: NodeStatus | undefined): Promise<readonly NodeAddress[]> {
-    return this.deps.addresses.refresh(previous).catch((error: unknown) => {
-      this.deps.log.warn("Failed to determine node addresses", { error: messageOf(error) });
-      return this.deps.addresses.current;
-    });
+  /**
+   * A machine that lost its `--node-ip` keeps the addresses of the last report, as in Kubernetes, and so does one whose
+   * DNS is slow.
+   */
+  private async addresses(previous: NodeStatus | undefined, signal: AbortSignal): Promise<readonly NodeAddress[]> {
+    const { addresses, log } = this.deps;
+    const refresh = (): Promise<readonly NodeAddress[]> =>
+      addresses.refresh(previous).catch((error: unknown) => {
+        log.warn("Failed to determine node addresses", { error: messageOf(error) });
+        return addresses.current;
+      });
+    return (await this.ask(refresh, signal)) ?? addresses.current;
   }
 
   private async images(signal: AbortSignal): Promise<readonly RuntimeImage[]> {
@@ -132,7 +139,7 @@ export class NodeGatherer {
   private async ask<T>(question: (limited: Abortable) => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
     try {
       return await withScope([signal], { clock: this.deps.clock, ms: ASK_MS }, (limited) =>
-        question({ signal: limited }),
+        orAborted(question({ signal: limited }), limited),
       );
     } catch (error) {
       if (signal.aborted) throw error;

@@ -1,12 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manyListeners } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
 import { hostIpsOf, NodeAddresses } from "./node-addresses.ts";
 
 function machine(nodeIp = "", isExternalCloud = false) {
-  const state = { own: ["192.0.2.7", "2001:db8::7"], resolved: [] as string[] };
-  const deps = { own: () => state.own, resolve: async () => state.resolved };
-  return { state, addresses: new NodeAddresses(deps, { nodeName: "n1", nodeIp, isExternalCloud }) };
+  const clock = new FakeClock();
+  const state = { own: ["192.0.2.7", "2001:db8::7"], resolved: [] as string[], asked: 0, takesMs: 0 };
+  const resolve = async (): Promise<readonly string[]> => {
+    state.asked++;
+    if (state.takesMs > 0) await clock.sleep(state.takesMs, manyListeners());
+    return state.resolved;
+  };
+  const deps = { own: () => state.own, resolve, clock };
+  return { clock, state, addresses: new NodeAddresses(deps, { nodeName: "n1", nodeIp, isExternalCloud }) };
 }
 
 test("a changed address of the machine is part of the next report", async () => {
@@ -24,12 +31,27 @@ test("a changed address of the machine is part of the next report", async () => 
 });
 
 test("a changed DNS entry is part of the next report", async () => {
-  const { state, addresses } = machine();
+  const { clock, state, addresses } = machine();
   state.own = ["192.0.2.7", "192.0.2.9"];
   await addresses.refresh();
   state.resolved = ["192.0.2.9"];
+  await clock.advance(5000);
   await addresses.refresh();
   assert.deepEqual(hostIpsOf(addresses.current), ["192.0.2.9"]);
+});
+
+test("DNS is asked once in five seconds, and a slow one gets one question at a time", async () => {
+  const { clock, state, addresses } = machine();
+  for (let n = 0; n < 10; n++) await addresses.refresh();
+  assert.equal(state.asked, 1);
+  state.takesMs = 60_000;
+  await clock.advance(5000);
+  const waiting = [addresses.refresh(), addresses.refresh()];
+  await clock.advance(30_000);
+  waiting.push(addresses.refresh());
+  await clock.advance(30_000);
+  await Promise.all(waiting);
+  assert.equal(state.asked, 2);
 });
 
 test("without --node-ip the addresses of an external cloud provider become the host IPs", async () => {

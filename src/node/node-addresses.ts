@@ -1,12 +1,17 @@
 import { addressesOf } from "../adapters/host/node-facts.ts";
 import { type AgentOptions, ConfigurationError } from "../config/index.ts";
+import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { type Live, LiveValue } from "../lib/live.ts";
 import { canonicalJson } from "../model/canonical-json.ts";
 import type { NodeAddress, NodeStatus } from "../model/generated/types.ts";
 import { type AddressFacts, nodeAddresses } from "./addresses.ts";
 
+/** DNS is asked at most this often, in milliseconds: a starting node computes its status every 100 ms. */
+const RESOLVE_EVERY_MS = 5000;
+
 export interface NodeAddressesDeps {
+  readonly clock: Clock;
   /** The machine's own addresses, the preferred one first. */
   own(): readonly string[];
   /** What DNS answers for the node's name; empty if it cannot be resolved. */
@@ -19,6 +24,8 @@ export interface NodeAddressesDeps {
  */
 export class NodeAddresses implements Live<readonly NodeAddress[]> {
   private readonly value = new LiveValue<readonly NodeAddress[]>([]);
+  /** The last DNS answer, or the one that is awaited: a slow server gets one question at a time. */
+  private resolved: { readonly at: number; readonly answer: Promise<readonly string[]> } | undefined;
 
   constructor(
     private readonly deps: NodeAddressesDeps,
@@ -36,27 +43,40 @@ export class NodeAddresses implements Live<readonly NodeAddress[]> {
 
   /** Computes the addresses; `previous` is the status that the server has. Rejects if `--node-ip` cannot be used. */
   async refresh(previous?: NodeStatus): Promise<readonly NodeAddress[]> {
-    const { nodeName, nodeIp, isExternalCloud } = this.options;
+    const { nodeIp, isExternalCloud } = this.options;
     const known = previous?.addresses ?? [];
     const found =
       isExternalCloud && known.length > 0
         ? known
         : nodeAddresses({
             ...{ ...this.options, own: this.deps.own() },
-            resolved: nodeIp === "" ? await this.deps.resolve(nodeName) : [],
+            resolved: nodeIp === "" ? await this.resolve() : [],
           });
     if (canonicalJson(found) !== canonicalJson(this.current)) this.value.set(found);
     return found;
+  }
+
+  private resolve(): Promise<readonly string[]> {
+    const now = this.deps.clock.now().mono;
+    if (this.resolved !== undefined && now - this.resolved.at < RESOLVE_EVERY_MS) return this.resolved.answer;
+    const answer = this.deps.resolve(this.options.nodeName);
+    // Until it is answered no other question is asked.
+    this.resolved = { at: Number.POSITIVE_INFINITY, answer };
+    const answered = (): void => {
+      this.resolved = { at: this.deps.clock.now().mono, answer };
+    };
+    answer.then(answered, answered);
+    return answer;
   }
 }
 
 /** Builds the addresses of this machine. Rejects with a `ConfigurationError` if `--node-ip` cannot be used. */
 export async function determineNodeAddresses(
   { nodeIP, cloudProvider }: Pick<AgentOptions, "nodeIP" | "cloudProvider">,
-  { nodeName, own }: { readonly nodeName: string; own(): readonly string[] },
+  { nodeName, own, clock }: Pick<NodeAddressesDeps, "own" | "clock"> & { readonly nodeName: string },
 ): Promise<NodeAddresses> {
   const options = { nodeName, nodeIp: nodeIP, isExternalCloud: cloudProvider === "external" };
-  const addresses = new NodeAddresses({ own, resolve: addressesOf }, options);
+  const addresses = new NodeAddresses({ own, clock, resolve: addressesOf }, options);
   try {
     await addresses.refresh();
     return addresses;

@@ -1,5 +1,5 @@
 import type { Abortable } from "../../lib/abort.ts";
-import { orAborted } from "./or-aborted.ts";
+import { orAborted } from "../../lib/or-aborted.ts";
 import type { Channel } from "./wire.ts";
 
 /**

@@ -3,10 +3,10 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
+import { orAborted } from "../../lib/or-aborted.ts";
 import type { ClientConfig, Impersonation } from "./client-config.ts";
 import { type ExecCredential, runExecPlugin } from "./exec-plugin.ts";
 import { MaterialFile } from "./material-file.ts";
-import { orAborted } from "./or-aborted.ts";
 import { ApiError } from "./port.ts";
 
 /** The current credentials of connections and requests. */

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { agentOptions, OptionStore, parseAgentOptions } from "../config/index.ts";
+import { manyListeners } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { silent } from "../lib/log.ts";
+import { NodeGatherer } from "./gather.ts";
+import { hostIpsOf, NodeAddresses } from "./node-addresses.ts";
+
+const READY = { ready: true, networkReady: true, message: "", handlers: [], supplementalGroupsPolicy: true };
+
+function site() {
+  const clock = new FakeClock();
+  const state = { hangs: false, dnsHangs: false };
+  const hang = <T>(): Promise<T> => new Promise(() => undefined);
+  const addresses = new NodeAddresses(
+    {
+      clock,
+      own: () => ["192.0.2.7"],
+      resolve: () => (state.dnsHangs ? hang() : Promise.resolve([])),
+    },
+    { nodeName: "n1", nodeIp: "", isExternalCloud: false },
+  );
+  const gatherer = new NodeGatherer({
+    ...{ clock, log: silent, addresses },
+    store: new OptionStore(agentOptions, parseAgentOptions([]).values),
+    runtime: {
+      status: () => (state.hangs ? hang() : Promise.resolve(READY)),
+      version: () => Promise.resolve({ name: "fake", version: "1", apiVersion: "v1" }),
+    },
+    images: { listImages: () => Promise.resolve([]) },
+    problems: () => [],
+  });
+  /** Ready and the first address, as they are reported once the calls have ended or timed out. */
+  const report = async (): Promise<readonly unknown[]> => {
+    const facts = gatherer.gather(undefined, manyListeners());
+    // Parts of a status are read from the machine: timers are due only when these have ended.
+    let isOver = false;
+    void facts.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await clock.advance(100);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { conditions, addresses: reported } = await facts;
+    return [conditions.find(({ type }) => type === "Ready")?.status, hostIpsOf(reported)[0]];
+  };
+  return { clock, state, report };
+}
+
+test("one slow Status call of the runtime leaves the node ready; it is not ready after 30 s", async () => {
+  const { clock, state, report } = site();
+  assert.deepEqual(await report(), ["True", "192.0.2.7"]);
+  state.hangs = true;
+  assert.deepEqual(await report(), ["True", "192.0.2.7"]);
+  await clock.advance(30_000);
+  assert.deepEqual(await report(), ["False", "192.0.2.7"]);
+  state.hangs = false;
+  assert.deepEqual(await report(), ["True", "192.0.2.7"]);
+});
+
+test("a DNS server that does not answer holds the status back for five seconds at most", async () => {
+  const { clock, state, report } = site();
+  await report();
+  state.dnsHangs = true;
+  await clock.advance(10_000);
+  assert.deepEqual(await report(), ["True", "192.0.2.7"]);
+});

@@ -15,7 +15,7 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Reviews a token: undefined if it is not valid. Rejects if the review fails. */
+/** Asks whose a token is: undefined when it is nobody's. Rejects when it cannot be told. */
 export interface TokenReviewer {
   review(token: string, options: Abortable): Promise<User | undefined>;
 }

@@ -12,7 +12,7 @@ export interface AccessQuestion {
   readonly subresource: string;
 }
 
-/** Reviews whether a user may do something. Rejects if the review fails. */
+/** Asks whether somebody may do something. Rejects when it cannot be told. */
 export interface AccessReviewer {
   isAllowed(question: AccessQuestion, options: Abortable): Promise<boolean>;
 }

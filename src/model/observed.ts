@@ -15,6 +15,8 @@ export interface ObservedContainer {
   readonly exitCode: number;
   readonly reason: string;
   readonly message: string;
+  /** The exit is known before the runtime has settled it: reason and message may still change. */
+  readonly isProvisional?: boolean;
   /** What the runtime calls the image (its first tag). */
   readonly image: string;
   /** Image reference with digest. */

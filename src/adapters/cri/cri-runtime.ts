@@ -34,9 +34,8 @@ import {
 } from "./from-wire.ts";
 import { CgroupDriver } from "./generated/cri.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
-import { KnownExits } from "./known-exits.ts";
 import { runtimeService as rpc } from "./methods.ts";
-import { OwnStarts } from "./own-starts.ts";
+import { TaskStates } from "./task-states.ts";
 import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";
 
 /**
@@ -72,8 +71,7 @@ export interface CriOptions {
 export class CriRuntime implements RuntimePort {
   private readonly channel: GrpcChannel;
   private readonly feed: RuntimeEvents;
-  private readonly exits = new KnownExits();
-  private readonly starts = new OwnStarts();
+  private readonly tasks = new TaskStates();
 
   constructor(
     private readonly deps: CriDeps,
@@ -81,7 +79,7 @@ export class CriRuntime implements RuntimePort {
   ) {
     this.channel = new GrpcChannel(options.endpoint, deps.onCall);
     this.feed = new RuntimeEvents(
-      { ...deps, channel: this.channel, exits: this.exits, starts: this.starts, runtime: this },
+      { ...deps, channel: this.channel, tasks: this.tasks, runtime: this },
       { namespace: options.namespace ?? "k8s.io" },
     );
   }
@@ -127,13 +125,13 @@ export class CriRuntime implements RuntimePort {
   async sandboxStatus(id: string, { signal }: Abortable): Promise<SandboxStatus> {
     const { status } = await this.channel.unary(rpc.podSandboxStatus, { podSandboxId: id }, this.limit(signal));
     if (status === undefined) throw new RuntimeError("Unknown", `sandbox ${id}: the runtime gave no status`);
-    return this.exits.sandbox(fromSandboxStatus(status));
+    return this.tasks.sandbox(fromSandboxStatus(status));
   }
 
   async listSandboxes(filter: ListFilter, { signal }: Abortable): Promise<readonly SandboxSummary[]> {
     const wire = { id: filter.id ?? filter.sandboxId ?? "", labelSelector: { ...filter.labels } };
     const { items } = await this.channel.unary(rpc.listPodSandbox, { filter: wire }, this.limit(signal));
-    return items.map((item) => this.exits.sandbox(fromSandbox(item)));
+    return items.map((item) => this.tasks.sandbox(fromSandbox(item)));
   }
 
   async updateSandboxResources(
@@ -165,7 +163,7 @@ export class CriRuntime implements RuntimePort {
   startContainer(id: string, { signal }: Abortable): Promise<void> {
     const call = (): Promise<unknown> =>
       this.channel.unary(rpc.startContainer, { containerId: id }, this.limit(signal));
-    return this.starts.follow(id, this.mutate(call));
+    return this.tasks.followStart(id, this.mutate(call));
   }
 
   stopContainer(id: string, graceSeconds: number, { signal }: Abortable): Promise<void> {
@@ -185,14 +183,14 @@ export class CriRuntime implements RuntimePort {
   async containerStatus(id: string, { signal }: Abortable): Promise<ContainerStatus> {
     const { status } = await this.channel.unary(rpc.containerStatus, { containerId: id }, this.limit(signal));
     if (status === undefined) throw new RuntimeError("Unknown", `container ${id}: the runtime gave no status`);
-    return this.exits.status(fromContainerStatus(status));
+    return this.tasks.status(fromContainerStatus(status));
   }
 
   async listContainers(filter: ListFilter, { signal }: Abortable): Promise<readonly ContainerSummary[]> {
     const { id = "", sandboxId: podSandboxId = "", labels } = filter;
     const wire = { id, podSandboxId, labelSelector: { ...labels } };
     const { containers } = await this.channel.unary(rpc.listContainers, { filter: wire }, this.limit(signal));
-    return containers.map((container) => this.exits.summary(fromContainer(container)));
+    return containers.map((container) => this.tasks.summary(fromContainer(container)));
   }
 
   async writableLayers(filter: ListFilter, { signal }: Abortable): Promise<readonly WritableLayer[]> {

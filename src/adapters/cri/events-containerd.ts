@@ -17,10 +17,9 @@ import {
   TaskStart,
 } from "./generated/containerd-events.ts";
 import type { GrpcChannel } from "./grpc.ts";
-import type { KnownExits } from "./known-exits.ts";
 import { eventService } from "./methods.ts";
-import type { OwnStarts } from "./own-starts.ts";
-import { StateAgreement } from "./state-agreement.ts";
+import { StateAgreement, type TaskEvent } from "./state-agreement.ts";
+import type { TaskStates } from "./task-states.ts";
 
 /** What is subscribed to. A task is the running process, a container its record. */
 const TOPICS = [
@@ -44,7 +43,7 @@ export class ContainerdEventSource implements EventSource {
   readonly name = "containerd";
 
   constructor(
-    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits; starts: OwnStarts },
+    private readonly deps: { channel: GrpcChannel; clock: Clock; tasks: TaskStates },
     private readonly options: { namespace: string },
   ) {}
 
@@ -52,10 +51,10 @@ export class ContainerdEventSource implements EventSource {
     const mark = `/kubelet-ts/subscribed/${randomBytes(8).toString("hex")}`;
     const filters = [...TOPICS, mark].map((topic) => `topic=="${topic}",namespace==${this.options.namespace}`);
     const agreement = new StateAgreement(this.deps);
-    const held: ContainerEvent[] = [];
+    const held: TaskEvent[] = [];
     let standing = false;
     let heard = false;
-    this.deps.exits.clear();
+    this.deps.tasks.clear();
     const reading = (async (): Promise<never> => {
       const options = { signal, optional: true };
       for await (const envelope of this.deps.channel.stream(eventService.subscribe, { filters }, options)) {
@@ -75,8 +74,8 @@ export class ContainerdEventSource implements EventSource {
   }
 
   /** Keeps what status calls need, and makes the event. Undefined for what is no news: an exec's exit, the mark. */
-  private take(envelope: Envelope): ContainerEvent | undefined {
-    const { exits, clock } = this.deps;
+  private take(envelope: Envelope): TaskEvent | undefined {
+    const { tasks, clock } = this.deps;
     const at = envelope.timestamp?.getTime() ?? clock.now().wall;
     const bytes = envelope.event?.value ?? new Uint8Array();
     const event = (type: ContainerEvent["type"], id: string): ContainerEvent => ({ kind: "container", type, id, at });
@@ -86,26 +85,26 @@ export class ContainerdEventSource implements EventSource {
       case "/tasks/exit": {
         const { id, containerId, exitStatus, exitedAt } = TaskExit.decode(bytes);
         if (id !== containerId) return undefined;
-        exits.add(id, { exitCode: exitStatus, at: exitedAt?.getTime() ?? at });
+        tasks.exited(id, { exitCode: exitStatus, at: exitedAt?.getTime() ?? at });
         return event("stopped", id);
       }
       case "/tasks/delete": {
-        // Normally old news; it counts when the exit itself was not told.
+        // The output is drained and CRI is about to settle the exit: it is read once more then.
         const { id, containerId, exitStatus, exitedAt } = TaskDelete.decode(bytes);
         if (id !== containerId && id !== "") return undefined;
-        const isNews = exits.add(containerId, { exitCode: exitStatus, at: exitedAt?.getTime() ?? at });
-        return isNews ? event("stopped", containerId) : undefined;
+        tasks.exited(containerId, { exitCode: exitStatus, at: exitedAt?.getTime() ?? at });
+        return { ...event("stopped", containerId), isSettled: true };
       }
       case "/tasks/oom": {
         const { containerId } = TaskOOM.decode(bytes);
-        exits.addOutOfMemory(containerId);
+        tasks.killedForMemory(containerId);
         return event("oom", containerId);
       }
       case "/containers/create":
         return event("created", ContainerChange.decode(bytes).id);
       case "/containers/delete": {
         const { id } = ContainerChange.decode(bytes);
-        exits.forget(id);
+        tasks.removed(id);
         return event("deleted", id);
       }
       default:

@@ -5,9 +5,8 @@ import { type ContainerEvent, type EventSink, type EventSource, untilStanding } 
 import { toMillis } from "./from-wire.ts";
 import { type ContainerEventResponse, ContainerEventType } from "./generated/cri.ts";
 import type { GrpcChannel } from "./grpc.ts";
-import type { KnownExits } from "./known-exits.ts";
 import { runtimeService } from "./methods.ts";
-import type { OwnStarts } from "./own-starts.ts";
+import type { TaskStates } from "./task-states.ts";
 
 /** Replayed events come at once after subscribing; after this nothing is judged by its age (wall clocks jump). */
 const REPLAY_WINDOW_MS = 30_000;
@@ -23,13 +22,13 @@ const TYPES: Readonly<Record<ContainerEventType, ContainerEvent["type"]>> = {
 
 /**
  * CRI's GetContainerEvents. The runtime sends an event after it has updated its own state, so status calls agree.
- * Where containerd's own service tells an exit sooner, `stopped` comes twice: early, and when all is settled.
+ * Where containerd's own service reports an exit sooner, `stopped` comes twice: early, and when the exit is settled.
  */
 export class CriEventSource implements EventSource {
   readonly name = "cri";
 
   constructor(
-    private readonly deps: { channel: GrpcChannel; clock: Clock; exits: KnownExits; starts: OwnStarts },
+    private readonly deps: { channel: GrpcChannel; clock: Clock; tasks: TaskStates },
     private readonly options: { namespace: string },
   ) {}
 
@@ -38,14 +37,14 @@ export class CriEventSource implements EventSource {
     const began = clock.now();
     const held: ContainerEvent[] = [];
     let standing = false;
-    this.deps.exits.clear();
+    this.deps.tasks.clear();
     const reading = (async (): Promise<never> => {
       for await (const message of channel.stream(runtimeService.getContainerEvents, {}, { signal, optional: true })) {
         const event = toEvent(message);
         if (event === undefined) continue;
         if (event.at < began.wall && clock.now().mono - began.mono < REPLAY_WINDOW_MS) continue;
-        // CRI knows by itself from here on.
-        if (event.type === "stopped" || event.type === "deleted") this.deps.exits.forget(event.id);
+        if (event.type === "stopped") this.deps.tasks.settled(event.id);
+        if (event.type === "deleted") this.deps.tasks.removed(event.id);
         if (standing) sink.push(event);
         else held.push(event);
       }
@@ -59,7 +58,7 @@ export class CriEventSource implements EventSource {
     standing = true;
     sink.established();
     for (const event of held) sink.push(event);
-    void followExits(this.deps, { ...this.options, onExit: (event) => sink.push(event) }, signal);
+    void followExits(this.deps, { ...this.options, push: (event) => sink.push(event) }, signal);
     return reading;
   }
 }

@@ -10,9 +10,8 @@ import { ContainerdEventSource } from "./events-containerd.ts";
 import { CriEventSource } from "./events-cri.ts";
 import { RelistSource } from "./events-relist.ts";
 import type { GrpcChannel } from "./grpc.ts";
-import type { KnownExits } from "./known-exits.ts";
 import { runtimeService } from "./methods.ts";
-import type { OwnStarts } from "./own-starts.ts";
+import type { TaskStates } from "./task-states.ts";
 
 /** An event stream of a dead or hung runtime looks like a quiet one; a question every so often tells them apart. */
 const LIVENESS_EVERY_MS = 5000;
@@ -22,8 +21,7 @@ interface Deps {
   readonly channel: GrpcChannel;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly exits: KnownExits;
-  readonly starts: OwnStarts;
+  readonly tasks: TaskStates;
   readonly runtime: Pick<RuntimePort, "listContainers" | "listSandboxes">;
   readonly onEvents?: EventsListener;
 }

@@ -192,6 +192,11 @@ export interface ContainerStatus {
   readonly exitCode: number;
   readonly reason: string;
   readonly message: string;
+  /**
+   * The exit is known before the runtime has settled it: its reason may change, and the log may not be complete.
+   * Another `stopped` event follows.
+   */
+  readonly isProvisional?: boolean;
   readonly image: string;
   readonly imageRef: string;
   readonly labels: Readonly<Record<string, string>>;

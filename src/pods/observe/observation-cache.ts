@@ -13,6 +13,8 @@ export interface ReadTicket {
   readonly parts: PodParts | undefined;
   readonly record: object;
   readonly version: number;
+  /** Exited containers whose status has to be read again. */
+  readonly outdated: ReadonlySet<string>;
 }
 
 /** One sandbox or container as a list of the whole runtime shows it. */
@@ -31,11 +33,14 @@ interface PodRecord {
   readonly ids: Set<string>;
   /** Containers that the agent started and nobody has read since. */
   readonly started: Set<string>;
+  /** Exited containers whose status has to be read again. */
+  outdated: ReadonlySet<string>;
   /** Known from a list of the whole runtime alone; dropped when a later list no longer has it. */
   isListedOnly: boolean;
 }
 
 const NO_PARTS: PodParts = { sandboxes: [], containers: [] };
+const NONE: ReadonlySet<string> = new Set();
 
 /**
  * The one owner of everything that mirrors the runtime: the last state of each pod, which sandboxes and containers it
@@ -128,6 +133,12 @@ export class ObservationCache {
     record.parts = undefined;
   }
 
+  /** Makes the next read ask for the status of this container also when it has exited: an event said more about it. */
+  invalidateStatus(id: string): void {
+    const record = this.records.get(this.owners.get(id) ?? "");
+    if (record !== undefined) record.outdated = new Set([...record.outdated, id]);
+  }
+
   /** `invalidate` for the pod that this sandbox or container belongs to; does nothing when that is not known. */
   invalidateOwner(id: string): void {
     const uid = this.owners.get(id);
@@ -144,7 +155,7 @@ export class ObservationCache {
   beginRead(uid: string): ReadTicket {
     const parts = this.partsOf(uid);
     const record = this.recordOf(uid);
-    return { uid, parts, record, version: record.version };
+    return { uid, parts, record, version: record.version, outdated: record.outdated };
   }
 
   /**
@@ -162,6 +173,8 @@ export class ObservationCache {
     }
     for (const id of current) this.own(record, { id, uid: ticket.uid });
     for (const { id, state } of observed.containers) if (state !== "created") record.started.delete(id);
+    // What was invalidated while the pod was read stays so.
+    if (record.outdated === ticket.outdated) record.outdated = NONE;
     record.observed = observed;
   }
 
@@ -196,8 +209,8 @@ export class ObservationCache {
 
   private add(uid: string, isListedOnly: boolean): PodRecord {
     const parts = isListedOnly ? undefined : this.partsOf(uid);
-    const record = { observed: undefined, parts, version: 0, ids: new Set<string>(), started: new Set<string>() };
-    const added: PodRecord = { ...record, isListedOnly };
+    const sets = { ids: new Set<string>(), started: new Set<string>(), outdated: NONE };
+    const added: PodRecord = { observed: undefined, parts, version: 0, ...sets, isListedOnly };
     this.records.set(uid, added);
     return added;
   }

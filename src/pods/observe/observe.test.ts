@@ -4,7 +4,7 @@ import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRuntime } from "../../adapters/runtime/fake.ts";
 import type { FakeMethod } from "../../adapters/runtime/fake-control.ts";
-import { RuntimeError, type RuntimeEvent } from "../../adapters/runtime/port.ts";
+import { type ContainerStatus, RuntimeError, type RuntimeEvent } from "../../adapters/runtime/port.ts";
 import { type Abortable, manyListeners } from "../../lib/abort.ts";
 import { FakeClock } from "../../lib/clock.ts";
 import { LiveValue } from "../../lib/live.ts";
@@ -40,6 +40,8 @@ class Watching {
   running: Promise<void> = Promise.resolve();
   /** Which events get through, and as what. */
   pass: (event: RuntimeEvent) => RuntimeEvent | undefined = (event) => event;
+  /** What status calls answer otherwise than the runtime. */
+  corrections: Partial<ContainerStatus> = {};
   private readonly extra: RuntimeEvent[] = [];
 
   constructor() {
@@ -48,7 +50,10 @@ class Watching {
       listSandboxes: runtime.listSandboxes.bind(runtime),
       listContainers: runtime.listContainers.bind(runtime),
       sandboxStatus: runtime.sandboxStatus.bind(runtime),
-      containerStatus: runtime.containerStatus.bind(runtime),
+      containerStatus: async (id: string, options: Abortable) => ({
+        ...(await runtime.containerStatus(id, options)),
+        ...this.corrections,
+      }),
       eventSource: "cri" as const,
       events: (options: Abortable) => this.events(options),
     };
@@ -231,6 +236,42 @@ describe("reading a pod", () => {
     watching.observer.evict("uid-of-web");
     assert.equal(watching.observer.get("uid-of-web"), undefined);
     assert.deepEqual(watching.observer.list(), []);
+  });
+});
+
+describe("the exit of a container", () => {
+  test("is read again, with its message, until the runtime has settled it", async () => {
+    const watching = new Watching();
+    const id = await watching.container(await watching.sandbox());
+    await watching.run();
+    watching.corrections = { state: "exited", exitCode: 137, reason: "Error", isProvisional: true };
+    assert.equal((await watching.read()).containers[0]?.reason, "Error");
+    watching.corrections = {};
+    watching.pass = silenced;
+    watching.runtime.exit(id, 137, "OOMKilled");
+    await watching.tell("stopped", id);
+    assert.deepEqual(watching.woken, ["uid-of-web"]);
+    assert.equal((await watching.read()).containers[0]?.reason, "OOMKilled");
+    assert.deepEqual(watching.asked, [id, id]);
+    await watching.tell("stopped", id);
+    assert.deepEqual(watching.woken, ["uid-of-web"]);
+    await watching.read();
+    assert.deepEqual(watching.asked, [id, id]);
+  });
+
+  test("is read again when a kill for memory is reported later", async () => {
+    const watching = new Watching();
+    const id = await watching.container(await watching.sandbox());
+    watching.runtime.exit(id, 137);
+    await watching.run();
+    assert.equal((await watching.read()).containers[0]?.reason, "Error");
+    watching.corrections = { reason: "OOMKilled" };
+    await watching.tell("oom", id);
+    assert.deepEqual(watching.woken, ["uid-of-web"]);
+    assert.equal((await watching.read()).containers[0]?.reason, "OOMKilled");
+    const calls = watching.runtime.control.count("containerStatus");
+    await watching.read();
+    assert.equal(watching.runtime.control.count("containerStatus"), calls);
   });
 });
 

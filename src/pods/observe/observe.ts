@@ -91,8 +91,8 @@ export class Observer {
       Promise.all(
         containers.map(async ({ id, sandboxId }) => {
           const before = known?.containers.find((container) => container.id === id);
-          // An ended container never changes again, so its status is not asked for twice.
-          if (before?.state === "exited") return before;
+          // An exited container changes no more once the runtime has settled its exit.
+          if (before !== undefined && isSettled(before) && !ticket.outdated.has(id)) return before;
           const status = await orGone(runtime.containerStatus(id, options));
           const container = status && toObserved(status, sandboxId);
           if (container?.state !== "exited") return container;
@@ -140,6 +140,7 @@ export class Observer {
     if (type === "started" && this.cache.isOwnStart(id)) return;
     if (type === "deleted" && this.cache.isRemoved(uid, id)) return;
     if (type === "deleted") this.cache.invalidateOwner(id);
+    if (type === "oom") this.cache.invalidateStatus(id);
     this.hooks.wake(uid);
   }
 
@@ -229,12 +230,16 @@ function isKnown(event: ContainerEvent, known: ObservedPod | undefined): boolean
     case "started":
       return sandbox !== undefined || container?.state === "running" || container?.state === "exited";
     case "stopped":
-      return container?.state === "exited" || sandbox?.state === "notReady";
+      return (container !== undefined && isSettled(container)) || sandbox?.state === "notReady";
     case "deleted":
       return known !== undefined && container === undefined && sandbox === undefined;
     case "oom":
       return false;
   }
+}
+
+function isSettled({ state, isProvisional }: ObservedContainer): boolean {
+  return state === "exited" && isProvisional !== true;
 }
 
 function differs(observed: ObservedPod, listed: ReadonlyMap<string, string> | undefined): boolean {

@@ -216,6 +216,64 @@ describe("sidecars, hooks and ends", () => {
     for (const name of ["strong", "hosted"]) await gone(name);
   });
 
+  /** Removes a pod's sandbox with all containers in it, as `crictl rmp -f` does. */
+  const removeBehindTheAgent = async (uid: string): Promise<void> => {
+    const { signal } = new AbortController();
+    for (const { id } of await site.sandboxes(uid)) {
+      await site.cri.stopSandbox(id, { signal });
+      await site.cri.removeSandbox(id, { signal });
+    }
+  };
+
+  it("a Never pod whose sandbox was removed behind the agent does not run twice", async () => {
+    const once = shell("once", "echo once >> /marks/lost");
+    const containers = [once, shell("runs", forever("echo runs >> /marks/lost"))];
+    site.write(marked("lost", { containers, restartPolicy: "Never" }));
+    const { uid } = await site.pod("lost", "has completed one container", (pod) =>
+      pod.containers.some(({ name, state }) => name === "once" && state === "terminated"),
+    );
+    await until("both have begun", () => lines("lost").length === 2);
+    await removeBehindTheAgent(uid);
+    await site.pod("lost", "has failed", ({ phase }) => phase === "Failed");
+    const found = await statusOf(agent, "lost");
+    const exitCode = (name: string): number | undefined =>
+      found?.containerStatuses?.find((status) => status.name === name)?.state?.terminated?.exitCode;
+    assert.equal(exitCode("once"), 0);
+    assert.ok((exitCode("runs") ?? 0) > 0, `${exitCode("runs")}`);
+    assert.deepEqual(lines("lost").sort(), ["once", "runs"]);
+    assert.deepEqual(await site.containers(uid), []);
+    await gone("lost");
+  });
+
+  it("a completed pod whose sandbox was removed behind the agent stays completed", async () => {
+    site.write(marked("kept", { containers: [shell("main", "echo kept >> /marks/kept")], restartPolicy: "Never" }));
+    const { uid } = await site.pod("kept", "has succeeded", ({ phase }) => phase === "Succeeded");
+    const completed = await statusOf(agent, "kept");
+    assert.equal(completed?.containerStatuses?.[0]?.state?.terminated?.reason, "Completed");
+    await removeBehindTheAgent(uid);
+    // When another pod went all the way the agent has long heard of it.
+    site.write(manifest("meanwhile", { containers: [shell("main", "exit 0")], restartPolicy: "Never" }));
+    await site.pod("meanwhile", "has succeeded", ({ phase }) => phase === "Succeeded");
+    const later = await statusOf(agent, "kept");
+    assert.equal(later?.phase, "Succeeded");
+    assert.deepEqual(later?.containerStatuses, completed?.containerStatuses);
+    assert.deepEqual(lines("kept"), ["kept"]);
+    await gone("kept");
+    await gone("meanwhile");
+  });
+
+  it("a pod that ends before its container began does not show it as waiting", async () => {
+    const main = { name: "main", image: "nowhere.invalid/no:1" };
+    site.write(manifest("unbegun", { containers: [main], restartPolicy: "Never", activeDeadlineSeconds: 2 }));
+    await site.pod("unbegun", "has failed", ({ phase }) => phase === "Failed");
+    const ended = await until("its status is complete", async () => {
+      const status = await statusOf(agent, "unbegun");
+      return status?.containerStatuses?.[0]?.state?.terminated;
+    });
+    assert.deepEqual([ended.reason, ended.exitCode], ["ContainerStatusUnknown", 137]);
+    await gone("unbegun");
+  });
+
   it("the whole pod is resized in place, with the container that has no limit of its own", async () => {
     const isUnified = existsSync("/sys/fs/cgroup/cgroup.controllers");
     const file = (path: string): string =>

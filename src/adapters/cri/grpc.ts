@@ -24,6 +24,11 @@ export interface CallOptions extends Abortable {
   readonly optional?: boolean;
 }
 
+export interface ChannelOptions {
+  /** Shares no connection, and so no reconnect back-off, with other channels to the same socket. */
+  readonly hasOwnConnection?: boolean;
+}
+
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Both ends count the deadline by clocks of their own. */
 const CLOCK_SLACK_MS = 50;
@@ -49,8 +54,11 @@ export class GrpcChannel {
   constructor(
     endpoint: string,
     private readonly onCall: (call: EndedCall) => void = () => undefined,
+    options: ChannelOptions = {},
   ) {
-    this.client = new Client(`unix:${socketPath(endpoint)}`, credentials.createInsecure(), CHANNEL_OPTIONS);
+    const own = options.hasOwnConnection === true ? { "grpc.use_local_subchannel_pool": 1 } : {};
+    const all = { ...CHANNEL_OPTIONS, ...own };
+    this.client = new Client(`unix:${socketPath(endpoint)}`, credentials.createInsecure(), all);
   }
 
   /** One request, one answer. */

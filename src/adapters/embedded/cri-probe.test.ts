@@ -78,7 +78,7 @@ test("an image is there when the answer has one", async () => {
 test("a refused call says why", async () => {
   await withServer({ status: "12", words: "unknown service" }, async (socket) => {
     const probe = new CriProbe(socket);
-    await assert.rejects(probe.hasImage("a:1", { signal }), { code: "Refused", message: /unknown service/ });
+    await assert.rejects(probe.hasImage("a:1", { signal }), { code: "Unimplemented", message: /unknown service/ });
     probe.close();
   });
 });

@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, connect, constants, type IncomingHttpHeaders } from "node:http2";
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Abortable, TimeLimitError } from "../../lib/abort.ts";
 import { hostAndPort } from "../../model/http-action.ts";
 import { dialError, dialTimeout } from "./probe-error.ts";
@@ -22,6 +23,8 @@ const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 const INTERNAL = 13;
 const STATUSES = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"] as const;
+/** Field 1, a text. */
+const NAME_TAG = 10;
 /** A health answer has a few bytes. */
 const LARGEST_ANSWER = 10 * 1024;
 
@@ -116,27 +119,30 @@ function decodeMessage(text: string): string {
 
 /** Message frame: no compression, length, then field 1 (the name) unless it is empty. */
 function healthRequest(service: string): Buffer {
-  const name = Buffer.from(service, "utf8");
-  const field = name.length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a]), varint(name.length), name]);
+  const message = new BinaryWriter();
+  if (service !== "") message.uint32(NAME_TAG).string(service);
+  const bytes = message.finish();
   const frame = Buffer.alloc(5);
-  frame.writeUInt32BE(field.length, 1);
-  return Buffer.concat([frame, field]);
+  frame.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([frame, bytes]);
 }
 
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest > 0x7f) {
-    bytes.push((rest & 0x7f) | 0x80);
-    rest >>>= 7;
-  }
-  bytes.push(rest);
-  return Buffer.from(bytes);
-}
-
-/** Field 1 of the answer; missing means 0. Fields that we do not know are varints or absent in every server seen. */
+/** Field 1 of the answer; missing means 0. */
 function servingStatus(body: Buffer): GrpcHealthAnswer["status"] {
   const message = body.subarray(5, 5 + (body.length >= 5 ? body.readUInt32BE(1) : 0));
-  const value = message[0] === 0x08 ? (message[1] ?? 0) : 0;
-  return STATUSES[value] ?? "UNKNOWN";
+  return STATUSES[statusField(message)] ?? "UNKNOWN";
+}
+
+function statusField(message: Buffer): number {
+  try {
+    const reader = new BinaryReader(message);
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag();
+      if (field === 1 && wireType === WireType.Varint) return reader.int32();
+      reader.skip(wireType, field);
+    }
+  } catch {
+    // A malformed answer says nothing.
+  }
+  return 0;
 }

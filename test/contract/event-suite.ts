@@ -76,6 +76,23 @@ export function eventContract(harness: Harness): void {
     assert.ok(Math.min(...delays) < 500, `delays ${delays.join(", ")} ms`);
   });
 
+  test("a provisional exit is followed by an event after which it is settled", async (t) => {
+    const { runtime, clock } = harness();
+    const settled = new Map<string, boolean>();
+    const recorder = new EventRecorder(runtime, clock, async (event) => {
+      if (event.kind !== "container" || event.type !== "stopped") return;
+      const status = await runtime.containerStatus(event.id, never).catch(() => undefined);
+      if (status !== undefined) settled.set(event.id, status.isProvisional !== true);
+    }).endsWith(t);
+    await recorder.next(isResync);
+    for (let round = 0; round < 3; round++) {
+      const id = await pod().start({ exitAfterMs: 100, exitCode: 4 });
+      await recorder.next((event) => event.kind === "container" && event.id === id && settled.get(id) === true);
+      await runtime.removeContainer(id, never);
+    }
+    await recorder.stop();
+  });
+
   test("a command that ends inside a container is no stop of the container", async (t) => {
     const { runtime, clock } = harness();
     const id = await pod().start({});

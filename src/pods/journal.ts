@@ -179,7 +179,7 @@ export class Journal {
   }
 
   /** Called once a pod is gone for good; its events stay until they are pushed out. */
-  forget(uid: string): void {
+  evict(uid: string): void {
     this.pods.delete(uid);
     this.changed(uid);
   }

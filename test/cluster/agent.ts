@@ -324,7 +324,7 @@ describe("an agent in a real cluster", () => {
     const before = await site.podReady("idle");
     await agent.end("SIGKILL");
     agent = await site.join();
-    await until("it watches again", () => agent.stderr.includes("runtime events established"));
+    await until("it watches again", () => agent.stderr.includes("Subscribed to runtime events"));
     await pause(3000);
     const now = site.pod("idle");
     assert.equal(now?.status?.containerStatuses?.[0]?.containerID, before.status?.containerStatuses?.[0]?.containerID);

@@ -30,7 +30,7 @@ export function operationOf(path: string): string | undefined {
     .toLowerCase();
 }
 
-/** Declares `kubelet_runtime_operations_*`; the answer is told of each call. For all connections of one agent together. */
+/** Declares `kubelet_runtime_operations_*`; returns the callback for each call. One for all connections of an agent. */
 export function runtimeCallMetrics(metrics: Metrics): (call: EndedCall) => void {
   const labels = ["operation_type"];
   const total = metrics.counter("kubelet_runtime_operations_total", "Calls to the runtime.", labels);
@@ -68,7 +68,7 @@ export function runtimeCallMetrics(metrics: Metrics): (call: EndedCall) => void 
   };
 }
 
-/** Declares `kubelet_evented_pleg_connection_*`; the answer is told of the connection that brings events. */
+/** Declares `kubelet_evented_pleg_connection_*`; returns the callback for the connection of events. */
 export function eventMetrics(metrics: Metrics): EventsListener {
   const name = (what: string): string => `kubelet_evented_pleg_connection_${what}`;
   const made = metrics.counter(name("success_count"), "Connections for the runtime's events.");

@@ -47,13 +47,13 @@ const EXEC_SLACK_MS = 5000;
 export interface CriDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Told of each call that ended. */
+  /** Called after each call. */
   readonly onCall?: (call: EndedCall) => void;
-  /** Told of the connection that brings events. */
+  /** Called when the connection of events changes. */
   readonly onEvents?: EventsListener;
 }
 
-/** How often something is stopped, or a container removed, that ended just then, and how long apart. */
+/** How often the stop or removal of something that exits at the same time is tried, and the pause between. */
 const STOP_ATTEMPTS = 5;
 const REMOVE_ATTEMPTS = 100;
 const AGAIN_MS = 50;
@@ -114,7 +114,7 @@ export class CriRuntime implements RuntimePort {
 
   stopSandbox(id: string, { signal }: Abortable): Promise<void> {
     const stop = () => this.channel.unary(rpc.stopPodSandbox, { podSandboxId: id }, this.limit(signal));
-    // containerd kills what it has not yet noticed to be over, and stumbles over the shim that left.
+    // containerd kills what it has not yet noticed to have exited, and fails on the shim that is gone.
     return this.again(stop, { attempts: STOP_ATTEMPTS, isPassing: isShimGone, signal });
   }
 
@@ -175,7 +175,7 @@ export class CriRuntime implements RuntimePort {
 
   removeContainer(id: string, { signal }: Abortable): Promise<void> {
     const remove = () => this.channel.unary(rpc.removeContainer, { containerId: id }, this.limit(signal));
-    // containerd tells of an end before it has written it down, and finds nothing to stop meanwhile.
+    // containerd reports an exit before it has recorded it, and finds nothing to stop meanwhile.
     const isPassing = (error: unknown): boolean => isSaidToRun(error) || isShimGone(error);
     return this.again(remove, { attempts: REMOVE_ATTEMPTS, isPassing, signal });
   }
@@ -277,7 +277,7 @@ export class CriRuntime implements RuntimePort {
     }
   }
 
-  /** `untilGone`, tried again while the runtime has not yet noticed what has happened. */
+  /** `untilGone`, retried while the runtime has not noticed an exit yet. */
   private async again(
     call: () => Promise<unknown>,
     { attempts, isPassing, signal }: Abortable & { attempts: number; isPassing: (error: unknown) => boolean },
@@ -292,7 +292,7 @@ export class CriRuntime implements RuntimePort {
     }
   }
 
-  /** Stop and remove: what is not there needs no stopping. */
+  /** Stops or removes; succeeds when it is gone already. */
   private async untilGone(call: () => Promise<unknown>): Promise<void> {
     try {
       await this.mutate(call);

@@ -73,7 +73,7 @@ export class ContainerdEventSource implements EventSource {
     return reading;
   }
 
-  /** Keeps what status calls need, and makes the event. Undefined for what is no news: an exec's exit, the mark. */
+  /** Records what status calls need, and returns the event. Undefined for the exit of an exec, and for the mark. */
   private take(envelope: Envelope): TaskEvent | undefined {
     const { tasks, clock } = this.deps;
     const at = envelope.timestamp?.getTime() ?? clock.now().wall;

@@ -13,7 +13,7 @@ import type { GrpcChannel } from "./grpc.ts";
 import { runtimeService } from "./methods.ts";
 import type { TaskStates } from "./task-states.ts";
 
-/** An event stream of a dead or hung runtime looks like a quiet one; a question every so often tells them apart. */
+/** The event stream of a dead or hung runtime is silent like that of an idle one; a call now and then tells which. */
 const LIVENESS_EVERY_MS = 5000;
 const RECONNECT = { initialMs: 50, maxMs: 1000 } as const;
 
@@ -26,7 +26,7 @@ interface Deps {
   readonly onEvents?: EventsListener;
 }
 
-/** Told of the connection that brings events: made, lost, and how late an event of it came. */
+/** Called when the connection of events is made or lost, and with the delay of each event. */
 export type EventsListener = (what: "connected" | "lost" | { readonly lateMs: number }) => void;
 
 /**
@@ -51,7 +51,7 @@ export class RuntimeEvents {
     return this.current;
   }
 
-  /** The agent has changed something itself: a source that lists should look soon. */
+  /** The agent has changed something itself: a source that lists should list soon. */
   expectChange(): void {
     this.relist.expectChange();
   }
@@ -81,7 +81,7 @@ export class RuntimeEvents {
         if (signal.aborted) break;
         this.deps.onEvents?.("lost");
         const level = backoff.state === undefined ? 0 : 4;
-        log.debug(level, "runtime events lost, connecting again", { error: messageOf(error) });
+        log.debug(level, "Lost runtime events, reconnecting", { error: messageOf(error) });
       }
       this.current = "none";
       await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
@@ -96,7 +96,7 @@ export class RuntimeEvents {
       const sink = {
         established: (): void => {
           this.current = source.name;
-          this.deps.log.debug(2, "runtime events established", { source: source.name });
+          this.deps.log.debug(2, "Subscribed to runtime events", { source: source.name });
           this.deps.onEvents?.("connected");
           onEstablished();
           queue.push({ kind: "resync" });

@@ -42,7 +42,7 @@ export function toMillis(nanoseconds: bigint): number {
   return nanoseconds <= 0n ? 0 : Number(nanoseconds / 1_000_000n);
 }
 
-/** Undefined for a container whose layer the runtime has not measured yet: containerd tells of 0 bytes at no time then. */
+/** Undefined for a container whose layer the runtime has not measured yet: containerd reports 0 bytes without a time. */
 export function fromContainerStats({ attributes, writableLayer }: WireContainerStats): WritableLayer | undefined {
   if (attributes === undefined || writableLayer?.usedBytes === undefined || writableLayer.timestamp <= 0n)
     return undefined;

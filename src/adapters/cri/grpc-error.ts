@@ -23,7 +23,7 @@ const CODES: Readonly<Record<number, RuntimeErrorCode>> = {
   16: "PermissionDenied",
 };
 
-/** What a killed runtime leaves of a call, in the words of grpc-js, where the status code does not tell. */
+/** How grpc-js describes calls of a killed runtime, where the status code alone is ambiguous. */
 const LOST_CONNECTION = /RST_STREAM|ECONNRESET|EPIPE|GOAWAY|Connection dropped|Channel has been shut down/;
 /** containerd keeps names unique but answers with code 2 (1.6) or 9 (2.4). */
 const NAME_TAKEN = /name "[^"]*" is reserved for "/;

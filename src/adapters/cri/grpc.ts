@@ -71,14 +71,14 @@ export class GrpcChannel {
     if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
     const began = performance.now();
     const due = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
-    const told = { path: method.path, ...handlerOf(request) };
+    const call = { path: method.path, ...handlerOf(request) };
     try {
       const answer = await this.call(method, request, options);
-      this.onCall({ ...told, tookMs: performance.now() - began });
+      this.onCall({ ...call, tookMs: performance.now() - began });
       return answer;
     } catch (error) {
       const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
-      this.onCall({ ...told, tookMs: performance.now() - began, error });
+      this.onCall({ ...call, tookMs: performance.now() - began, error });
       throw this.failure(method.path, toRuntimeError(error, options.signal, isOverdue), options);
     }
   }
@@ -148,7 +148,7 @@ export class GrpcChannel {
     });
   }
 
-  /** Remembers what the error tells about the runtime, and gives it back. */
+  /** Records a missing method, and returns the error. */
   private failure(path: string, error: unknown, { optional }: CallOptions): unknown {
     if (!(error instanceof RuntimeError)) return error;
     if (error.code === "Unimplemented" && optional) this.lacking.add(path);

@@ -28,10 +28,10 @@ export class FakeControl {
   private readonly faults = new Map<FakeMethod, Fault[]>();
   private readonly running = new Map<FakeMethod, number>();
   private readonly peaks = new Map<FakeMethod, number>();
-  /** Ends the calls under way when the runtime goes away. */
+  /** Ends the calls under way when the runtime becomes unavailable. */
   private readonly cuts = new Set<() => void>();
   private away = false;
-  /** How often it went away: a call of before does nothing after it. */
+  /** How often it became unavailable: a call from before does nothing after it. */
   private departures = 0;
 
   constructor(private readonly deps: { clock: Clock }) {}
@@ -135,5 +135,5 @@ export class FakeControl {
 }
 
 function unavailable(): RuntimeError {
-  return new RuntimeError("Unavailable", "the fake runtime is away");
+  return new RuntimeError("Unavailable", "the fake runtime is unavailable");
 }

@@ -173,7 +173,7 @@ export class FakeWorld {
     });
   }
 
-  /** Tells every reader, unless the runtime is away. */
+  /** Passes an event to every reader, unless the runtime is unavailable. */
   emit(type: EventType, id: string): void {
     if (this.deps.control.isAway) return;
     const sandbox = this.sandboxes.get(id) ?? this.sandboxes.get(this.containers.get(id)?.sandboxId ?? "");

@@ -10,7 +10,7 @@ import type { ContainerState, ObservedMount } from "../../model/observed.ts";
 export interface RuntimePort {
   version(options: Abortable): Promise<RuntimeVersion>;
   status(options: Abortable): Promise<RuntimeStatus>;
-  /** The cgroup driver the runtime uses, or undefined where it cannot tell (containerd 1.6). */
+  /** The cgroup driver of the runtime, or undefined where it does not report it (containerd 1.6). */
   cgroupDriver(options: Abortable): Promise<"cgroupfs" | "systemd" | undefined>;
 
   runSandbox(config: SandboxConfig, handler: string, options: Abortable): Promise<string>;
@@ -18,7 +18,7 @@ export interface RuntimePort {
   removeSandbox(id: string, options: Abortable): Promise<void>;
   sandboxStatus(id: string, options: Abortable): Promise<SandboxStatus>;
   listSandboxes(filter: ListFilter, options: Abortable): Promise<readonly SandboxSummary[]>;
-  /** Tells what the pod as a whole has after a resize; does nothing where the runtime has no such call. */
+  /** Updates the resources of the whole pod after a resize; does nothing where the runtime has no such call. */
   updateSandboxResources(
     id: string,
     limits: { readonly resources: LinuxResources; readonly overhead?: LinuxResources },
@@ -36,7 +36,7 @@ export interface RuntimePort {
   writableLayers(filter: ListFilter, options: Abortable): Promise<readonly WritableLayer[]>;
   updateContainerResources(id: string, resources: LinuxResources, options: Abortable): Promise<void>;
   reopenContainerLog(id: string, options: Abortable): Promise<void>;
-  /** Tells the runtime which addresses the pods of this node get (`10.1.0.0/24`, or one of each family, by a comma). */
+  /** Sets the addresses that the pods of this node get (`10.1.0.0/24`, or one of each family, by a comma). */
   setPodCidr(cidr: string, options: Abortable): Promise<void>;
 
   /** Runs a command to its end. `timeoutSeconds` 0 means no limit. A command that outlives it rejects with `Timeout`. */
@@ -139,7 +139,7 @@ export type RuntimeEvent =
       readonly type: "created" | "started" | "stopped" | "deleted" | "oom";
       /** A container's or a sandbox's id. */
       readonly id: string;
-      /** The pod's UID where the source tells it. */
+      /** The pod's UID, where the source reports it. */
       readonly podUid?: string;
       /** Wall-clock milliseconds. */
       readonly at: number;
@@ -203,7 +203,7 @@ export interface ContainerStatus {
   readonly annotations: Readonly<Record<string, string>>;
   readonly logPath: string;
   readonly mounts: readonly ObservedMount[];
-  /** Absent where the runtime does not tell. */
+  /** Absent where the runtime does not report it. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] };
   readonly stopSignal?: string;
 }

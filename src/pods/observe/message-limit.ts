@@ -1,15 +1,15 @@
 import { firstBytes } from "../../lib/bounded-text.ts";
 import type { ContainerState, ContainerStatus } from "../../model/generated/types.ts";
 
-/** What all messages of a pod's ended containers may take together, in bytes, as in Kubernetes. */
+/** The limit of all termination messages of a pod together, in bytes, as in Kubernetes. */
 const POD_BYTES = 12 * 1024;
 
-/** Each container's part of the 12 KiB that a pod's termination messages may take (11.5). */
+/** Each container's share of the 12 KiB that a pod's termination messages may take. */
 export function messageLimit(containers: number): number {
   return Math.floor(POD_BYTES / Math.max(1, containers));
 }
 
-/** The status with the messages of its ended instances cut to so many bytes. */
+/** The status with its termination messages cut to so many bytes. */
 export function withinLimit(status: ContainerStatus, bytes: number): ContainerStatus {
   return {
     ...status,

@@ -44,7 +44,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /**
  * The one owner of everything that mirrors the runtime: the last state of each pod, which sandboxes and containers it
- * consists of, whose an id is, and which containers the agent started itself. `RecordingRuntime` records what the
+ * consists of, which pod an id belongs to, and which containers the agent started itself. `RecordingRuntime` records what the
  * executors create, start and remove; the `Observer` stores what it reads and lists. Nobody but the agent creates
  * parts of a pod, so a pod whose parts are known is not listed again until a call about it fails, an event reports a
  * removal, or the connection is lost.

@@ -19,7 +19,7 @@ type ContainerEvent = Extract<RuntimeEvent, { kind: "container" }>;
 
 /** How late an event may be before the change counts as missed. */
 const EVENT_LATE_MS = 1000;
-/** A list that failed is made anew soon: until then nothing tells what happened while the runtime was away. */
+/** A failed list is retried soon: until then it is unknown what happened while the runtime was unavailable. */
 const LIST_RETRY = { initialMs: 500, maxMs: 5000 };
 
 /** A pod as the runtime lists it. */
@@ -29,26 +29,25 @@ export interface ListedPod {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Whom the observer tells, and asks. */
+/** The callbacks of the observer. */
 export interface ObserverHooks {
   /** Something about this pod changed, or may have. Carries no facts. */
   wake(uid: string): void;
   /** Every pod that the runtime knows, after each (re)connection and each audit. */
   listed(pods: ReadonlyMap<string, ListedPod>): void;
-  /** Told how long it took to list everything. */
+  /** Called with the duration of each list of the whole runtime. */
   relisted?(tookMs: number): void;
-  /** Told how long it took to read one pod. */
+  /** Called with the duration of each read of one pod. */
   read?(tookMs: number): void;
-  /** The audit found a difference that no event had told. */
+  /** The audit found a change that no event had reported. */
   missed(uid: string): void;
-  /** The whole message of an ended container: the runtime's words and what the container left in its message file. */
+  /** Returns the termination message of an exited container: the runtime's message and that of the container. */
   endMessage(container: ObservedContainer): Promise<string>;
 }
 
 /**
- * What the runtime has, by pod. `read` always asks the runtime anew (a worker plans only on what was read after its
- * last action), but lists only what is not certain; the cache is for those who only look, and an older answer never
- * overwrites a newer one.
+ * Observes the runtime, by pod. `read` always asks the runtime (a worker plans only on what was read after its last
+ * action), but lists only pods whose parts are not known; `get` and `list` return what was read last.
  */
 export class Observer {
   private readonly cache = new ObservationCache();
@@ -153,7 +152,7 @@ export class Observer {
         return;
       } catch (error) {
         if (signal.aborted) return;
-        this.deps.log.error("listing the runtime's pods failed", error);
+        this.deps.log.error("Failed to list runtime", error);
         await this.deps.clock.sleep(backoff.next(this.deps.clock.now()), { signal }).catch(() => undefined);
       }
     }
@@ -172,12 +171,12 @@ export class Observer {
         await this.audit({ signal });
       } catch (error) {
         if (signal.aborted) return;
-        this.deps.log.error("auditing the runtime failed", error);
+        this.deps.log.error("Failed to audit runtime", error);
       }
     }
   }
 
-  /** A pod whose state is not the listed one, and that nobody reads within a second, changed without an event. */
+  /** A pod whose state is not the listed one, and that is not read within a second, changed without an event. */
   private async audit(options: Abortable): Promise<void> {
     const { pods, stale } = await this.listAll(options);
     if (stale.length > 0) await this.deps.clock.sleep(EVENT_LATE_MS, options);
@@ -185,13 +184,13 @@ export class Observer {
       if (this.cache.get(observed.uid) !== observed) continue;
       this.hooks.missed(observed.uid);
       this.cache.invalidate(observed.uid);
-      // A pod that has ended is read by nobody else, and would be found again by each audit.
+      // Nobody else reads a terminated pod: it would be found again by each audit.
       await this.read(observed, options);
     }
     this.hooks.listed(pods);
   }
 
-  /** Lists everything; tells which pods there are, and whose cached state is not what the list says. */
+  /** Lists the whole runtime. Answers its pods, and those whose cached state differs from the list. */
   private async listAll(options: Abortable): Promise<{ pods: Map<string, ListedPod>; stale: ObservedPod[] }> {
     const before = this.cache.ids();
     const began = this.deps.clock.now().mono;
@@ -219,7 +218,7 @@ export class Observer {
   }
 }
 
-/** True if the last read shows what the event reports: then nobody needs to read again. */
+/** True if the last read shows what the event reports already. */
 function isKnown(event: ContainerEvent, known: ObservedPod | undefined): boolean {
   const { id, type } = event;
   const container = known?.containers.find((one) => one.id === id);

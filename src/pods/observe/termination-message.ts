@@ -17,8 +17,8 @@ export interface TailReader {
 }
 
 /**
- * What an ended container has to say: the runtime's message, then its message file or the end of its log (11.5).
- * A file that cannot be read is told as the message: it must not keep the pod from being seen.
+ * The termination message of an exited container: the runtime's message, then its message file or the end of its log.
+ * A file that cannot be read is reported in the message: it must not keep the pod from being observed.
  */
 export async function terminationMessage(files: TailReader, container: ObservedContainer): Promise<string> {
   const text = await lastWords(files, container).catch(

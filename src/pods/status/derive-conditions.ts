@@ -27,7 +27,7 @@ interface ConditionFacts {
   readonly sandboxServes: boolean;
 }
 
-/** Every condition that the agent owns (11.2). Pure. */
+/** Every condition that the agent owns. Pure. */
 export function conditionsOf(facts: StatusFacts, derived: ConditionFacts): PodCondition[] {
   const ready = containersReady({ phase: derived.phase, regular: countedForReady(facts.pod, derived) });
   const made: [string, Judgement][] = [
@@ -45,7 +45,7 @@ export function conditionsOf(facts: StatusFacts, derived: ConditionFacts): PodCo
   return made.map(([type, judgement]) => condition(type, judgement, judged));
 }
 
-/** There only as long as they hold (7.8). */
+/** The conditions of a resize, present only while they hold. */
 function resizeConditions({ resizePending, resizing, terminating }: StatusFacts): [string, Judgement][] {
   if (terminating) return [];
   const error = resizing?.error;
@@ -61,7 +61,7 @@ function disruptionCondition({ failure }: StatusFacts, { phase }: ConditionFacts
   return [["DisruptionTarget", { holds: true, reason: "TerminationByKubelet", message: failure.disruption }]];
 }
 
-/** Only pods whose rules may ask for it have this condition (7.7). */
+/** AllContainersRestarting, only for pods whose restart rules may ask for it. */
 function restartingCondition(facts: StatusFacts): [string, Judgement] {
   const isAsked = facts.restartingAll === true || restartTriggers(facts.pod, facts.observed).length > 0;
   const why = { reason: "RestartAllContainersStarted", message: "container exited with restart policy rule" };
@@ -74,7 +74,7 @@ export function generationOf({ pod, previous }: StatusFacts): Pick<PodStatus, "o
   return generation === 0 ? {} : { observedGeneration: generation };
 }
 
-/** A condition; one that says what it said before keeps the time since which it does. */
+/** A condition; its transition time changes only with its status. */
 export function condition(
   type: string,
   judgement: Judgement,
@@ -110,7 +110,7 @@ function initializedCondition(facts: StatusFacts, { phase, init, regular }: Cond
   return { holds: false, reason: "ContainersNotInitialized", message };
 }
 
-/** 11.2: what Ready and ContainersReady say about a pod without readiness gates. */
+/** Ready and ContainersReady of a pod without readiness gates. */
 export function containersReady({ phase, regular }: Pick<ConditionFacts, "phase" | "regular">): Judgement {
   if (phase === "Succeeded") return { holds: false, reason: "PodCompleted" };
   if (phase === "Failed") return { holds: false, reason: "PodFailed" };

@@ -56,12 +56,12 @@ export function derivePodStatus(facts: StatusFacts): PodStatus {
   };
 }
 
-/** A pod that an earlier run of the agent started goes on from then: its deadline must not begin anew. */
+/** When the pod was started, also by an earlier agent: its deadline must not start over. */
 function firstSeen({ observed, now }: StatusFacts): number {
   return Math.min(now, ...observed.sandboxes.map((sandbox) => sandbox.createdAt));
 }
 
-/** What the pod was given as a whole, pod-level values and overhead included, and what it has of that. */
+/** The allocated and actual resources of the whole pod, pod-level values and overhead included. */
 function resourcesOf(facts: StatusFacts): Pick<PodStatus, "allocatedResources" | "resources"> {
   const allocated = formatResources(podRequests(facts.pod));
   const actual = withActual(facts);
@@ -73,7 +73,7 @@ function resourcesOf(facts: StatusFacts): Pick<PodStatus, "allocatedResources" |
   };
 }
 
-/** The pod with what it has, where that is not yet what it was given. */
+/** The pod with its actual resources, where they are not the allocated ones yet. */
 function withActual({ pod, observed, actualOf, actualPod, resizing }: StatusFacts): Pod {
   if (resizing === undefined) return pod;
   const containers = pod.spec.containers.map((container) => {

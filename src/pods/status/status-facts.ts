@@ -19,24 +19,24 @@ export interface StatusFacts {
   /** Its containers have all stopped for good: the phase becomes terminal. */
   readonly finished: boolean;
   readonly hasRecursiveReadOnly?: boolean;
-  /** What a container has of cpu and memory; absent or undefined means what it was given. */
+  /** The actual resources of a container; absent or undefined means the allocated ones. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
-  /** What the pod as a whole has of them. */
+  /** The actual resources of the pod as a whole. */
   readonly actualPod?: ResourceRequirements | undefined;
-  /** Why other requests and limits have to wait for room. */
+  /** Why a resize is deferred or infeasible. */
   readonly resizePending?: { readonly reason: string; readonly message: string } | undefined;
-  /** Containers do not have what they were given yet; `error` says what is in the way. */
+  /** A resize is in progress; `error` is why it does not proceed. */
   readonly resizing?: { readonly error?: string | undefined } | undefined;
-  /** All containers are being removed to be started anew: their absence means nothing. */
+  /** All containers are being restarted together: a missing one is not lost. */
   readonly restartingAll?: boolean;
-  /** Forces the phase Failed, for example past its deadline or refused at admission. */
+  /** Forces the phase Failed, for example past its deadline or rejected at admission. */
   readonly failure?: StatusFailure;
 }
 
-/** Why a pod is ended as Failed by the agent itself. */
+/** Why the agent itself fails a pod. */
 export interface StatusFailure {
   readonly reason: string;
   readonly message: string;
-  /** Said in the condition DisruptionTarget, for an end that is not the pod's fault. */
+  /** The message of the condition DisruptionTarget, for a pod that did not fail by itself. */
   readonly disruption?: string;
 }

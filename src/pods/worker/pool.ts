@@ -355,7 +355,7 @@ export class WorkerPool {
   private drop(uid: string): void {
     this.statuses.delete(uid);
     this.deps.observer.evict(uid);
-    this.deps.journal.forget(uid);
+    this.deps.journal.evict(uid);
   }
 }
 

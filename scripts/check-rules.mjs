@@ -38,6 +38,12 @@ const RULES = [
     message: "writes to the terminal: use lib/log or lib/output",
   },
   {
+    name: "own-keys-only",
+    applies: isSource,
+    pattern: /\b(labels|annotations|nodeSelector|matchLabels|data|binaryData)(\?\.)?\[[a-z]\w*\](?!\s*=[^=])/,
+    message: "a key that a user may choose also finds what every object inherits: use ownValue()",
+  },
+  {
     name: "no-enum",
     applies: isSource,
     pattern: /^\s*(export\s+)?(declare\s+)?(const\s+)?enum\s+\w/,

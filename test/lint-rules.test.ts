@@ -101,6 +101,8 @@ const HOUSE: readonly Sample[] = [
   { file: "adapters/out.ts", rule: "no-direct-output", code: 'process.stderr.write("x");' },
   { file: "lib/out.ts", rule: "no-direct-output", code: 'writeSync(2, "x");' },
   { file: "lib/output.ts", rule: undefined, code: "export const x = process.stdout;" },
+  { file: "pods/own-keys.ts", rule: "own-keys-only", code: "export const x = pod.metadata.labels?.[key];" },
+  { file: "pods/own-constant.ts", rule: undefined, code: "export const x = pod.metadata.labels?.[OS_LABEL];" },
   { file: "pods/enum.ts", rule: "no-enum", code: "export const enum X { a }" },
   { file: "pods/manager.ts", rule: "no-manager", code: "export class PodManager {}" },
   { file: "pods/todo.ts", rule: "todo-has-issue", code: `// ${"TO"}${"DO"}: some day` },

@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Container, Pod, ResourceFieldSelector } from "./generated/types.ts";
 import { declaredContainers } from "./pod-facts.ts";
@@ -20,9 +21,9 @@ export function resourceFieldValue(
     const example = "limits.cpu, requests.memory, limits.ephemeral-storage or requests.hugepages-2Mi";
     throw new ConfigError(`resourceFieldRef.resource "${ref.resource}" is not known; use one like ${example}`);
   }
-  const own = amountOf(container.resources?.[side]?.[resource]);
+  const own = amountOf(ownValue(container.resources?.[side], resource));
   const isMissing = side === "limits" && isZero(own);
-  const fallback = pod.spec.resources?.limits?.[resource] ?? facts.allocatable[resource];
+  const fallback = ownValue(pod.spec.resources?.limits, resource) ?? ownValue(facts.allocatable, resource);
   const divisor = amountOf(ref.divisor);
   return String(ceilRatio(isMissing ? amountOf(fallback) : own, isZero(divisor) ? ONE : divisor));
 }

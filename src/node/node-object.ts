@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus, Taint } from "../model/generated/types.ts";
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
 import type { NodeResources } from "./capacity.ts";
@@ -106,7 +107,7 @@ const KEPT_LABELS = [OS_LABEL, ARCH_LABEL];
  */
 export function metadataPatch({ metadata }: Node, identity: NodeIdentity): object | undefined {
   const labels = Object.entries(defaultLabels(identity)).filter(
-    ([name, value]) => KEPT_LABELS.includes(name) && metadata.labels?.[name] !== value,
+    ([name, value]) => KEPT_LABELS.includes(name) && ownValue(metadata.labels, name) !== value,
   );
   const ip = providedIp(identity)[PROVIDED_IP_ANNOTATION];
   const hasIp = metadata.annotations?.[PROVIDED_IP_ANNOTATION] === ip;
@@ -121,8 +122,8 @@ export function metadataPatch({ metadata }: Node, identity: NodeIdentity): objec
 export function reconcileMetadata(existing: Node, wanted: Node): { metadata: object } | undefined {
   const labels: Record<string, string> = {};
   for (const name of RECONCILED_LABELS) {
-    const value = wanted.metadata.labels?.[name];
-    if (value !== undefined && existing.metadata.labels?.[name] !== value) labels[name] = value;
+    const value = ownValue(wanted.metadata.labels, name);
+    if (value !== undefined && ownValue(existing.metadata.labels, name) !== value) labels[name] = value;
   }
   const wantedAttach = wanted.metadata.annotations?.[ATTACH_ANNOTATION];
   const annotations =

@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { ownValue } from "../../lib/own-value.ts";
 import type { EventQueue } from "../cri/event-queue.ts";
 import type { FakeControl } from "./fake-control.ts";
 import type { FakeImages } from "./fake-images.ts";
@@ -204,7 +205,7 @@ export function failure(code: RuntimeErrorCode, message: string): RuntimeError {
 
 /** True when all wanted labels are there with these values. */
 export function hasLabels(item: { labels: Readonly<Record<string, string>> }, { labels = {} }: ListFilter): boolean {
-  return Object.entries(labels).every(([key, value]) => item.labels[key] === value);
+  return Object.entries(labels).every(([key, value]) => ownValue(item.labels, key) === value);
 }
 
 /** What a list shows of a container. */

@@ -1,4 +1,5 @@
 import type { LinuxResources } from "../../../adapters/runtime/port.ts";
+import { ownValue } from "../../../lib/own-value.ts";
 import { ConfigError } from "../../../model/config-error.ts";
 import type { ContainerContributor, ContainerCreation, Contribution, MergedContribution } from "./contributor.ts";
 
@@ -47,7 +48,7 @@ function addContribution({ merged, owners }: Merge, contributor: Contributor, ad
   for (const { containerPath } of added.mounts ?? []) claims.claim(`mount ${normal(containerPath)}`);
   for (const { containerPath } of added.devices ?? []) claims.claim(`device ${normal(containerPath)}`);
   for (const [key, value] of Object.entries(added.annotations ?? {})) {
-    claims.claim(`annotation ${key}`, Object.hasOwn(merged.annotations, key) && merged.annotations[key] === value);
+    claims.claim(`annotation ${key}`, ownValue(merged.annotations, key) === value);
   }
   if (added.users !== undefined) claims.claim("user namespace");
   const users = added.users ?? merged.users;
@@ -72,7 +73,7 @@ function mergeResources(before: LinuxResources, added: LinuxResources, claims: C
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   for (const [name, value] of given) claims.claim(`resource ${name}`, known.get(name) === value);
   for (const [name, value] of Object.entries(unified)) {
-    claims.claim(`resource ${name}`, Object.hasOwn(flatBefore, name) && flatBefore[name] === value);
+    claims.claim(`resource ${name}`, ownValue(flatBefore, name) === value);
   }
   const flat = { ...flatBefore, ...unified };
   return {

@@ -22,5 +22,6 @@ export { PodRing } from "./ring.ts";
 export { AgentView } from "./status/view.ts";
 export { stopOwnedPods } from "./stop-owned.ts";
 export { PodStreams, StreamError } from "./streams.ts";
-export { type PoolOptions, WorkerPool } from "./worker/pool.ts";
+export { WorkerPool } from "./worker/pool.ts";
+export type { PoolOptions } from "./worker/pool-deps.ts";
 export { type OnceResult, runOnce } from "./worker/run-once.ts";

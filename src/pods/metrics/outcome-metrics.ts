@@ -4,7 +4,7 @@ import type { Container, ContainerStatus, Pod } from "../../model/generated/type
 import { allContainers, isStaticPod } from "../../model/pod-facts.ts";
 import type { PodEvent } from "../../model/step.ts";
 import type { EndedStep } from "../journal.ts";
-import type { PoolDeps } from "../worker/pool.ts";
+import type { PoolDeps } from "../worker/pool-deps.ts";
 import type { PodMetricsDeps } from "./pod-metrics.ts";
 import { containerType } from "./pod-metrics.ts";
 

@@ -7,7 +7,8 @@ import { RejectionError } from "../admission/rejection-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { DesiredPods } from "../desired.ts";
 import type { EndedStep, Journal } from "../journal.ts";
-import type { PoolDeps, WorkerPool } from "../worker/pool.ts";
+import type { WorkerPool } from "../worker/pool.ts";
+import type { PoolDeps } from "../worker/pool-deps.ts";
 import { startTimes } from "./start-times.ts";
 
 /** Seconds, as in Kubernetes: a start may take an hour. */

@@ -1,67 +1,26 @@
 import type { Abortable } from "../../lib/abort.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { Lane } from "../../lib/lane.ts";
-import type { Live } from "../../lib/live.ts";
-import type { Logger } from "../../lib/log.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import { isNodeCriticalPod, isStaticPod, podIdentity } from "../../model/pod-facts.ts";
 import { unsupportedFields } from "../../model/pod-support.ts";
 import type { ProbeKind } from "../../model/probe.ts";
-import type { AdmissionNode } from "../admission/admission.ts";
-import { type Allocator, PodAllocations } from "../admission/allocations.ts";
+import { PodAllocations } from "../admission/allocations.ts";
 import type { Rejection, ResizeVerdict } from "../admission/facts.ts";
 import { RejectionError } from "../admission/rejection-error.ts";
-import { type AllocatedPod, ResizeQueue } from "../admission/resize-queue.ts";
-import { type AdmissionVerdict, admissionVerdict, type NodeLoad } from "../admission/verdict.ts";
-import type { DesiredChange, DesiredPod, DesiredPods } from "../desired.ts";
-import type { ExecuteDeps } from "../execute/context.ts";
-import type { Journal } from "../journal.ts";
-import type { ListedPod, Observer } from "../observe/observe.ts";
-import type { CrashLimits } from "../plan/crash-backoff.ts";
-import { DEFAULT_DEAD_LIMITS, type DeadLimits } from "../plan/prune.ts";
-import { isTerminalPhase } from "../status/derive.ts";
+import { ResizeQueue } from "../admission/resize-queue.ts";
+import { type AdmissionVerdict, admissionVerdict } from "../admission/verdict.ts";
+import type { DesiredChange, DesiredPod } from "../desired.ts";
+import type { ListedPod } from "../observe/observe.ts";
+import { DEFAULT_DEAD_LIMITS } from "../plan/prune.ts";
 import { rejectedStatus } from "../status/rejected.ts";
 import { AdmissionQueue } from "./admission-queue.ts";
+import { allocatedPods, isEnding, nodeLoad } from "./node-load.ts";
 import { OrphanedPods } from "./orphaned-pods.ts";
-import type { PodProbes } from "./probes.ts";
+import { PodStatuses } from "./pod-statuses.ts";
+import type { PoolDeps, PoolOptions } from "./pool-deps.ts";
 import { StartSlot } from "./start-slot.ts";
-import { PodWorker, type WorkerDeps } from "./worker.ts";
-
-export interface PoolOptions {
-  readonly maxConcurrentStarts: Live<number>;
-  /** The node, as admission sees it now. */
-  node(): AdmissionNode;
-  readonly crashLimits: CrashLimits;
-  /** How many terminated containers are kept. */
-  readonly deadLimits?: Live<DeadLimits>;
-  /** True for an orphaned pod that this agent may stop. */
-  ownsOrphan(pod: { annotations: Readonly<Record<string, string>> }): boolean;
-}
-
-export interface PoolDeps {
-  readonly execute: ExecuteDeps;
-  readonly observer: Pick<Observer, "read" | "evict">;
-  readonly desired: DesiredPods;
-  readonly probes: PodProbes;
-  readonly journal: Journal;
-  /** What admission allocates to pods, in the order in which they are asked. */
-  readonly allocators?: readonly Allocator[];
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Aborts a while after the agent began to stop. */
-  readonly late: AbortSignal;
-  /** Called with the duration of each sync. */
-  readonly measured?: WorkerDeps["measured"];
-  /** Counters. */
-  readonly counted?: {
-    orphaned(): void;
-    /** A pod was added again under its UID while it was still terminating. */
-    restarted(pod: Pod): void;
-    /** A pod was preempted; the reason names the resource that was insufficient. */
-    preempted(reason: string): void;
-  };
-}
+import { PodWorker } from "./worker.ts";
 
 /**
  * One worker per pod UID. A static pod also reserves its name: another version of it waits until the one before is
@@ -69,10 +28,9 @@ export interface PoolDeps {
  */
 export class WorkerPool {
   private readonly workers = new Map<string, PodWorker>();
-  private readonly statuses = new Map<string, PodStatus>();
+  private readonly statuses = new PodStatuses();
   private readonly runs = new Set<Promise<void>>();
   private readonly lane: Lane;
-  private readonly listeners = new Set<(uid: string) => void>();
   private readonly allocations: PodAllocations;
   private readonly queue: AdmissionQueue;
   private readonly orphans: OrphanedPods;
@@ -165,9 +123,8 @@ export class WorkerPool {
   }
 
   /** Calls `fn` with the UID after each new status, until the signal aborts. */
-  onStatus(fn: (uid: string) => void, { signal }: Abortable): void {
-    this.listeners.add(fn);
-    signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
+  onStatus(fn: (uid: string) => void, options: Abortable): void {
+    this.statuses.onChange(fn, options);
   }
 
   /** Resolves when every worker has returned; call after the signal was aborted. */
@@ -206,7 +163,7 @@ export class WorkerPool {
     }
     // What is terminal, or asked to go, needs no room any more: its worker only stops it. What runs was admitted before.
     if (isEnding(pod) || this.isInRuntime(uid)) return { kind: "admitted", isAdopted: true };
-    return admissionVerdict(pod, this.load(), this.options.node());
+    return admissionVerdict(pod, nodeLoad(this.workers.values(), this.unread), this.options.node());
   }
 
   private start({ uid, pod, source }: DesiredPod): void {
@@ -238,25 +195,10 @@ export class WorkerPool {
     }
   }
 
-  /** The pods that count against the node's room. */
-  private load(): NodeLoad {
-    const load = { active: [] as Pod[], stopping: [] as Pod[], unread: [] as Pod[] };
-    for (const worker of this.workers.values()) {
-      if (worker.phase === "stopped" || worker.phase === "gone") continue;
-      const isStopping = worker.phase === "stopping" || worker.willStop || isEnding(worker.pod);
-      const isTerminal = isTerminalPhase(worker.lastStatus?.phase);
-      const isUnread = this.unread.has(worker.identity.uid);
-      load[isStopping || isTerminal ? "stopping" : isUnread ? "unread" : "active"].push(worker.allocated);
-    }
-    return load;
-  }
-
   private resizeVerdict(worker: PodWorker, asked: Pod): ResizeVerdict {
-    const others = [...this.workers.values()]
-      .filter((other) => other !== worker && (other.phase === "syncing" || other.phase === "stopping"))
-      .map(({ pod, allocated, willStop }): AllocatedPod => ({ desired: willStop ? allocated : pod, allocated }));
+    const others = [...this.workers.values()].filter((other) => other !== worker);
     const pod = { desired: asked, allocated: worker.allocated };
-    return this.resizes.verdict(pod, others, this.options.node());
+    return this.resizes.verdict(pod, allocatedPods(others), this.options.node());
   }
 
   private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
@@ -289,14 +231,14 @@ export class WorkerPool {
     this.unread.delete(uid);
     if (worker.phase === "stopped") {
       this.release(worker.pod);
-      this.tell(uid);
+      this.statuses.notify(uid);
       this.queue.review();
       for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
     }
     if (worker.phase !== "gone") return;
     this.workers.delete(uid);
     if (!this.queue.has(uid)) this.drop(uid);
-    this.tell(uid);
+    this.statuses.notify(uid);
     this.queue.review();
   }
 
@@ -343,13 +285,8 @@ export class WorkerPool {
   }
 
   private publish(uid: string, status: PodStatus): void {
-    this.statuses.set(uid, status);
-    this.tell(uid);
+    this.statuses.publish(uid, status);
     if (this.unread.delete(uid)) this.queue.review();
-  }
-
-  private tell(uid: string): void {
-    for (const listener of [...this.listeners]) listener(uid);
   }
 
   private drop(uid: string): void {
@@ -357,9 +294,4 @@ export class WorkerPool {
     this.deps.observer.evict(uid);
     this.deps.journal.evict(uid);
   }
-}
-
-/** True for a pod that the API server was asked to delete, or whose phase is terminal there. */
-function isEnding({ metadata, status }: Pod): boolean {
-  return metadata.deletionTimestamp !== undefined || isTerminalPhase(status?.phase);
 }

@@ -277,8 +277,9 @@ describe("an agent in a real cluster", () => {
     await site.podGone("stubborn");
   });
 
-  test("a pod deleted and created again under its name is another pod", async () => {
-    site.apply(testPod("twin"));
+  test("a force-deleted pod's replacement of the same name does not wait for its end", async () => {
+    const ignoring = shell("trap '' TERM; while :; do sleep 1; done");
+    site.apply(testPod("twin", { terminationGracePeriodSeconds: 300, containers: [ignoring] }));
     const first = await site.podReady("twin");
     site.kubectl("delete", "pod", "twin", "--force", "--grace-period=0");
     site.apply(testPod("twin"));
@@ -303,6 +304,8 @@ describe("an agent in a real cluster", () => {
     site.apply(testPod("refused", spec));
     const refused = await site.podIs("refused", "failed", ({ status }) => status?.phase === "Failed");
     assert.equal(refused.status?.reason, "NodePorts");
+    assert.ok(refused.status?.startTime !== undefined, "a rejected pod has a start time");
+    assert.equal(refused.status?.observedGeneration, refused.metadata.generation);
     site.kubectl("delete", "pod", "holder", "refused", "--wait=false");
     await site.podGone("refused");
     await site.podGone("holder");
@@ -333,6 +336,21 @@ describe("an agent in a real cluster", () => {
     assert.equal(now?.status?.startTime, before.status?.startTime);
     site.kubectl("delete", "pod", "idle", "--wait=false");
     await site.podGone("idle");
+  });
+
+  test("completed pods take no room from those that came while no agent ran", async () => {
+    const cpu = site.node()?.status?.allocatable?.["cpu"] ?? "";
+    const resources = { requests: { cpu } };
+    const { nodeName } = site;
+    const done = { nodeName, restartPolicy: "Never", containers: [shell("true", { resources })] };
+    site.apply(testPod("done", done));
+    await site.podIs("done", "has completed", ({ status }) => status?.phase === "Succeeded");
+    await agent.end("SIGKILL");
+    site.apply(testPod("next", { nodeName, containers: [shell("sleep 3600", { resources })] }));
+    agent = await site.join();
+    await site.podReady("next");
+    site.kubectl("delete", "pod", "done", "next", "--wait=false");
+    await site.podGone("next");
   });
 
   test("a deleted Node object comes back with a restart of the agent, with its lease and its CSINode", async () => {

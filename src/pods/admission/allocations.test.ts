@@ -115,6 +115,21 @@ describe("an allocation", () => {
     assert.equal(ring.files.entries.has(FILE), false);
   });
 
+  test("of a pod that comes back under its UID is made anew", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.want(web);
+    // The audit lists the pod while it runs.
+    await ring.clock.advance(300_000);
+    await ring.want();
+    await ring.clock.advance(500);
+    await ring.want(web);
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.deepEqual(allocator().asked, ["web", "web"]);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
+    assert.ok(ring.files.entries.has(FILE));
+  });
+
   test("of a pod that is no longer wanted once it is made is released", async () => {
     const { ring, allocator } = await machine(["card-0"]);
     await ring.clock.advance(0);

@@ -35,8 +35,8 @@ export class WorkerPool {
   private readonly queue: AdmissionQueue;
   private readonly orphans: OrphanedPods;
   private readonly resizes = new ResizeQueue();
-  /** UIDs that the runtime had when it was listed last: they were admitted once, and are not asked again. */
-  private inRuntime: ReadonlySet<string> | undefined;
+  /** UIDs of the last list of the runtime that are not gone since: they were admitted once, and are not asked again. */
+  private inRuntime: Set<string> | undefined;
   /** Adopted pods without a status yet: whether they still need their room is not known. */
   private readonly unread = new Set<string>();
   private hasReleasedOthers = false;
@@ -237,6 +237,7 @@ export class WorkerPool {
     }
     if (worker.phase !== "gone") return;
     this.workers.delete(uid);
+    this.inRuntime?.delete(uid);
     if (!this.queue.has(uid)) this.drop(uid);
     this.statuses.notify(uid);
     this.queue.review();

@@ -19,8 +19,11 @@ export async function describeSandbox(
   const dns = podDns(run.pod, facts);
   for (const { reason, message } of dns.warnings) run.journal.event("Warning", reason, message);
   return sandboxConfig(run.pod, {
-    ...{ attempt, paths: deps.node.paths, dns: { servers: dns.servers, searches: dns.searches, options: dns.options } },
-    ...{ cgroupParent: deps.cgroups.parentOf(run.pod), limits: deps.node.limits() },
+    attempt,
+    paths: deps.node.paths,
+    dns: { servers: dns.servers, searches: dns.searches, options: dns.options },
+    cgroupParent: deps.cgroups.parentOf(run.pod),
+    limits: deps.node.limits(),
     users: await userMapping(deps, run.pod),
     clusterDomain: facts.clusterDomain,
     volumeGroups: deps.volumes.groups(run.pod),

@@ -112,7 +112,13 @@ async function create(deps: ExecuteDeps, run: PodRun, creation: Creation): Promi
   try {
     if (creation.files.status === "rejected") throw creation.files.reason;
     const { env, users, ...contributed } = await collectContributions(containerContributors(deps), {
-      ...{ pod, container, attempt, imageVolumes, crash, interrupt, finish },
+      pod,
+      container,
+      attempt,
+      imageVolumes,
+      crash,
+      interrupt,
+      finish,
       sandboxIps: sandbox.ips,
     });
     const config = containerConfig(pod, container, {

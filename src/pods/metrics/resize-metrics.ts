@@ -14,7 +14,8 @@ export function countResizes(
   options: Abortable,
 ): void {
   const duration = metrics.histogram("kubelet_pod_resize_duration_milliseconds", "How long pods were resized.", {
-    ...{ labels: ["success"], buckets: BUCKETS },
+    labels: ["success"],
+    buckets: BUCKETS,
   });
   const infeasible = metrics.counter("kubelet_pod_infeasible_resizes_total", "Resizes that this node can never give.", [
     "reason_detail",

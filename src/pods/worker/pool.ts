@@ -55,7 +55,10 @@ export class WorkerPool {
     const { files, node } = execute;
     this.allocations = new PodAllocations({ allocators: deps.allocators ?? [], files, log }, node.paths);
     this.queue = new AdmissionQueue({
-      ...{ desired, journal, allocations: this.allocations, signal },
+      desired,
+      journal,
+      allocations: this.allocations,
+      signal,
       verdict: (pod) => this.verdict(pod),
       preempt: (victims, shortOf) => this.preempt(victims, shortOf),
       admitted: (pod) => this.start(pod),

@@ -202,3 +202,24 @@ describe("pods of one name", () => {
     assert.equal(other.pool.status("uid-2")?.phase, "Running");
   });
 });
+
+describe("deferred resizes", () => {
+  test("of a higher priority are granted first, whoever asked first", async () => {
+    const ring = new FakeRing();
+    const sized = (name: string, cpu: string, priority: number): Pod =>
+      pod(name)
+        .container("app", { resources: { requests: { cpu } } })
+        .with({ priority })
+        .build();
+    const pending = (name: string): string | undefined =>
+      ring.status(name)?.conditions?.find(({ type }) => type === "PodResizePending")?.reason;
+    const other = needs("other", "1");
+    await ring.want(sized("low", "500m", 0), sized("high", "500m", 5), other);
+    await ring.want(sized("low", "1500m", 0), sized("high", "500m", 5), other);
+    await ring.want(sized("low", "1500m", 0), sized("high", "1500m", 5), other);
+    assert.deepEqual([pending("low"), pending("high")], ["Deferred", "Deferred"]);
+    await ring.want(sized("low", "1500m", 0), sized("high", "1500m", 5));
+    await ring.clock.advance(60_000);
+    assert.deepEqual([pending("low"), pending("high")], ["Deferred", undefined]);
+  });
+});

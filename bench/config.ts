@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UnixClient } from "../src/adapters/net/unix-client.ts";
@@ -57,6 +57,8 @@ export async function measureLiveChanges(work: string, state: string): Promise<n
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGTERM");
     await ended;
+    // An agent leaves its root directory a shared mount.
+    spawnSync("umount", [`${work}/root`], { stdio: "ignore" });
   }
 }
 

@@ -4,6 +4,7 @@ import { connectApi } from "../adapters/kubeapi/index.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import { determineNodeAddresses, hostIpsOf } from "../node/index.ts";
 import { hostUserPool } from "../pods/index.ts";
@@ -25,6 +26,7 @@ export async function prepareSettings(
   const { host } = deps;
   const { options } = given;
   for (const path of [options.rootDir, `${options.rootDir}/pods`]) await host.makeDir(path, 0o750);
+  await shareRootDir(deps, options.rootDir);
   for (const path of [options.podLogsDir, given.containerLogsDir]) await host.makeDir(path, 0o755);
   const { version, driver } = await identifyRuntime(deps, options.containerRuntimeEndpoint, { signal });
   return {
@@ -35,6 +37,15 @@ export async function prepareSettings(
     runtimeName: version?.name ?? "containerd",
     runtimeVersion: version?.version ?? "(not answering yet)",
   };
+}
+
+/** As in Kubernetes; but where mounting is not permitted the agent runs, without mount propagation. */
+async function shareRootDir({ host, log }: PrepareDeps, path: string): Promise<void> {
+  try {
+    if (await host.makeShared(path)) log.info("Made root directory a shared mount", { path });
+  } catch (error) {
+    log.warn("Failed to make root directory a shared mount", { path, error: messageOf(error) });
+  }
 }
 
 /** Connects to the API server, if there is one, and resolves the node's addresses. */

@@ -1,7 +1,16 @@
 /** Volumes that come from a real API server with a node's own rights: claims and what they are bound to, trust bundles. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -43,9 +52,9 @@ describe("volumes of a real cluster", () => {
     },
   });
   /** A volume that only the claim of this name gets. */
-  const volume = (name: string, source: object): void =>
+  const volume = (name: string, source: object, metadata: object = {}): void =>
     site.apply({
-      ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: `pv-${name}` } },
+      ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: `pv-${name}`, ...metadata } },
       spec: {
         ...{ capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: "" },
         ...{ persistentVolumeReclaimPolicy: "Retain", claimRef: { namespace: "default", name }, ...source },
@@ -93,6 +102,25 @@ describe("volumes of a real cluster", () => {
     await until("its words", () => /kept[\s\S]*Read-only file system/.test(site.log(reader)));
     await remove("reader");
   });
+
+  for (const policy of ["Always", "OnRootMismatch"]) {
+    test(`fsGroupChangePolicy ${policy}, and the gid of a volume is a group of the processes`, async () => {
+      const name = `group-${policy.toLowerCase()}`;
+      const file = join(disk(name), "old");
+      writeFileSync(file, "old");
+      // The top of the volume is as fsGroup wants it, the file in it is not.
+      chownSync(disk(name), 0, 4242);
+      chmodSync(disk(name), 0o2775);
+      volume(name, local(name), { annotations: { "pv.beta.kubernetes.io/gid": "5151" } });
+      claim(name);
+      const securityContext = { fsGroup: 4242, fsGroupChangePolicy: policy };
+      site.apply(testPod(name, { ...claims(name), containers: [shell("id -G; sleep 3600")], securityContext }));
+      const pod = await site.podReady(name);
+      assert.equal(statSync(file).gid, policy === "Always" ? 4242 : 0);
+      await until("its groups", () => /\b4242\b.*\b5151\b/.test(site.log(pod)));
+      await remove(name);
+    });
+  }
 
   test("a claim of a hostPath volume", async () => {
     volume("host", { hostPath: { path: disk("host"), type: "Directory" } });

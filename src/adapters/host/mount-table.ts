@@ -12,6 +12,8 @@ export interface MountEntry {
   readonly source: string;
   /** Flags of the filesystem: for cgroup v1 the controllers. */
   readonly superOptions: readonly string[];
+  /** What is mounted below it appears in the other mounts of its peer group, and the other way round. */
+  readonly isShared: boolean;
 }
 
 /** The mounts of this process's namespace. */
@@ -45,7 +47,7 @@ export function parseMountTable(text: string): MountEntry[] {
     // "36 35 98:0 /root /target rw,noatime optional… - type source super-options"
     const separator = line.indexOf(" - ");
     if (separator === -1) return [];
-    const [id, , , root, target, options] = line.slice(0, separator).split(" ");
+    const [id, , , root, target, options, ...tags] = line.slice(0, separator).split(" ");
     const [type, source, superOptions] = line.slice(separator + 3).split(" ");
     if (root === undefined || target === undefined || options === undefined || type === undefined) return [];
     return [
@@ -57,6 +59,7 @@ export function parseMountTable(text: string): MountEntry[] {
         type,
         source: unescape(source ?? ""),
         superOptions: (superOptions ?? "").split(",").filter(Boolean),
+        isShared: tags.some((tag) => tag.startsWith("shared:")),
       },
     ];
   });
@@ -71,4 +74,14 @@ function unescape(text: string): string {
 export function mountsWithin(table: readonly MountEntry[], path: string): MountEntry[] {
   const below = path === "/" ? "/" : `${path}/`;
   return table.filter(({ target }) => target === path || target.startsWith(below));
+}
+
+/** The mount that a path lies on; the path must be absolute and free of links. Undefined only for an empty table. */
+export function mountOf(table: readonly MountEntry[], path: string): MountEntry | undefined {
+  // Later lines are mounted over earlier ones.
+  return table.findLast(({ target }) => isWithin(target, path));
+}
+
+function isWithin(target: string, path: string): boolean {
+  return target === path || target === "/" || path.startsWith(`${target}/`);
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
 import { exec } from "./exec.ts";
 import { HostError, hostError } from "./host-error.ts";
-import { type MountEntry, readMountsNear } from "./mount-table.ts";
+import { type MountEntry, mountOf, readMountsNear, readMountTable } from "./mount-table.ts";
 import { SystemCalls } from "./system-calls.ts";
 
 /** What is mounted by the agent itself; anything that can hang (NFS, FUSE) is mounted by a child process instead. */
@@ -39,6 +39,7 @@ const FLAGS: Readonly<Record<string, number>> = {
 const MS_REMOUNT = 0x20;
 const MS_BIND = 0x1000;
 const MS_REC = 0x4000;
+const MS_SHARED = 0x100000;
 const MNT_DETACH = 0x2;
 const UMOUNT_NOFOLLOW = 0x8;
 
@@ -72,6 +73,26 @@ export class Mounts {
     } catch (error) {
       if (errnoOf(error) === "ENOENT" || mountAt(target) === undefined) return;
       throw hostError(`unmount ${target}`, error);
+    }
+  }
+
+  /**
+   * Makes sure that a directory lies on a shared mount, so that mounts below it can be propagated to containers and back.
+   * If it does not, it is bound onto itself, as Kubernetes does with its root directory, with all that is mounted below.
+   * True if that was necessary. Safe to repeat.
+   */
+  async makeShared(path: string): Promise<boolean> {
+    const real = realpathSync(path);
+    if (mountOf(readMountTable(), real)?.isShared === true) return false;
+    await this.mount({ kind: "bind", source: real, target: real, recursive: true });
+    try {
+      const calls = await this.loadCalls();
+      if (calls === undefined) await this.command("mount", ["--make-rshared", "--", real]);
+      else await calls.mount({ source: "none", target: real, type: "none", flags: MS_SHARED | MS_REC, data: "" });
+      return true;
+    } catch (error) {
+      await this.unmount(real, { lazy: true });
+      throw hostError(`make ${real} a shared mount`, error);
     }
   }
 

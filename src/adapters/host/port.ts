@@ -18,6 +18,8 @@ export interface Host {
   mount(request: MountRequest): Promise<void>;
   mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void>;
   unmount(path: string, options?: { lazy?: boolean }): Promise<void>;
+  /** Makes a directory a shared mount, bound onto itself, unless it lies on one; true if it did. */
+  makeShared(path: string): Promise<boolean>;
   mountTable(): readonly MountEntry[];
   /** At least the mounts at or below a path. */
   mountsNear(path: string): readonly MountEntry[];

@@ -85,5 +85,5 @@ export async function refreshCgroups(
 
 async function busctl(host: ResourceHost, args: readonly string[]): Promise<void> {
   const { code, stderr } = await host.exec("busctl", args, { timeoutMs: SYSTEMD_MS });
-  if (code !== 0) throw new Error(stderr.trim() || `busctl ended with ${code}`);
+  if (code !== 0) throw new Error(stderr.trim() || `busctl exited with code ${code}`);
 }

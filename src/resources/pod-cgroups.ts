@@ -108,7 +108,7 @@ export class PodCgroups {
       await this.refreshClasses();
       for (const path of changed) this.confirmed.set(path, now(path));
     } catch (error) {
-      this.deps.log.warn("the limits of all pods could not be set again", { error: messageOf(error) });
+      this.deps.log.warn("Failed to enforce node allocatable limits", { error: messageOf(error) });
     }
   }
 
@@ -137,7 +137,7 @@ export class PodCgroups {
     for (const path of podCgroups(uid, this.options)) {
       this.written.delete(path);
       const processes = this.deps.endProcesses(path);
-      if (processes > 0) log.warn("killed what the runtime had left in the cgroup of a pod", { uid, processes });
+      if (processes > 0) log.warn("Killed remaining processes in pod cgroup", { uid, processes });
       await tree.forget(path);
       await host.removeCgroup(path);
     }
@@ -193,7 +193,7 @@ export class PodCgroups {
       const kind = problem.split(":")[0] ?? "";
       if (this.warned.has(kind)) continue;
       this.warned.add(kind);
-      this.deps.log.warn("the kernel refuses a limit of a cgroup, pods run without it", { cgroup: path, problem });
+      this.deps.log.warn("Failed to set cgroup limit, pods run without it", { cgroup: path, problem });
     }
     return problems;
   }

@@ -189,7 +189,7 @@ export class FollowedVolume {
     }).catch((error: unknown) => {
       if (isAborted(error, signal)) return;
       const waitMs = this.backoff.next(this.deps.clock.now());
-      this.deps.hooks.log.warn("a volume could not be brought up to date", {
+      this.deps.hooks.log.warn("Failed to update volume", {
         volume: this.name,
         error: messageOf(error),
       });

@@ -13,7 +13,7 @@ export function checkedPayload(entries: Iterable<readonly [string, VolumeFile]>)
   const payload = new Map(entries);
   for (const path of payload.keys()) {
     const problem = volumePathProblem(path);
-    if (problem !== undefined) throw new Error(`the path ${JSON.stringify(path.slice(0, 300))} ${problem}`);
+    if (problem !== undefined) throw new Error(`path ${JSON.stringify(path.slice(0, 300))} ${problem}`);
     for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1)) {
       const above = path.slice(0, at);
       if (payload.has(above)) throw new Error(`"${above}" is a file and "${path}" needs it to be a directory`);

@@ -137,7 +137,7 @@ describe("preparing", () => {
   test("a mount of a volume that the pod does not have says which", async () => {
     const scene = new VolumeScene([disk]);
     await scene.prepare();
-    assert.throws(() => scene.volumes.source(scene.web, "other"), /volumeMounts names the volume "other"/);
+    assert.throws(() => scene.volumes.source(scene.web, "other"), /volume "other" not found in the pod/);
   });
 });
 
@@ -353,7 +353,7 @@ describe("a subPath", () => {
   test("of an image is not the agent's to mount", async () => {
     const scene = new VolumeScene([{ name: "disk", image: { reference: "x" } }]);
     await scene.prepare();
-    await assert.rejects(scene.volumes.subPath(scene.web, mount, scene.never), /no subPath/);
+    await assert.rejects(scene.volumes.subPath(scene.web, mount, scene.never), /subPath requires a volume/);
   });
 });
 

@@ -101,9 +101,9 @@ export class VolumeReconciler {
   /** What a container gets of a volume. Only after `prepare`. */
   source(pod: Pod, name: string): VolumeSource {
     const known = (pod.spec.volumes ?? []).some((volume) => volume.name === name);
-    if (!known) throw new Error(`volumeMounts names the volume "${name}", which the pod does not have`);
+    if (!known) throw new Error(`volumeMounts: volume "${name}" not found in the pod`);
     const source = this.pods.get(podIdentity(pod).uid)?.volumes.get(name)?.source;
-    if (source === undefined) throw new Error(`the volume "${name}" is not ready`);
+    if (source === undefined) throw new Error(`volume "${name}" is not ready`);
     return source;
   }
 
@@ -120,7 +120,7 @@ export class VolumeReconciler {
     options: Abortable,
   ): Promise<string> {
     const source = this.source(pod, mount.volume);
-    if (source.kind !== "path") throw new Error("a volume without a directory has no subPath");
+    if (source.kind !== "path") throw new Error("subPath requires a volume with a directory");
     // A path that the user chose may hang: it is asked for in a child process before it is opened here.
     if (source.isUsers === true) await this.deps.host.kindOf(source.path, options);
     const target = `${this.paths.subPaths(podIdentity(pod).uid)}/${mount.volume}/${mount.container}/${mount.index}`;
@@ -142,7 +142,7 @@ export class VolumeReconciler {
       if (this.looked.has(uid)) continue;
       this.looked.add(uid);
       this.adopt(pod).catch((error: unknown) =>
-        this.deps.log.warn("volumes of an earlier agent could not be looked at", { uid, error: messageOf(error) }),
+        this.deps.log.warn("Failed to list volumes of a running pod", { uid, error: messageOf(error) }),
       );
     }
     for (const uid of this.looked) if (!now.has(uid)) this.looked.delete(uid);

@@ -130,7 +130,7 @@ export class StorageAccounts {
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      this.deps.log.warn("the runtime does not tell of writable layers", { error: messageOf(error) });
+      this.deps.log.warn("Failed to list writable layers", { error: messageOf(error) });
       return undefined;
     }
   }

@@ -144,7 +144,7 @@ export class UsageMeter {
       entry.usage = { ...usage, at: wall };
     } catch (error) {
       if (options.signal.aborted) throw error;
-      log.warn("a directory could not be measured", { path, error: messageOf(error) });
+      log.warn("Failed to measure directory", { path, error: messageOf(error) });
     }
     entry.triedAt = clock.now().mono;
     entry.doneAt = entry.triedAt;

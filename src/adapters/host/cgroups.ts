@@ -43,13 +43,13 @@ export async function removeCgroup(
 ): Promise<void> {
   const parts = path.split("/").slice(1);
   if (!path.startsWith("/") || parts.some((part) => part === "" || part === "." || part === "..")) {
-    throw new HostError("InvalidArgument", `${JSON.stringify(path)} is no cgroup that may be removed`);
+    throw new HostError("InvalidArgument", `${JSON.stringify(path)} is not a cgroup that may be removed`);
   }
   for (let attempt = 1; ; attempt++) {
     try {
       return await removeOnce(deps.mounts, path);
     } catch (error) {
-      const known = hostError(`cgroup ${path} is not removed`, error);
+      const known = hostError(`remove cgroup ${path}`, error);
       if (known.code !== "Busy" || attempt === ATTEMPTS) throw known;
       await deps.clock.sleep(WAIT_MS);
     }
@@ -61,7 +61,7 @@ async function removeOnce(mounts: readonly CgroupMount[], path: string): Promise
   const inside = new Set(directories.flatMap(processesIn));
   if (inside.size > 0) {
     const some = [...inside].slice(0, 5).join(", ");
-    throw new HostError("Busy", `cgroup ${path} holds ${inside.size} processes: ${some}`);
+    throw new HostError("Busy", `remove cgroup ${path}: it has ${inside.size} processes: ${some}`);
   }
   for (const directory of directories) {
     await rmdir(directory).catch((error: unknown) => {

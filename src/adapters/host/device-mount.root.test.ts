@@ -109,13 +109,13 @@ function defineTests(): void {
         closeSync(file);
       },
       {},
-      /not blank: it is not formatted/,
+      /not blank: refusing to format it/,
     ],
     [
       "with another filesystem",
       ({ device }) => void execFileSync("mkfs.ext4", ["-q", device]),
       { fsType: "xfs" },
-      /holds ext4, and xfs is wanted/,
+      /has filesystem ext4, not xfs/,
     ],
     [
       "with partitions",
@@ -129,10 +129,15 @@ function defineTests(): void {
         closeSync(file);
       },
       {},
-      /holds partitions \(dos\)/,
+      /has a partition table \(dos\)/,
     ],
-    ["that may only be read", () => undefined, { mayFormat: false }, /holds no filesystem, and may only be read/],
-    ["for a kind with a flag in its name", () => undefined, { fsType: "ext4 -o x" }, /is no kind of filesystem/],
+    [
+      "that may only be read",
+      () => undefined,
+      { mayFormat: false },
+      /has no filesystem and must not be formatted: it is read-only/,
+    ],
+    ["for a kind with a flag in its name", () => undefined, { fsType: "ext4 -o x" }, /is not a filesystem type/],
   ];
   for (const [name, prepare, wish, words] of keepers) {
     test(`a device ${name} is refused and keeps every byte`, () =>
@@ -151,6 +156,6 @@ function defineTests(): void {
   test("a device that is not there says so", () =>
     within(async ({ target }) => {
       const request = { device: "/dev/no-such-disk", target: target("t"), mayFormat: true };
-      await assert.rejects(mounts.mount(request, never), refused(/no-such-disk cannot be (read|looked at)/));
+      await assert.rejects(mounts.mount(request, never), refused(/(read|probe) .*no-such-disk/));
     }));
 }

@@ -40,7 +40,7 @@ export class DeviceMounts {
 
   async mount(request: DeviceMount, options: Abortable): Promise<void> {
     const { device, fsType = "" } = request;
-    if (!/^[a-z0-9]*$/.test(fsType)) throw new HostError("InvalidArgument", `"${fsType}" is no kind of filesystem`);
+    if (!/^[a-z0-9]*$/.test(fsType)) throw new HostError("InvalidArgument", `"${fsType}" is not a filesystem type`);
     const before = this.turns.get(device);
     const done = Promise.resolve(before).then(() => this.mountNow(request, options));
     const turn = done.catch(() => undefined);
@@ -55,11 +55,15 @@ export class DeviceMounts {
   private async mountNow({ device, target, fsType = "", mayFormat }: DeviceMount, options: Abortable): Promise<void> {
     const found = await this.look(device, options);
     if (found !== undefined && fsType !== "" && found !== fsType) {
-      throw new HostError("InvalidArgument", `${device} holds ${found}, and ${fsType} is wanted`);
+      throw new HostError("InvalidArgument", `${device} has filesystem ${found}, not ${fsType}`);
     }
     const type = found ?? (fsType || "ext4");
     if (found === undefined) {
-      if (!mayFormat) throw new HostError("InvalidArgument", `${device} holds no filesystem, and may only be read`);
+      if (!mayFormat)
+        throw new HostError(
+          "InvalidArgument",
+          `${device} has no filesystem and must not be formatted: it is read-only`,
+        );
       await this.format(device, type, options);
     }
     await this.must(["mount", "-t", type, "--", device, target], { ...options, timeoutMs: MOUNT_MS });
@@ -73,19 +77,18 @@ export class DeviceMounts {
     if (type !== undefined) return type;
     const table = /^PTTYPE=(.+)$/m.exec(stdout)?.[1];
     if (table !== undefined)
-      throw new HostError("InvalidArgument", `${device} holds partitions (${table}), no filesystem`);
+      throw new HostError("InvalidArgument", `${device} has a partition table (${table}), not a filesystem`);
     // 2: nothing was found, or the device cannot be read, which the next look tells.
-    if (code !== 2)
-      throw new HostError("Unknown", `${device} cannot be looked at: ${stderr.trim() || `blkid ${code}`}`);
+    if (code !== 2) throw new HostError("Unknown", `probe ${device}: ${stderr.trim() || `blkid ${code}`}`);
     return undefined;
   }
 
   private async format(device: string, type: string, options: Abortable): Promise<void> {
     const compare = ["cmp", "--silent", `--bytes=${BLANK_BYTES}`, "--", device, "/dev/zero"] as const;
     const { code, stderr } = await exec(this.clock, compare, { ...options, timeoutMs: LOOK_MS });
-    if (code !== 0 && code !== 1) throw new HostError("Unknown", `${device} cannot be read: ${stderr.trim()}`);
+    if (code !== 0 && code !== 1) throw new HostError("Unknown", `read ${device}: ${stderr.trim()}`);
     if (code === 1) {
-      const words = `${device} holds no known filesystem and is not blank: it is not formatted, because its data may be wanted`;
+      const words = `${device} has no known filesystem and is not blank: refusing to format it`;
       throw new HostError("InvalidArgument", words);
     }
     // Not to be interrupted: half a filesystem is neither blank nor good.
@@ -98,6 +101,6 @@ export class DeviceMounts {
   ): Promise<void> {
     const { code, stderr } = await exec(this.clock, command, options);
     if (code === 0) return;
-    throw new HostError("Unknown", `${command[0]} ended with ${code}: ${stderr.trim()}`);
+    throw new HostError("Unknown", `${command[0]} exited with code ${code}: ${stderr.trim()}`);
   }
 }

@@ -61,7 +61,7 @@ export const files = {
       return describe(await lstat(path));
     } catch (error) {
       if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ENOTDIR") return undefined;
-      throw hostError(`look at ${path}`, error);
+      throw hostError(`stat ${path}`, error);
     }
   },
 

@@ -47,7 +47,7 @@ export async function changeGroup(
     await apply(self, stats, gid);
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw hostError(`give ${path} to the group ${gid}`, error);
+    throw hostError(`change group of ${path} to ${gid}`, error);
   } finally {
     await top.close();
   }

@@ -153,7 +153,8 @@ export class Mounts {
 
   private async command(file: string, args: readonly string[]): Promise<void> {
     const result = await exec(this.clock, [file, ...args], { timeoutMs: COMMAND_LIMIT_MS });
-    if (result.code !== 0) throw new HostError("Unknown", result.stderr.trim() || `${file} ended with ${result.code}`);
+    if (result.code !== 0)
+      throw new HostError("Unknown", result.stderr.trim() || `${file} exited with code ${result.code}`);
   }
 }
 

@@ -8,7 +8,7 @@ const LONGEST_PATH = 107;
 /** A unix address as the kernel takes it; a leading `@` stands for the abstract namespace, as systemd writes it. */
 export function unixAddress(path: string): Buffer {
   const name = Buffer.from(path);
-  if (name.length === 0 || name.length > LONGEST_PATH) throw new Error(`${path}: is no path of a unix socket`);
+  if (name.length === 0 || name.length > LONGEST_PATH) throw new Error(`${path}: is not the path of a unix socket`);
   const isAbstract = path.startsWith("@");
   if (!isAbstract && !path.startsWith("/")) throw new Error(`${path}: must be an absolute path or begin with @`);
   if (isAbstract) name[0] = 0;
@@ -24,7 +24,7 @@ export function unixAddress(path: string): Buffer {
  */
 export async function sendDatagram(path: string, text: string): Promise<void> {
   const native = await loadNative();
-  if (native === undefined) throw new Error("datagrams need native calls, which cannot be had here");
+  if (native === undefined) throw new Error("send datagram: the C library is not available");
   const { libc } = native;
   const address = unixAddress(path);
   const body = Buffer.from(text);

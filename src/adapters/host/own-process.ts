@@ -36,7 +36,7 @@ function setOomScoreAdj(path: string, score: number): void {
 /** A higher hard limit stays as it is; a lower one is raised where the kernel lets us. */
 async function setOpenFiles(wanted: bigint): Promise<void> {
   const native = await loadNative();
-  if (native === undefined) throw new Error("the C library cannot be reached");
+  if (native === undefined) throw new Error("the C library is not available");
   const prlimit = native.libc.func("int prlimit(int pid, int resource, const void *fresh, void *old)");
   const limits = Buffer.alloc(16);
   const call = (fresh: Buffer | null, old: Buffer | null): void => {

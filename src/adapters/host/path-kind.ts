@@ -19,7 +19,7 @@ export async function kindOf(clock: Clock, path: string, options: Partial<Aborta
   if (code === 0) return kindOfMode(Number.parseInt(stdout, 16));
   if (/No such file or directory|Not a directory/.test(stderr)) return undefined;
   const isDenied = /Permission denied/.test(stderr);
-  throw new HostError(isDenied ? "PermissionDenied" : "Unknown", stderr.trim() || `stat ended with ${code}`);
+  throw new HostError(isDenied ? "PermissionDenied" : "Unknown", stderr.trim() || `stat exited with code ${code}`);
 }
 
 function kindOfMode(mode: number): PathKind {

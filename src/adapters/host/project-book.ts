@@ -111,7 +111,7 @@ function openOwn(path: string): number {
     return fd;
   }
   closeSync(fd);
-  throw new HostError("Unsupported", `${path} is no plain file`);
+  throw new HostError("Unsupported", `${path} is not a regular file`);
 }
 
 function contentOf(path: string): string {

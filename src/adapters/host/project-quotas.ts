@@ -48,7 +48,7 @@ export class ProjectQuotas {
       return calls !== undefined && (await withDirectory(path, (fd) => this.assign(calls, { path, fd })));
     } catch (error) {
       if (!isWithoutQuotas(error)) {
-        this.deps.log.warn("a volume is not counted by a quota", { path, error: messageOf(error) });
+        this.deps.log.warn("Failed to assign quota to volume", { path, error: messageOf(error) });
       }
       return false;
     }
@@ -82,7 +82,7 @@ export class ProjectQuotas {
       // The kernel keeps a record for each project that has a limit.
       await withDirectory(dirname(path), async (fd) => calls?.setLimit(fd, id, "none")).catch(() => undefined);
     } catch (error) {
-      log.warn("the project of a volume is not given back", { path, error: messageOf(error) });
+      log.warn("Failed to release project of volume", { path, error: messageOf(error) });
     }
   }
 
@@ -114,7 +114,7 @@ export class ProjectQuotas {
     // Without one the default of XFS would be the limit. Old formats of quotas cannot hold it, and have no default.
     await calls.setLimit(fd, id, "endless").catch((error: unknown) => {
       if (errnoOf(error) === "ERANGE") return;
-      this.deps.log.warn("a volume has the default quota of its filesystem", { path, error: messageOf(error) });
+      this.deps.log.warn("Failed to remove default quota of volume", { path, error: messageOf(error) });
     });
     return true;
   }
@@ -149,7 +149,7 @@ export class ProjectQuotas {
       const { bytes, inodes } = await calls.usage(fd, id);
       if (bytes === 0 && inodes === 0) return { files: withProject(files, { id, path }), result: id };
     }
-    throw new Error(`${MOST_TRIES} ids of projects are in use without being in /etc/projects`);
+    throw new Error(`${MOST_TRIES} project ids are in use but not in /etc/projects`);
   }
 }
 

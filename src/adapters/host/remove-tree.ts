@@ -43,14 +43,14 @@ export async function removeTree(deps: RemoveTreeDeps, path: string, options: Re
   if (mounted.length > 0) {
     const few = mounted.slice(0, 5).map(({ target }) => target);
     const more = mounted.length > few.length ? ` and ${mounted.length - few.length} more` : "";
-    throw new HostError("Mounted", `${path} is not removed: mounted there: ${few.join(", ")}${more}`);
+    throw new HostError("Mounted", `remove ${path}: mounted below it: ${few.join(", ")}${more}`);
   }
   const directory = await deps.access.openParent(parent);
   try {
     await new Removal(deps, options.signal).remove(directory, { name: Buffer.from(name), path: real });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw hostError(`${path} is not removed`, error);
+    throw hostError(`remove ${path}`, error);
   } finally {
     await directory.close();
   }
@@ -61,13 +61,13 @@ async function realParent(path: string): Promise<string | undefined> {
   const normal = normalize(path);
   const parts = normal.split("/").filter(Boolean);
   if (!path.startsWith("/") || path.includes("\0") || path.split("/").includes("..") || parts.length < 2) {
-    throw new HostError("InvalidArgument", `${JSON.stringify(path)} is no path that may be removed`);
+    throw new HostError("InvalidArgument", `${JSON.stringify(path)} is not a path that may be removed`);
   }
   try {
     return await realpath(dirname(normal.replace(/\/+$/, "")));
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return undefined;
-    throw hostError(`${path} is not removed`, error);
+    throw hostError(`remove ${path}`, error);
   }
 }
 
@@ -98,7 +98,7 @@ class Removal {
     if (child === "missing") return;
     if (child === "noDirectory") {
       if (await this.unlink(parent, place)) return;
-      throw new HostError("Busy", `${place.path} changes its kind while it is removed`);
+      throw new HostError("Busy", `${place.path} changed its type during removal`);
     }
     try {
       this.top ??= child;
@@ -125,9 +125,10 @@ class Removal {
       } catch (error) {
         const code = errnoOf(error);
         if (code === "ENOENT") return;
-        if (code === "EBUSY") throw new HostError("Mounted", `a mount came to ${place.path}`, { cause: error });
+        if (code === "EBUSY")
+          throw new HostError("Mounted", `remove ${place.path}: something was mounted there`, { cause: error });
         if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-        if (round >= ROUNDS) throw new HostError("Busy", `${place.path} is written to while it is removed`);
+        if (round >= ROUNDS) throw new HostError("Busy", `${place.path} is written to during removal`);
       }
     }
   }
@@ -161,7 +162,8 @@ class Removal {
       return true;
     } catch (error) {
       const code = errnoOf(error);
-      if (code === "EBUSY" || code === "EXDEV") throw new HostError("Mounted", `a mount came to ${place.path}`);
+      if (code === "EBUSY" || code === "EXDEV")
+        throw new HostError("Mounted", `remove ${place.path}: something was mounted there`);
       return code === "ENOENT";
     }
   }
@@ -173,7 +175,8 @@ class Removal {
       const code = errnoOf(error);
       if (code === "ENOENT") return "missing";
       if (code === "ENOTDIR" || code === "ELOOP") return "noDirectory";
-      if (code === "EXDEV") throw new HostError("Mounted", `a mount came to ${path}`, { cause: error });
+      if (code === "EXDEV")
+        throw new HostError("Mounted", `remove ${path}: something was mounted there`, { cause: error });
       throw error;
     }
   }
@@ -187,7 +190,8 @@ class Removal {
       const code = errnoOf(error);
       if (code === "ENOENT") return true;
       if (code === "EISDIR") return false;
-      if (code === "EBUSY") throw new HostError("Mounted", `a mount came to ${path}`, { cause: error });
+      if (code === "EBUSY")
+        throw new HostError("Mounted", `remove ${path}: something was mounted there`, { cause: error });
       throw error;
     }
   }

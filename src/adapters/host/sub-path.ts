@@ -30,10 +30,9 @@ export interface SubPathDeps {
 export async function bindSubPath(deps: SubPathDeps, request: SubPathRequest): Promise<void> {
   const { root, subPath, target } = request;
   if (subPath.startsWith("/") || subPath.includes("\0") || subPath.split("/").includes("..")) {
-    throw new HostError("InvalidArgument", `${JSON.stringify(subPath)} is no path inside a volume`);
+    throw new HostError("InvalidArgument", `${JSON.stringify(subPath)} is not a path inside a volume`);
   }
-  if (deps.calls === undefined)
-    throw new HostError("Unsupported", "subPath needs openat2, which cannot be called here");
+  if (deps.calls === undefined) throw new HostError("Unsupported", "mount subPath: openat2 is not available");
   try {
     // Links on the way to the volume are its owner's choice; those in it are not.
     const volume = await open(root, O_PATH | constants.O_DIRECTORY);
@@ -74,7 +73,7 @@ async function openOrMake(calls: SystemCalls, volume: number, subPath: string): 
       throw error;
     }
   }
-  if (parent === undefined) throw new HostError("Busy", `${whole} changes while it is made`);
+  if (parent === undefined) throw new HostError("Busy", `${whole} changed while it was created`);
   return parent;
 }
 

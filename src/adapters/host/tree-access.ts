@@ -164,7 +164,8 @@ function within(parent: TreeDirectory, name: Buffer): Buffer {
 async function mountId(fd: number): Promise<string> {
   const info = await readFile(`/proc/self/fdinfo/${fd}`, "utf8");
   const id = /^mnt_id:\s*(\d+)$/m.exec(info)?.[1];
-  if (id === undefined) throw Object.assign(new Error("ENOSYS: /proc does not tell the mount"), { code: "ENOSYS" });
+  if (id === undefined)
+    throw Object.assign(new Error("ENOSYS: mnt_id missing in /proc/self/fdinfo"), { code: "ENOSYS" });
   return id;
 }
 

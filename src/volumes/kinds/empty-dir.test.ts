@@ -143,9 +143,9 @@ describe("emptyDir", () => {
   const pages: [string, string, Partial<Container>, number | RegExp][] = [
     ["the size in its name", "HugePages-1Gi", {}, 2 ** 30],
     ["the size that the containers ask for", "HugePages", asking("2Mi"), 2 ** 21],
-    ["no size at all", "HugePages", {}, /ask for no huge pages/],
-    ["two sizes", "HugePages", asking("2Mi", "1Gi"), /ask for several sizes/],
-    ["a size that is none", "HugePages-big", {}, /"HugePages-big" names no size/],
+    ["no size at all", "HugePages", {}, /request no huge pages/],
+    ["two sizes", "HugePages", asking("2Mi", "1Gi"), /request several huge page sizes/],
+    ["a size that is none", "HugePages-big", {}, /"HugePages-big" does not name a huge page size/],
   ];
   for (const [name, medium, container, want] of pages) {
     test(`of huge pages: ${name}`, async () => {

@@ -47,13 +47,13 @@ function tmpfsSize(pod: Pod, volume: Volume, node: VolumeNode): number | undefin
 function hugePageSize(pod: Pod, medium: string): number {
   const named = medium.startsWith("HugePages-") ? tryParseQuantity(medium.slice("HugePages-".length)) : undefined;
   if (medium !== "HugePages") {
-    if (named === undefined) throw new Error(`emptyDir.medium "${medium}" names no size of huge pages`);
+    if (named === undefined) throw new Error(`emptyDir.medium "${medium}" does not name a huge page size`);
     return wholeValue(named);
   }
   const asked = Object.keys({ ...podRequests(pod), ...podLimits(pod) }).filter((name) => name.startsWith("hugepages-"));
   if (asked.length !== 1) {
-    const found = asked.length === 0 ? "no huge pages" : `several sizes of huge pages (${asked.join(", ")})`;
-    throw new Error(`the medium HugePages needs one size of huge pages, and the containers ask for ${found}`);
+    const found = asked.length === 0 ? "no huge pages" : `several huge page sizes (${asked.join(", ")})`;
+    throw new Error(`emptyDir.medium HugePages requires one huge page size, containers request ${found}`);
   }
   return wholeValue(parseQuantity((asked[0] ?? "").slice("hugepages-".length)));
 }

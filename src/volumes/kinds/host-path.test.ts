@@ -48,15 +48,15 @@ describe("hostPath", () => {
   });
 
   const refused: [string, PathKind | undefined, string][] = [
-    ["Directory", undefined, "/data/x is not a directory, there is nothing"],
-    ["Directory", "file", "/data/x is not a directory, there is a file"],
-    ["DirectoryOrCreate", "file", "/data/x is not a directory, there is a file"],
-    ["File", "directory", "/data/x is not a file, there is a directory"],
-    ["FileOrCreate", "directory", "/data/x is not a file, there is a directory"],
-    ["Socket", "file", "/data/x is not a socket file, there is a file"],
-    ["CharDevice", "blockDevice", "/data/x is not a character device, there is a block device"],
-    ["BlockDevice", undefined, "/data/x is not a block device, there is nothing"],
-    ["Directroy", undefined, 'hostPath.type "Directroy" is not known'],
+    ["Directory", undefined, "/data/x is not a directory but nothing"],
+    ["Directory", "file", "/data/x is not a directory but a file"],
+    ["DirectoryOrCreate", "file", "/data/x is not a directory but a file"],
+    ["File", "directory", "/data/x is not a file but a directory"],
+    ["FileOrCreate", "directory", "/data/x is not a file but a directory"],
+    ["Socket", "file", "/data/x is not a socket file but a file"],
+    ["CharDevice", "blockDevice", "/data/x is not a character device but a block device"],
+    ["BlockDevice", undefined, "/data/x is not a block device but nothing"],
+    ["Directroy", undefined, 'unknown hostPath.type "Directroy"'],
   ];
   for (const [type, found, why] of refused) {
     test(`type "${type}" refuses ${found ?? "nothing"} at the path and makes nothing there`, async () => {

@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<PathKind, string>> = {
   socket: "socket file",
   charDevice: "character device",
   blockDevice: "block device",
-  other: "thing of another kind",
+  other: "file of another type",
 };
 
 /** A path of the machine itself. It belongs to the user: nothing of it is ever removed. */
@@ -51,8 +51,8 @@ export async function checkHostPath(
   const expected =
     type === "DirectoryOrCreate" ? "directory" : type === "FileOrCreate" ? "file" : ownValue(EXPECTED, type);
   const failed = "hostPath type check failed:";
-  if (expected === undefined) throw new Error(`${failed} hostPath.type "${type}" is not known`);
+  if (expected === undefined) throw new Error(`${failed} unknown hostPath.type "${type}"`);
   if (expected === found) return;
   const shown = found === undefined ? "nothing" : `a ${WORDS[found]}`;
-  throw new Error(`${failed} ${path} is not a ${WORDS[expected]}, there is ${shown} (hostPath.type is ${type})`);
+  throw new Error(`${failed} ${path} is not a ${WORDS[expected]} but ${shown} (hostPath.type is ${type})`);
 }

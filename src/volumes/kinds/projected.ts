@@ -71,7 +71,7 @@ async function filesOf(
   if (source.clusterTrustBundle !== undefined) {
     return { files: await bundleFile(source.clusterTrustBundle, context, options) };
   }
-  throw new Error(`the source ${Object.keys(source).join(", ")} of a projected volume is not supported yet`);
+  throw new Error(`projected volume source ${Object.keys(source).join(", ")} is not supported yet`);
 }
 
 async function tokenFile(
@@ -79,7 +79,7 @@ async function tokenFile(
   { pod, deps, defaultMode }: Context,
   options: Abortable,
 ): Promise<{ files: Files; refreshAt: number }> {
-  if (deps.tokens === undefined) throw new Error("service account tokens come only from an API server");
+  if (deps.tokens === undefined) throw new Error("service account token: an API server is required");
   const { audience = "", expirationSeconds = 3600, path } = source;
   const { token, refreshAt } = await deps.tokens.token({ pod, audience, expirationSeconds }, options);
   // A token is its reader's alone where all containers run as one user; a group gets it by fsGroup.
@@ -105,7 +105,7 @@ async function bundleFile(
   { deps, defaultMode }: Context,
   options: Abortable,
 ): Promise<Files> {
-  if (deps.trustBundles === undefined) throw new Error("cluster trust bundles come only from an API server");
+  if (deps.trustBundles === undefined) throw new Error("cluster trust bundle: an API server is required");
   const bundles = await deps.trustBundles.bundles(source, options);
   const which = source.name === undefined ? `signer "${source.signerName}"` : `"${source.name}"`;
   if (bundles === undefined && source.optional !== true) throw new Error(`clustertrustbundle ${which} not found`);

@@ -85,8 +85,8 @@ for (const { word, lower, isTmpfs, put, volume, plugin } of kinds) {
     const refused: [string, object, Record<string, string> | undefined, string][] = [
       ["a missing object", {}, undefined, `${lower} "o" not found`],
       ["a missing key", { items: [item("gone", "a")] }, { a: "1" }, `references non-existent ${word} key: gone`],
-      ["a key with ..", {}, { "..bad": "1" }, 'the path "..bad" must not begin with ".."'],
-      ["a key with /", {}, { "/bad": "1" }, 'the path "/bad" must be relative'],
+      ["a key with ..", {}, { "..bad": "1" }, 'path "..bad" must not begin with ".."'],
+      ["a key with /", {}, { "/bad": "1" }, 'path "/bad" must be relative'],
       ["an item that leaves the volume", { items: [item("a", "x/../../y")] }, { a: "1" }, 'must not contain ".."'],
       ["a name that is too long", { items: [item("a", "x".repeat(256))] }, { a: "1" }, "has a name over 255 bytes"],
       [
@@ -291,7 +291,7 @@ describe("projected", () => {
   });
 
   test("without an API server there are neither tokens nor bundles, and the pod says so", async () => {
-    assert.match(await new VolumeScene([token]).refusal(), /tokens come only from an API server/);
-    assert.match(await new VolumeScene([bundle({})]).refusal(), /bundles come only from an API server/);
+    assert.match(await new VolumeScene([token]).refusal(), /token: an API server is required/);
+    assert.match(await new VolumeScene([bundle({})]).refusal(), /bundle: an API server is required/);
   });
 });

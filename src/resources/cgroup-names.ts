@@ -21,7 +21,7 @@ export function classCgroups(options: CgroupOptions): {
   return { all: at(), burstable: at("burstable"), bestEffort: at("besteffort") };
 }
 
-/** The cgroup of a pod, as it is given to the runtime (3.1 of the node reference). */
+/** The cgroup of a pod, as it is given to the runtime. */
 export function podCgroup(pod: Pod, options: CgroupOptions): string {
   if (options.perQos === false) return options.root || "/";
   return candidates(pod.metadata.uid ?? "", options)[qosClass(pod)];

@@ -29,7 +29,7 @@ export interface CgroupDeps {
   readonly host: { removeCgroup(path: string): Promise<void> };
   readonly tree: CgroupHost;
   readonly log: Pick<Logger, "warn">;
-  /** Kills whatever is in a cgroup or below it; tells how many processes that were. */
+  /** Kills whatever is in a cgroup or below it; returns how many processes that were. */
   endProcesses(path: string): number;
   /** Records an event about the node. */
   event?(type: "Normal" | "Warning", reason: string, message: string): void;

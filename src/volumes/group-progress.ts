@@ -1,11 +1,11 @@
 import type { Clock } from "../lib/clock.ts";
 import type { VolumeOfPod } from "./kind.ts";
 
-/** A change of the group that takes longer than this is told, and then this often, as in Kubernetes. */
+/** A change of ownership that takes longer than this is reported, and then at this interval, as in Kubernetes. */
 const FIRST_MS = 30_000;
 const NEXT_MS = 60_000;
 
-/** Tells how far the walk through a large volume is. */
+/** Reports the progress of a change of ownership in a large volume. */
 export class GroupProgress {
   private due: number;
 
@@ -16,7 +16,7 @@ export class GroupProgress {
     this.due = deps.clock.now().mono + FIRST_MS;
   }
 
-  tell(entries: number): void {
+  report(entries: number): void {
     const { mono } = this.deps.clock.now();
     if (mono < this.due) return;
     this.due = mono + NEXT_MS;

@@ -7,7 +7,7 @@ export type {
   VolumeNode,
   VolumeSource,
 } from "./kind.ts";
-export { type EmptyDirPlace, emptyDirPlaces } from "./local-storage.ts";
+export { type MeteredEmptyDir, meteredEmptyDirs } from "./local-storage.ts";
 export { type ReconcilerDeps, type ReconcilerOptions, VolumeReconciler } from "./reconciler.ts";
 export {
   type LayerUsage,
@@ -16,4 +16,4 @@ export {
   type StorageDeps,
   type StorageOptions,
 } from "./storage-accounts.ts";
-export { type MeasuredUsage, type MeteredPlace, type UsageHost, UsageMeter } from "./usage-meter.ts";
+export { type MeasuredUsage, type MeteredDirectory, type UsageHost, UsageMeter } from "./usage-meter.ts";

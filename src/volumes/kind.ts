@@ -14,7 +14,7 @@ import type { ObjectRef, ObjectSource } from "../model/object-source.ts";
 export interface VolumeFile {
   readonly bytes: Uint8Array;
   readonly mode: number;
-  /** Root unless said. */
+  /** Defaults to root. */
   readonly uid?: number;
 }
 
@@ -64,7 +64,7 @@ export interface VolumeHost {
     path: string,
     request: { gid: number; onlyOnMismatch: boolean; signal: AbortSignal; onProgress(entries: number): void },
   ): Promise<void>;
-  /** Mounts a part of a volume; never leaves the volume, whoever swaps links in it. */
+  /** Mounts a part of a volume; never leaves the volume, even if links in it are swapped meanwhile. */
   bindSubPath(request: { root: string; subPath: string; target: string }): Promise<void>;
 }
 
@@ -221,9 +221,9 @@ export interface VolumeKind {
 export interface VolumeStaging {
   /** What is persisted of a volume. Volumes that are to share a stage must lead to the same `directory`. */
   metadata(of: VolumeOfPod, deps: SetUpDeps, options: Abortable): Promise<VolumeMetadata>;
-  /** Where it is staged, relative to `ROOT/plugins`. Pure: the metadata of a pod tells which stage it uses. */
+  /** Where it is staged, relative to `ROOT/plugins`. Pure: the metadata of a pod names the stage it uses. */
   directory(metadata: VolumeMetadata): string;
-  /** The stages on this node, relative to `ROOT/plugins`, whoever made them. */
+  /** The stages on this node, relative to `ROOT/plugins`, also those of an earlier agent. */
   list(pluginsDir: string, host: VolumeHost): Promise<readonly string[]>;
   /** Mounts the volume below `of.stage.directory`. */
   stage(of: VolumeOfPod & { readonly stage: Stage }, deps: SetUpDeps, options: Abortable): Promise<void>;

@@ -3,17 +3,17 @@ import { podIdentity } from "../model/pod-facts.ts";
 import { parseQuantity, wholeValue } from "../model/quantity.ts";
 import { directoryName } from "./kind.ts";
 import { emptyDir } from "./kinds/empty-dir.ts";
-import type { MeteredPlace } from "./usage-meter.ts";
+import type { MeteredDirectory } from "./usage-meter.ts";
 
 /** An emptyDir of a pod, and how large it may be. */
-export interface EmptyDirPlace extends MeteredPlace {
+export interface MeteredEmptyDir extends MeteredDirectory {
   readonly volume: string;
   /** Bytes; absent without a limit, and for a limit of 0, which is none. */
   readonly sizeLimit?: number;
 }
 
 /** Where a pod's emptyDirs lie and what they may hold. Memory is counted by its own filesystem, not by a walk. */
-export function emptyDirPlaces(pod: Pod, rootDir: string): readonly EmptyDirPlace[] {
+export function meteredEmptyDirs(pod: Pod, rootDir: string): readonly MeteredEmptyDir[] {
   const base = `${rootDir}/pods/${podIdentity(pod).uid}/volumes/${directoryName(emptyDir)}`;
   return (pod.spec.volumes ?? []).flatMap((volume) => {
     if (volume.emptyDir === undefined) return [];

@@ -32,12 +32,12 @@ describe("preparing", () => {
     assert.deepEqual(scene.machine.done, []);
   });
 
-  test("a kind that is not known is a problem of that volume", async () => {
+  test("an unknown kind is an error of that volume", async () => {
     const scene = new VolumeScene([{ name: "odd", nfs: { server: "a", path: "/" } }]);
     await assert.rejects(scene.prepare(), /volume "odd" is of a kind that is not supported/);
   });
 
-  test("ends only when every other volume is done, because then they may be taken down", async () => {
+  test("ends only when every other volume is done, because then they may be torn down", async () => {
     const scene = new VolumeScene([config, memory]);
     let release = (): void => undefined;
     scene.machine.beforeMount = new Promise((resolve) => {
@@ -73,7 +73,7 @@ describe("preparing", () => {
     await waiting;
   });
 
-  test("says which volumes are waited for, since when and why, and when that is tried again", async () => {
+  test("reports which volumes are waited for, since when and why, and when they are retried", async () => {
     const scene = new VolumeScene([config, { name: "login", secret: { secretName: "login" } }]);
     const details: string[] = [];
     const prepared = scene.volumes.prepare(scene.web, {
@@ -241,7 +241,7 @@ describe("a volume with content", () => {
     assert.deepEqual(scene.machine.texts(directory), { a: "later" });
   });
 
-  test("that an earlier agent made is not followed if it is taken down while it is looked for", async () => {
+  test("that an earlier agent made is not followed if it is torn down while it is listed", async () => {
     const scene = new VolumeScene([config]);
     scene.objects.put(...configMap("settings", { a: "1" }));
     await scene.prepare();
@@ -262,7 +262,7 @@ describe("a volume with content", () => {
     assert.equal(scene.objects.listening(settings), 0);
   });
 
-  test("that was taken down is not made again by a change, and nobody listens any more", async () => {
+  test("that was torn down is not set up again by a change, and no listener is left", async () => {
     const scene = new VolumeScene([config]);
     scene.objects.put(...configMap("settings", { a: "1" }));
     await scene.prepare();
@@ -301,7 +301,7 @@ describe("fsGroup", () => {
     assert.equal(scene.machine.done.filter((line) => line.startsWith("group")).length, 1);
   });
 
-  test("a walk that takes long is told after 30 s and then every minute", async () => {
+  test("a walk that takes long is reported after 30 s and then every minute", async () => {
     const scene = new VolumeScene([disk]);
     scene.machine.changeGroup = async (_path, { onProgress }) => {
       for (let second = 1; second <= 100; second++) {
@@ -318,7 +318,7 @@ describe("fsGroup", () => {
 describe("a subPath", () => {
   const mount = { volume: "disk", container: "app", index: 2, subPath: "a/b" };
 
-  test("is mounted at a place of its own, and unmounted before its volume goes", async () => {
+  test("is mounted at a directory of its own, and unmounted before its volume goes", async () => {
     const scene = new VolumeScene([disk]);
     await scene.prepare();
     const target = await scene.volumes.subPath(scene.web, mount, scene.never);
@@ -342,7 +342,7 @@ describe("a subPath", () => {
     assert.equal(scene.machine.mounts.size, 0);
   });
 
-  test("of a path that the user chose is looked at first, where a time limit holds: it may hang", async () => {
+  test("of a path that the user chose is checked first with a time limit: it may hang", async () => {
     const scene = new VolumeScene([{ name: "disk", hostPath: { path: "/nfs" } }]);
     await scene.prepare();
     scene.machine.kindOf = (path) => Promise.reject(new Error(`${path} does not answer`));
@@ -357,7 +357,7 @@ describe("a subPath", () => {
   });
 });
 
-describe("taking down", () => {
+describe("tearing down", () => {
   test("goes by what is there, and the user's own is not touched", async () => {
     const scene = new VolumeScene([disk, memory, { name: "host", hostPath: { path: "/data/x" } }]);
     await scene.prepare();
@@ -401,7 +401,7 @@ describe("taking down", () => {
   });
 });
 
-describe("directories of pods that nobody knows", () => {
+describe("directories of orphaned pods", () => {
   test("go with what they hold; known ones, and those with foreign mounts, stay", async () => {
     const scene = new VolumeScene([memory]);
     for (const name of ["web", "known", "foreign"]) {
@@ -423,7 +423,7 @@ describe("directories of pods that nobody knows", () => {
     assert.deepEqual(await next.removeOrphans((uid) => uid === "uid-of-known", scene.never), []);
   });
 
-  test("what else such a pod left is taken away before its directory, which stays if that fails", async () => {
+  test("what else an orphaned pod left is removed before its directory, which stays if that fails", async () => {
     const scene = new VolumeScene([disk]);
     await scene.prepare();
     const next = scene.newAgent();
@@ -439,7 +439,7 @@ describe("directories of pods that nobody knows", () => {
     assert.deepEqual([asked, scene.machine.modes.has(POD_DIR)], [["uid-of-web"], false]);
   });
 
-  test("do not include a pod whose volumes are in use here, whoever does not know it", async () => {
+  test("do not include a pod whose volumes are in use here", async () => {
     const scene = new VolumeScene([disk]);
     await scene.prepare();
     await scene.volumes.removeOrphans(() => false, scene.never);
@@ -447,7 +447,7 @@ describe("directories of pods that nobody knows", () => {
   });
 });
 
-describe("whether all is at hand", () => {
+describe("isAtHand", () => {
   const secrets: Volume = { name: "keys", projected: { sources: [{ secret: { name: "keys" } }] } };
   const cases: readonly { name: string; volumes: readonly Volume[]; want: boolean }[] = [
     { name: "directories of the agent's own are", volumes: [disk, memory], want: true },
@@ -455,7 +455,7 @@ describe("whether all is at hand", () => {
     { name: "an object that is missing is not", volumes: [config, secrets], want: false },
     { name: "what others have a say in is not", volumes: [{ name: "h", hostPath: { path: "/x" } }], want: false },
     {
-      name: "a kind that is not known is not",
+      name: "an unknown kind is not",
       volumes: [{ name: "odd", nfs: { server: "a", path: "/" } }],
       want: false,
     },

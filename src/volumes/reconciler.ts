@@ -4,12 +4,12 @@ import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { Pod, Volume } from "../model/generated/types.ts";
 import { podIdentity } from "../model/pod-facts.ts";
-import { FollowedVolume } from "./followed-volume.ts";
 import { directoryName, type VolumeDeps, type VolumeKind, type VolumeOfPod, type VolumeSource } from "./kind.ts";
 import { VOLUME_KINDS } from "./kinds/index.ts";
 import { OperationMeter, type VolumeCount, volumeGauges } from "./metrics.ts";
 import { VolumeOperations } from "./operations.ts";
 import { VolumePaths } from "./paths.ts";
+import { PodVolume } from "./pod-volume.ts";
 import { type PrepareOptions, VolumeWait, type VolumeWaitDeps } from "./volume-wait.ts";
 
 export interface ReconcilerDeps extends VolumeDeps, VolumeWaitDeps {
@@ -18,7 +18,7 @@ export interface ReconcilerDeps extends VolumeDeps, VolumeWaitDeps {
 }
 
 interface PodSet {
-  readonly volumes: Map<string, FollowedVolume>;
+  readonly volumes: Map<string, PodVolume>;
 }
 
 export interface ReconcilerOptions {
@@ -33,16 +33,16 @@ export interface OrphanOptions extends Abortable {
 }
 
 /**
- * Brings the volumes that pods want and those that are there together, below `ROOT/pods/UID`. Pods and volumes do not
- * wait for each other; only the pod that asked waits for its own.
+ * Reconciles the volumes that pods want with those below `ROOT/pods/UID`. Pods and volumes do not wait for each other;
+ * only the pod that asked waits for its own.
  */
 export class VolumeReconciler {
   private readonly pods = new Map<string, PodSet>();
-  /** Pods whose directories were looked at for what an earlier agent left. */
-  private readonly looked = new Set<string>();
-  /** Pods whose volumes were taken down and not asked for since. */
+  /** Pods whose directories were listed for volumes of an earlier agent. */
+  private readonly listed = new Set<string>();
+  /** Pods whose volumes were torn down and not prepared since. */
   private readonly down = new Set<string>();
-  /** Volumes of wanted pods that an earlier agent set up and nobody asked for since, by pod and name: their plugins. */
+  /** Volumes of wanted pods that an earlier agent set up and that were not prepared since, by pod and name: their plugins. */
   private readonly found = new Map<string, ReadonlyMap<string, string>>();
   private desired: readonly Pod[] = [];
   private readonly paths: VolumePaths;
@@ -62,7 +62,7 @@ export class VolumeReconciler {
 
   /**
    * Makes every volume of the pod ready, all at the same time, and tries those that fail again until they are, the
-   * signal aborts or the limit is over. Ends only when nothing is being made any more: then they may be taken down.
+   * signal aborts or the limit is over. Ends only when nothing is being set up any more: then they may be torn down.
    */
   async prepare(pod: Pod, options: PrepareOptions): Promise<void> {
     const volumes = pod.spec.volumes ?? [];
@@ -76,8 +76,8 @@ export class VolumeReconciler {
   }
 
   /**
-   * Whether nothing but the agent's own work is missing for the pod's volumes: their objects are there, and none of them
-   * is of a kind that others have a say in. Never rejects.
+   * True if the pod's volumes can be set up without waiting: their objects exist, and none of them is of a kind that
+   * depends on anything else. Never rejects.
    */
   async isAtHand(pod: Pod, options: Abortable): Promise<boolean> {
     const volumes = pod.spec.volumes ?? [];
@@ -93,12 +93,12 @@ export class VolumeReconciler {
       const found = await Promise.all(refs.map((ref) => this.deps.objects.get(ref, options)));
       return found.every((object) => object !== undefined);
     } catch {
-      // Whoever makes the volumes says why they cannot be made.
+      // `prepare` reports why they cannot be set up.
       return false;
     }
   }
 
-  /** What a container gets of a volume. Only after `prepare`. */
+  /** Returns what a container gets of a volume. Only after `prepare`. */
   source(pod: Pod, name: string): VolumeSource {
     const known = (pod.spec.volumes ?? []).some((volume) => volume.name === name);
     if (!known) throw new Error(`volumeMounts: volume "${name}" not found in the pod`);
@@ -129,7 +129,7 @@ export class VolumeReconciler {
   }
 
   /**
-   * Takes over what pods are wanted, with their newest metadata. Volumes that an earlier agent left for one of them are
+   * Takes the desired pods, with their newest metadata. Volumes that an earlier agent left for one of them are
    * followed from now on, whether its containers are touched or not.
    */
   wanted(pods: readonly Pod[]): void {
@@ -139,13 +139,13 @@ export class VolumeReconciler {
       const { uid } = podIdentity(pod);
       now.add(uid);
       for (const volume of this.pods.get(uid)?.volumes.values() ?? []) volume.update(pod);
-      if (this.looked.has(uid)) continue;
-      this.looked.add(uid);
+      if (this.listed.has(uid)) continue;
+      this.listed.add(uid);
       this.adopt(pod).catch((error: unknown) =>
         this.deps.log.warn("Failed to list volumes of a running pod", { uid, error: messageOf(error) }),
       );
     }
-    for (const uid of this.looked) if (!now.has(uid)) this.looked.delete(uid);
+    for (const uid of this.listed) if (!now.has(uid)) this.listed.delete(uid);
     for (const uid of this.down) if (!now.has(uid)) this.down.delete(uid);
     for (const uid of this.found.keys()) if (!now.has(uid)) this.found.delete(uid);
   }
@@ -187,9 +187,9 @@ export class VolumeReconciler {
     return [...left, ...(await this.operations.removeUnusedStages(options))];
   }
 
-  private follow(pod: Pod, volume: Volume): FollowedVolume {
+  private follow(pod: Pod, volume: Volume): PodVolume {
     const identity = podIdentity(pod);
-    const set = this.pods.get(identity.uid) ?? { volumes: new Map<string, FollowedVolume>() };
+    const set = this.pods.get(identity.uid) ?? { volumes: new Map<string, PodVolume>() };
     this.pods.set(identity.uid, set);
     const known = set.volumes.get(volume.name);
     if (known !== undefined) {
@@ -202,7 +202,7 @@ export class VolumeReconciler {
       this.deps.event(identity, { type, reason, message });
     const hooks = { log: this.deps.log, event };
     const { operations, meter } = this;
-    const followed = new FollowedVolume(this.of(pod, volume, kind), kind, { ...this.deps, operations, meter, hooks });
+    const followed = new PodVolume(this.of(pod, volume, kind), kind, { ...this.deps, operations, meter, hooks });
     set.volumes.set(volume.name, followed);
     return followed;
   }
@@ -217,7 +217,7 @@ export class VolumeReconciler {
       if (kind === undefined || !present.has(directoryName(kind))) continue;
       const there = await host.list(`${this.paths.volumes(uid)}/${directoryName(kind)}`);
       // Torn down or no longer wanted meanwhile: then there is nothing to follow.
-      if (!this.looked.has(uid) || this.down.has(uid)) return;
+      if (!this.listed.has(uid) || this.down.has(uid)) return;
       if (!there.includes(volume.name)) continue;
       found.set(volume.name, kind.plugin);
       if (kind.isLive === true) this.follow(pod, volume).adopt();

@@ -51,7 +51,7 @@ export class StageReferences {
     return [...unknown, ...(users.get(stage) ?? [])].some((directory) => directory !== except);
   }
 
-  /** Undefined as long as nobody asked for it, or if it could not be read: then the disk is read again. */
+  /** Undefined before the first `isUsed`, or if the scan failed: then the disk is scanned again. */
   private async current(): Promise<Index | undefined> {
     return this.index?.catch(() => undefined);
   }

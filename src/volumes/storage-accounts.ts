@@ -6,8 +6,8 @@ import type { Pod } from "../model/generated/types.ts";
 import { podLogDirectoryName } from "../model/names.ts";
 import { allContainers, podIdentity } from "../model/pod-facts.ts";
 import type { PodStorage, StoragePart } from "../model/pod-storage.ts";
-import { emptyDirPlaces } from "./local-storage.ts";
-import { type MeteredPlace, type Usage, type UsageHost, UsageMeter } from "./usage-meter.ts";
+import { meteredEmptyDirs } from "./local-storage.ts";
+import { type MeteredDirectory, type Usage, type UsageHost, UsageMeter } from "./usage-meter.ts";
 
 /** The writable layer of a container, as the runtime counts it. */
 export interface LayerUsage extends Usage {
@@ -31,9 +31,9 @@ export interface StorageOptions {
 }
 
 export interface ReadOptions extends Abortable {
-  /** What was measured less long ago is not measured again. 0 unless said. */
+  /** Measurements up to this age are reused. Defaults to 0. */
   readonly maxAgeMs?: number;
-  /** However much there is to walk, there is an answer after this long; the next read goes on from there. */
+  /** Deadline of the read, however large the trees are; the next read continues from there. */
   readonly limitMs?: number;
 }
 
@@ -41,10 +41,10 @@ export interface ReadOptions extends Abortable {
 const SLICE_MS = 20;
 const PAUSE_MS = 60;
 const LIMIT_MS = 10_000;
-/** When nobody has asked for this long, walks are given up and measurements forgotten. */
+/** After this long without a read, walks are closed and measurements evicted. */
 const KEEP_MS = 60_000;
 
-type PlacedPart = StoragePart & { readonly place?: MeteredPlace };
+type MeteredPart = StoragePart & { readonly directory?: MeteredDirectory };
 
 /**
  * What pods keep on their node: emptyDirs, logs and writable layers. Nothing is measured unless somebody asks, and then
@@ -71,17 +71,17 @@ export class StorageAccounts {
     const since = clock.now().mono - maxAgeMs;
     const [only, ...others] = pods;
     if (only === undefined) return new Map();
-    const parts = new Map(pods.map((pod) => [podIdentity(pod).uid, this.placedParts(pod)]));
-    const places = [...parts.values()].flat().flatMap(({ place }) => place ?? []);
+    const parts = new Map(pods.map((pod) => [podIdentity(pod).uid, this.meteredParts(pod)]));
+    const directories = [...parts.values()].flat().flatMap(({ directory }) => directory ?? []);
     const [layers] = await Promise.all([
       this.layers(others.length === 0 ? podIdentity(only).uid : undefined, { signal, limitMs }),
-      this.measure(places, { signal, since, until: clock.now().mono + limitMs }),
+      this.measure(directories, { signal, since, until: clock.now().mono + limitMs }),
     ]);
     return new Map([...parts].map(([uid, all]) => [uid, this.sum(all, layers?.get(uid) ?? [], layers && since)]));
   }
 
   private async measure(
-    places: readonly MeteredPlace[],
+    directories: readonly MeteredDirectory[],
     { signal, since, until }: Abortable & { since: number; until: number },
   ): Promise<void> {
     const { clock } = this.deps;
@@ -89,7 +89,7 @@ export class StorageAccounts {
     try {
       for (;;) {
         const budgetMs = Math.min(SLICE_MS, until - clock.now().mono);
-        if (await this.serially(() => this.meter.advance(places, { signal, since, budgetMs }))) return;
+        if (await this.serially(() => this.meter.advance(directories, { signal, since, budgetMs }))) return;
         if (clock.now().mono >= until) return;
         await clock.sleep(PAUSE_MS, { signal });
       }
@@ -100,17 +100,17 @@ export class StorageAccounts {
     }
   }
 
-  private placedParts(pod: Pod): readonly PlacedPart[] {
+  private meteredParts(pod: Pod): readonly MeteredPart[] {
     const logs = `${this.options.podLogsDir}/${podLogDirectoryName(podIdentity(pod))}`;
     return [
-      ...emptyDirPlaces(pod, this.options.rootDir).map(
-        ({ volume, isFilesystem = false, sizeLimit, ...place }): PlacedPart => ({
-          ...{ kind: "emptyDir", name: volume, isMemory: isFilesystem, place: { ...place, isFilesystem } },
+      ...meteredEmptyDirs(pod, this.options.rootDir).map(
+        ({ volume, isFilesystem = false, sizeLimit, ...directory }): MeteredPart => ({
+          ...{ kind: "emptyDir", name: volume, isMemory: isFilesystem, directory: { ...directory, isFilesystem } },
           ...(sizeLimit !== undefined && { sizeLimit }),
         }),
       ),
       ...allContainers(pod).map(
-        ({ name }): PlacedPart => ({ kind: "log", name, isMemory: false, place: { path: `${logs}/${name}` } }),
+        ({ name }): MeteredPart => ({ kind: "log", name, isMemory: false, directory: { path: `${logs}/${name}` } }),
       ),
     ];
   }
@@ -136,10 +136,10 @@ export class StorageAccounts {
   }
 
   /** `since` is missing when the layers are not known: then the sum is not what it should be, however new it is. */
-  private sum(placed: readonly PlacedPart[], layers: readonly LayerUsage[], since: number | undefined): PodStorage {
+  private sum(metered: readonly MeteredPart[], layers: readonly LayerUsage[], since: number | undefined): PodStorage {
     const parts = [
-      ...placed.map(({ place, ...part }): StoragePart => {
-        const usage = place && this.meter.usage(place.path);
+      ...metered.map(({ directory, ...part }): StoragePart => {
+        const usage = directory && this.meter.usage(directory.path);
         return usage === undefined ? part : { ...part, usage };
       }),
       ...layers.map(
@@ -150,9 +150,9 @@ export class StorageAccounts {
     ];
     const onDisk = parts.filter(({ isMemory }) => !isMemory);
     const total = (of: "bytes" | "inodes"): number => onDisk.reduce((sum, { usage }) => sum + (usage?.[of] ?? 0), 0);
-    const isDone = ({ place }: PlacedPart): boolean =>
-      place === undefined || (since !== undefined && this.meter.isDone(place.path, since));
-    const isFresh = since !== undefined && placed.every(isDone);
+    const isDone = ({ directory }: MeteredPart): boolean =>
+      directory === undefined || (since !== undefined && this.meter.isDone(directory.path, since));
+    const isFresh = since !== undefined && metered.every(isDone);
     return { parts, bytes: total("bytes"), inodes: total("inodes"), isFresh };
   }
 

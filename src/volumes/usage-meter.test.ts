@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
-import { emptyDirPlaces } from "./local-storage.ts";
+import { meteredEmptyDirs } from "./local-storage.ts";
 import { type Usage, type UsageHost, UsageMeter } from "./usage-meter.ts";
 
 const { signal } = new AbortController();
@@ -160,14 +160,14 @@ test("a pod's emptyDirs are known with their limits", () => {
     { name: "host", hostPath: { path: "/" } },
   ];
   const base = "/root/pods/uid-of-web/volumes/kubernetes.io~empty-dir";
-  assert.deepEqual(emptyDirPlaces(pod().container("app").with({ volumes }).build(), "/root"), [
+  assert.deepEqual(meteredEmptyDirs(pod().container("app").with({ volumes }).build(), "/root"), [
     { volume: "disk", path: `${base}/disk`, isFilesystem: false, mayBeCounted: false, sizeLimit: 2 ** 30 },
     { volume: "free", path: `${base}/free`, isFilesystem: false, mayBeCounted: false },
     { volume: "memory", path: `${base}/memory`, isFilesystem: true, mayBeCounted: false },
   ]);
   const own = pod().container("app").with({ volumes, hostUsers: false }).build();
   assert.deepEqual(
-    emptyDirPlaces(own, "/root").map(({ volume, mayBeCounted }) => [volume, mayBeCounted]),
+    meteredEmptyDirs(own, "/root").map(({ volume, mayBeCounted }) => [volume, mayBeCounted]),
     [
       ["disk", true],
       ["free", true],

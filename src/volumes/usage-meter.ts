@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 
-/** What a place takes up. */
+/** What a directory takes up. */
 export interface Usage {
   readonly bytes: number;
   readonly inodes: number;
@@ -16,7 +16,7 @@ export interface MeasuredUsage extends Usage {
 }
 
 /** A directory whose usage counts: an emptyDir, a log directory. */
-export interface MeteredPlace {
+export interface MeteredDirectory {
   readonly path: string;
   /** A filesystem of its own (a tmpfs): it knows its usage, nothing has to be walked. */
   readonly isFilesystem?: boolean;
@@ -44,7 +44,7 @@ export interface AdvanceOptions extends Abortable {
   readonly since: number;
 }
 
-/** What is known of a place. All times are monotonic. */
+/** What is known of a directory. All times are monotonic. */
 interface Entry {
   usage?: MeasuredUsage;
   /** Measured as a whole, or found to be unmeasurable. */
@@ -54,12 +54,12 @@ interface Entry {
   walk?: UsageWalk;
 }
 
-/** How long one place is walked before the next one gets its turn. */
+/** How long one directory is walked before the next one gets its turn. */
 const TURN_MS = 10;
 
 /**
- * Measures places a little at a time: each `advance` takes no longer than its budget and goes on where the last one
- * stopped, so that a tree of millions of files costs as little at a time as a small one. Places take turns: a large one
+ * Measures directories a little at a time: each `advance` takes no longer than its budget and goes on where the last one
+ * stopped, so that a tree of millions of files costs as little at a time as a small one. Directories take turns: a large one
  * does not keep the others waiting. One `advance` at a time.
  */
 export class UsageMeter {
@@ -67,32 +67,32 @@ export class UsageMeter {
 
   constructor(private readonly deps: { host: UsageHost; clock: Clock; log: Logger }) {}
 
-  /** The newest whole measurement of a place. */
+  /** The newest whole measurement of a directory. */
   usage(path: string): MeasuredUsage | undefined {
     return this.entries.get(path)?.usage;
   }
 
-  /** Whether the place was measured since then, or could not be. */
+  /** Whether the directory was measured since then, or could not be. */
   isDone(path: string, since: number): boolean {
     return (this.entries.get(path)?.doneAt ?? Number.NEGATIVE_INFINITY) >= since;
   }
 
-  /** Spends the budget on these places. True when each was measured since the time that is given. */
-  async advance(places: readonly MeteredPlace[], options: AdvanceOptions): Promise<boolean> {
+  /** Spends the budget on these directories. True when each was measured since the time that is given. */
+  async advance(directories: readonly MeteredDirectory[], options: AdvanceOptions): Promise<boolean> {
     const { clock } = this.deps;
     const { signal, since } = options;
     const end = clock.now().mono + options.budgetMs;
     for (;;) {
       signal.throwIfAborted();
-      const place = this.next(places, since);
-      if (place === undefined) return true;
+      const directory = this.next(directories, since);
+      if (directory === undefined) return true;
       const left = end - clock.now().mono;
       if (left <= 0) return false;
-      await this.measure(place, { signal, budgetMs: Math.min(left, TURN_MS) });
+      await this.measure(directory, { signal, budgetMs: Math.min(left, TURN_MS) });
     }
   }
 
-  /** Forgets the places that were not worked at since then, and closes their walks. */
+  /** Forgets the directories that were not worked at since then, and closes their walks. */
   async forget(before: number): Promise<void> {
     for (const [path, entry] of [...this.entries]) {
       if (entry.triedAt >= before) continue;
@@ -102,22 +102,22 @@ export class UsageMeter {
   }
 
   /** Of those that are not done the one that waited longest. */
-  private next(places: readonly MeteredPlace[], since: number): MeteredPlace | undefined {
-    let [found, oldest]: [MeteredPlace | undefined, number] = [undefined, Number.POSITIVE_INFINITY];
-    for (const place of places) {
-      const triedAt = this.entries.get(place.path)?.triedAt ?? Number.NEGATIVE_INFINITY;
-      if (this.isDone(place.path, since) || (found !== undefined && triedAt >= oldest)) continue;
-      [found, oldest] = [place, triedAt];
+  private next(directories: readonly MeteredDirectory[], since: number): MeteredDirectory | undefined {
+    let [found, oldest]: [MeteredDirectory | undefined, number] = [undefined, Number.POSITIVE_INFINITY];
+    for (const directory of directories) {
+      const triedAt = this.entries.get(directory.path)?.triedAt ?? Number.NEGATIVE_INFINITY;
+      if (this.isDone(directory.path, since) || (found !== undefined && triedAt >= oldest)) continue;
+      [found, oldest] = [directory, triedAt];
     }
     return found;
   }
 
   /** The filesystem, where it knows; undefined for what has to be walked. */
-  private async ask(place: MeteredPlace, { walk }: Entry): Promise<Omit<MeasuredUsage, "at"> | undefined> {
+  private async ask(directory: MeteredDirectory, { walk }: Entry): Promise<Omit<MeasuredUsage, "at"> | undefined> {
     const { host } = this.deps;
-    if (place.isFilesystem === true) return { ...(await host.filesystemUsage(place.path)), by: "filesystem" };
-    if (place.mayBeCounted !== true || walk !== undefined) return undefined;
-    const usage = await host.countedUsage(place.path);
+    if (directory.isFilesystem === true) return { ...(await host.filesystemUsage(directory.path)), by: "filesystem" };
+    if (directory.mayBeCounted !== true || walk !== undefined) return undefined;
+    const usage = await host.countedUsage(directory.path);
     return usage && { ...usage, by: "quota" };
   }
 
@@ -131,13 +131,13 @@ export class UsageMeter {
     return usage && { ...usage, by: "walk" };
   }
 
-  private async measure(place: MeteredPlace, options: Abortable & { budgetMs: number }): Promise<void> {
+  private async measure(directory: MeteredDirectory, options: Abortable & { budgetMs: number }): Promise<void> {
     const { clock, log } = this.deps;
-    const { path } = place;
+    const { path } = directory;
     const entry = this.entries.get(path) ?? { doneAt: Number.NEGATIVE_INFINITY, triedAt: 0 };
     this.entries.set(path, entry);
     try {
-      const usage = (await this.ask(place, entry)) ?? (await this.walk(path, entry, options));
+      const usage = (await this.ask(directory, entry)) ?? (await this.walk(path, entry, options));
       const { wall, mono } = clock.now();
       entry.triedAt = mono;
       if (usage === undefined) return;

@@ -5,7 +5,7 @@ import { messageOf } from "../lib/errors.ts";
 import type { Pod } from "../model/generated/types.ts";
 import { podIdentity } from "../model/pod-facts.ts";
 import type { NextTry, PodIdentity } from "../model/step.ts";
-import { type FollowedVolume, SET_UP_BACKOFF, setUpFailed } from "./followed-volume.ts";
+import { type PodVolume, SET_UP_BACKOFF, setUpFailed } from "./pod-volume.ts";
 
 export interface PrepareOptions extends Abortable {
   /** Called with what is waited for whenever that changes: which volumes, since when, why. */
@@ -41,7 +41,7 @@ export class VolumeWait {
   ) {}
 
   /** Sets up all volumes side by side, and those that fail again until the signal aborts or the limit is over. */
-  async all(volumes: readonly FollowedVolume[]): Promise<void> {
+  async all(volumes: readonly PodVolume[]): Promise<void> {
     const limit = { clock: this.deps.clock, ms: WAIT_LIMIT_MS };
     await withScope([this.options.signal], limit, async (signal) => {
       // Ends only after all of them: then they may be torn down.
@@ -57,7 +57,7 @@ export class VolumeWait {
     });
   }
 
-  private async one(volume: FollowedVolume, signal: AbortSignal): Promise<void> {
+  private async one(volume: PodVolume, signal: AbortSignal): Promise<void> {
     const backoff = new Backoff(SET_UP_BACKOFF);
     for (;;) {
       const { version } = volume;
@@ -74,7 +74,7 @@ export class VolumeWait {
     }
   }
 
-  private failed(volume: FollowedVolume, error: unknown, delayMs: number): void {
+  private failed(volume: PodVolume, error: unknown, delayMs: number): void {
     const { wall } = this.deps.clock.now();
     const since = this.waits.get(volume.name)?.since ?? wall;
     this.waits.set(volume.name, { since, why: messageOf(error), next: wall + delayMs });
@@ -85,7 +85,7 @@ export class VolumeWait {
 
   /** Until the next attempt is due or what the volume waits for has changed, whichever comes first. */
   private async pause(
-    volume: FollowedVolume,
+    volume: PodVolume,
     { version, delayMs, signal }: Abortable & { version: number; delayMs: number },
   ): Promise<void> {
     const scope = new AbortScope([signal]);

@@ -4,9 +4,9 @@ import { errnoOf } from "../../lib/errors.ts";
 import { cgroupsIn } from "../host/cgroups.ts";
 
 /**
- * Kills every process in a cgroup and below it, in all these hierarchies, and tells how many there were. It does not
+ * Kills every process in a cgroup and below it, in all these hierarchies, and returns how many there were. It does not
  * wait for their end. Only for the cgroup of a pod whose containers the runtime has stopped: what is left in it is what
- * the runtime forgot, such as a container whose making was cancelled halfway.
+ * the runtime forgot, such as a container whose creation was cancelled halfway.
  */
 export function endCgroupProcesses(hierarchies: readonly string[], path: string): number {
   const pids = new Set(hierarchies.flatMap((root) => pidsBelow(join(root, path))));

@@ -9,7 +9,7 @@ export type BusCall = (args: readonly string[]) => Promise<void>;
 const IS_THERE = /UnitExists|already exists|already loaded/;
 
 /**
- * Slices as systemd knows them (3.8 of the node reference). It has to own them: what is only written into the files is
+ * Slices as systemd knows them. It has to own them: what is only written into the files is
  * undone at its next reload. Spoken to through `busctl`; the files are written as well, by the one who calls.
  */
 export class SystemdSlices {

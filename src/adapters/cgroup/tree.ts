@@ -24,7 +24,7 @@ export class CgroupTree {
     return this.hierarchies?.version;
   }
 
-  /** Makes the cgroup where it is missing, with those above it. Safe to repeat. Rejects when the kernel says no. */
+  /** Makes the cgroup where it is missing, with those above it. Safe to repeat. Rejects if the kernel refuses. */
   async ensure(path: string): Promise<void> {
     if (this.hierarchies === undefined) return;
     for (const level of this.slices === undefined ? [] : levelsOf(path)) {

@@ -8,13 +8,13 @@ import { HostError } from "./host-error.ts";
 export interface DeviceMount {
   readonly device: string;
   readonly target: string;
-  /** The filesystem that is expected, or made; ext4 is made unless said. */
+  /** The filesystem that is expected, or created; defaults to ext4. */
   readonly fsType?: string;
   /** Make a filesystem on a device that holds nothing. */
   readonly mayFormat: boolean;
 }
 
-const LOOK_MS = 30_000;
+const PROBE_MS = 30_000;
 const MOUNT_MS = 60_000;
 /** A filesystem on a large, slow disk takes minutes. */
 const FORMAT_MS = 1_800_000;
@@ -53,7 +53,7 @@ export class DeviceMounts {
   }
 
   private async mountNow({ device, target, fsType = "", mayFormat }: DeviceMount, options: Abortable): Promise<void> {
-    const found = await this.look(device, options);
+    const found = await this.probe(device, options);
     if (found !== undefined && fsType !== "" && found !== fsType) {
       throw new HostError("InvalidArgument", `${device} has filesystem ${found}, not ${fsType}`);
     }
@@ -70,22 +70,22 @@ export class DeviceMounts {
   }
 
   /** The filesystem on the device; undefined when it is blank. */
-  private async look(device: string, options: Abortable): Promise<string | undefined> {
+  private async probe(device: string, options: Abortable): Promise<string | undefined> {
     const command = ["blkid", "-p", "-o", "export", "--", device] as const;
-    const { code, stdout, stderr } = await exec(this.clock, command, { ...options, timeoutMs: LOOK_MS });
+    const { code, stdout, stderr } = await exec(this.clock, command, { ...options, timeoutMs: PROBE_MS });
     const type = /^TYPE=(.+)$/m.exec(stdout)?.[1];
     if (type !== undefined) return type;
     const table = /^PTTYPE=(.+)$/m.exec(stdout)?.[1];
     if (table !== undefined)
       throw new HostError("InvalidArgument", `${device} has a partition table (${table}), not a filesystem`);
-    // 2: nothing was found, or the device cannot be read, which the next look tells.
+    // 2: nothing was found, or the device cannot be read, which the next read reports.
     if (code !== 2) throw new HostError("Unknown", `probe ${device}: ${stderr.trim() || `blkid ${code}`}`);
     return undefined;
   }
 
   private async format(device: string, type: string, options: Abortable): Promise<void> {
     const compare = ["cmp", "--silent", `--bytes=${BLANK_BYTES}`, "--", device, "/dev/zero"] as const;
-    const { code, stderr } = await exec(this.clock, compare, { ...options, timeoutMs: LOOK_MS });
+    const { code, stderr } = await exec(this.clock, compare, { ...options, timeoutMs: PROBE_MS });
     if (code !== 0 && code !== 1) throw new HostError("Unknown", `read ${device}: ${stderr.trim()}`);
     if (code === 1) {
       const words = `${device} has no known filesystem and is not blank: refusing to format it`;

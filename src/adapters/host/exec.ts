@@ -15,7 +15,7 @@ export interface ExecOptions extends Partial<Abortable> {
   readonly timeoutMs?: number;
   /** Given to the command's standard input, which is closed after it. */
   readonly input?: string;
-  /** Bytes kept of each output; 1 MiB unless said. */
+  /** Bytes kept of each output; defaults to 1 MiB. */
   readonly maxOutputBytes?: number;
   /** Descriptors that the command gets from 3 on. */
   readonly descriptors?: readonly number[];

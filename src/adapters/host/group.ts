@@ -13,7 +13,7 @@ export interface GroupChange {
 }
 
 export interface GroupOptions extends Partial<Abortable> {
-  /** Told now and then how many entries were looked at. */
+  /** Called at intervals with the number of entries visited. */
   readonly onProgress?: (entries: number) => void;
 }
 
@@ -66,7 +66,7 @@ async function changeEntry(access: TreeAccess, entry: WalkedEntry, gid: number):
   try {
     const path = `/proc/self/fd/${file.fd}`;
     const now = await statOf(file.fd);
-    // A link by now: it was told as something else, and its target is not ours.
+    // Replaced by a link since it was listed: its target is not ours.
     if (!now.isSymbolicLink()) await apply(path, now, gid);
   } finally {
     await file.close();

@@ -50,7 +50,7 @@ export async function takeLock(deps: LockDeps, path: string): Promise<Lock> {
   };
 }
 
-/** The process that holds the lock at this moment, or undefined when nobody does. */
+/** The process that holds the lock at this moment, or undefined if none does. */
 export async function lockHolder(deps: LockDeps, path: string): Promise<LockHolder | undefined> {
   const file = await open(path, "r").catch((error: unknown) => {
     if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ENOTDIR") return undefined;

@@ -46,7 +46,7 @@ const UMOUNT_NOFOLLOW = 0x8;
 /** A mount call on a local filesystem takes microseconds; a child that takes this long hangs. */
 const COMMAND_LIMIT_MS = 10_000;
 
-/** Mounts by system call, or by the util-linux commands where koffi cannot be had. */
+/** Mounts by system call, or by the util-linux commands if koffi is not available. */
 export class Mounts {
   constructor(
     private readonly clock: Clock,

@@ -132,7 +132,7 @@ export class ProjectQuotas {
     await book.update(async (files) => ({ files: withoutProjects(files, gone(files)), result: undefined }));
   }
 
-  /** The id that was written down for the directory before, else the lowest that nobody uses. */
+  /** The id that is recorded for the directory, else the lowest unused one. */
   private async choose(
     calls: QuotaCalls,
     files: ProjectFiles,

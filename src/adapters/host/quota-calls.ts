@@ -22,7 +22,7 @@ export interface QuotaCalls {
 /** No quotas of projects there: switched off, not built in, or a filesystem that has none. */
 const UNSUPPORTED = new Set(["ENOSYS", "ESRCH", "EOPNOTSUPP", "ENOTSUP", "ENOTTY", "EINVAL", "ENOTBLK", "ENODEV"]);
 
-/** Whether a call failed because quotas cannot be had, and not because of what was asked. */
+/** True if a call failed because quotas are not available, and not because of its arguments. */
 export function isWithoutQuotas(error: unknown): boolean {
   return UNSUPPORTED.has(errnoOf(error) ?? "");
 }
@@ -71,7 +71,7 @@ export class LinuxQuotaCalls implements QuotaCalls {
 
   private static loaded: Promise<LinuxQuotaCalls | undefined> | undefined;
 
-  /** Undefined where koffi or the C library cannot be had. */
+  /** Undefined if koffi or the C library is not available. */
   static load(): Promise<LinuxQuotaCalls | undefined> {
     LinuxQuotaCalls.loaded ??= LinuxQuotaCalls.create({ isByDevice: false });
     return LinuxQuotaCalls.loaded;

@@ -71,7 +71,7 @@ async function realParent(path: string): Promise<string | undefined> {
   }
 }
 
-interface Place {
+interface EntryPath {
   readonly name: Buffer;
   /** For messages only: never used to reach anything. */
   readonly path: string;
@@ -86,23 +86,27 @@ class Removal {
     private readonly signal: AbortSignal | undefined,
   ) {}
 
-  async remove(parent: TreeDirectory, place: Place): Promise<void> {
-    await this.removeAny(parent, { ...place, kind: "directory" }, 0);
+  async remove(parent: TreeDirectory, entry: EntryPath): Promise<void> {
+    await this.removeAny(parent, { ...entry, kind: "directory" }, 0);
   }
 
-  private async removeAny(parent: TreeDirectory, place: Place & Pick<TreeEntry, "kind">, depth: number): Promise<void> {
+  private async removeAny(
+    parent: TreeDirectory,
+    entry: EntryPath & Pick<TreeEntry, "kind">,
+    depth: number,
+  ): Promise<void> {
     this.signal?.throwIfAborted();
-    if (place.kind !== "directory" && (await this.unlink(parent, place))) return;
-    await this.deps.onOpen?.(place.path);
-    const child = await this.open(parent, place);
+    if (entry.kind !== "directory" && (await this.unlink(parent, entry))) return;
+    await this.deps.onOpen?.(entry.path);
+    const child = await this.open(parent, entry);
     if (child === "missing") return;
     if (child === "noDirectory") {
-      if (await this.unlink(parent, place)) return;
-      throw new HostError("Busy", `${place.path} changed its type during removal`);
+      if (await this.unlink(parent, entry)) return;
+      throw new HostError("Busy", `${entry.path} changed its type during removal`);
     }
     try {
       this.top ??= child;
-      await this.removeContent(parent, { place, child }, depth);
+      await this.removeContent(parent, { entry, child }, depth);
     } finally {
       await child.close();
     }
@@ -111,24 +115,24 @@ class Removal {
   /** Empties the open directory and removes it from its parent. */
   private async removeContent(
     parent: TreeDirectory,
-    { place, child }: { place: Place; child: TreeDirectory },
+    { entry, child }: { entry: EntryPath; child: TreeDirectory },
     depth: number,
   ): Promise<void> {
     for (let round = 0; ; round++) {
       for (;;) {
         const entries = await this.deps.access.list(child);
         if (entries.length === 0) break;
-        await this.removeEntries(child, { entries, path: place.path }, depth);
+        await this.removeEntries(child, { entries, path: entry.path }, depth);
       }
       try {
-        return await this.deps.access.removeDirectory(parent, place.name);
+        return await this.deps.access.removeDirectory(parent, entry.name);
       } catch (error) {
         const code = errnoOf(error);
         if (code === "ENOENT") return;
         if (code === "EBUSY")
-          throw new HostError("Mounted", `remove ${place.path}: something was mounted there`, { cause: error });
+          throw new HostError("Mounted", `remove ${entry.path}: something was mounted there`, { cause: error });
         if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-        if (round >= ROUNDS) throw new HostError("Busy", `${place.path} is written to during removal`);
+        if (round >= ROUNDS) throw new HostError("Busy", `${entry.path} is written to during removal`);
       }
     }
   }
@@ -138,37 +142,40 @@ class Removal {
     { entries, path }: { entries: readonly TreeEntry[]; path: string },
     depth: number,
   ): Promise<void> {
-    const places = entries.map(({ name, kind }) => ({ name, kind, path: `${path}/${name.toString()}` }));
+    const paths = entries.map(({ name, kind }) => ({ name, kind, path: `${path}/${name.toString()}` }));
     // Files side by side; directories one after the other, so that the open descriptors are as many as the depth.
-    const files = places.filter(({ kind }) => kind !== "directory").values();
+    const files = paths.filter(({ kind }) => kind !== "directory").values();
     const worker = async (): Promise<void> => {
-      for (const place of files) await this.removeAny(directory, place, depth + 1);
+      for (const entry of files) await this.removeAny(directory, entry, depth + 1);
     };
     const results = await Promise.allSettled(Array.from({ length: SIDE_BY_SIDE }, worker));
     for (const result of results) if (result.status === "rejected") throw result.reason;
-    for (const place of places) {
-      if (place.kind !== "directory") continue;
-      if (depth < DEEPEST || !(await this.moveUp(directory, place))) await this.removeAny(directory, place, depth + 1);
+    for (const entry of paths) {
+      if (entry.kind !== "directory") continue;
+      if (depth < DEEPEST || !(await this.moveUp(directory, entry))) await this.removeAny(directory, entry, depth + 1);
     }
   }
 
   /** Moves a deep directory to the top of the tree, whose next listing finds it. False when it must be entered here. */
-  private async moveUp(parent: TreeDirectory, place: Place): Promise<boolean> {
+  private async moveUp(parent: TreeDirectory, entry: EntryPath): Promise<boolean> {
     if (this.top === undefined || this.top === parent) return false;
     const name = Buffer.from(`.removing-${process.pid}-${++this.moved}`);
     try {
       // A file or an empty directory of that name may be replaced: all here is to go.
-      await this.deps.access.rename({ parent, name: place.name }, { parent: this.top, name });
+      await this.deps.access.rename({ parent, name: entry.name }, { parent: this.top, name });
       return true;
     } catch (error) {
       const code = errnoOf(error);
       if (code === "EBUSY" || code === "EXDEV")
-        throw new HostError("Mounted", `remove ${place.path}: something was mounted there`);
+        throw new HostError("Mounted", `remove ${entry.path}: something was mounted there`);
       return code === "ENOENT";
     }
   }
 
-  private async open(parent: TreeDirectory, { name, path }: Place): Promise<TreeDirectory | "missing" | "noDirectory"> {
+  private async open(
+    parent: TreeDirectory,
+    { name, path }: EntryPath,
+  ): Promise<TreeDirectory | "missing" | "noDirectory"> {
     try {
       return await this.deps.access.openChild(parent, name);
     } catch (error) {
@@ -182,7 +189,7 @@ class Removal {
   }
 
   /** Removes what is no directory; false when it is one. */
-  private async unlink(parent: TreeDirectory, { name, path }: Place): Promise<boolean> {
+  private async unlink(parent: TreeDirectory, { name, path }: EntryPath): Promise<boolean> {
     try {
       await this.deps.access.unlink(parent, name);
       return true;

@@ -7,7 +7,7 @@ import { mountAt } from "./mounts.ts";
 import { closeDescriptor, O_PATH, openInside, statDescriptor } from "./open-inside.ts";
 import type { SystemCalls } from "./system-calls.ts";
 
-/** A part of a volume that a container gets, and the place of the agent's own where it is mounted for the runtime. */
+/** A part of a volume that a container gets, and the directory of the agent where it is mounted for the runtime. */
 export interface SubPathRequest {
   /** The volume's directory. */
   readonly root: string;

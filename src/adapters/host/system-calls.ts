@@ -51,7 +51,7 @@ export class SystemCalls {
 
   private static loaded: Promise<SystemCalls | undefined> | undefined;
 
-  /** Undefined where koffi or the C library cannot be had. */
+  /** Undefined if koffi or the C library is not available. */
   static load(): Promise<SystemCalls | undefined> {
     SystemCalls.loaded ??= loadNative().then((native) => {
       try {

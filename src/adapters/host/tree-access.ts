@@ -15,7 +15,7 @@ export interface TreeDirectory {
 }
 
 /**
- * The few steps that removing a tree needs, each relative to an open directory, so that nobody can swap a path in
+ * The few steps that removing a tree needs, each relative to an open directory, so that no path can be swapped in
  * between. `openChild` fails with EXDEV on a mount of any kind, and with ELOOP or ENOTDIR on what is no directory.
  */
 export interface TreeAccess {
@@ -103,7 +103,7 @@ export function parseEntries(buffer: Buffer): TreeEntry[] {
 
 /**
  * The same without koffi or openat2: `/proc/self/fd/N/name` begins at exactly that open directory, O_NOFOLLOW refuses
- * links, and the mount id that /proc tells of each open directory shows a mount of any kind.
+ * links, and the mount id of each open directory in /proc shows a mount of any kind.
  */
 export class ProcTreeAccess implements TreeAccess {
   openParent(path: string): Promise<TreeDirectory> {

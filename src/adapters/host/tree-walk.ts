@@ -21,7 +21,7 @@ export interface WalkedEntry {
 
 /**
  * Everything below an open directory, each directory before its content. Nothing that is mounted below is entered or
- * told, links are told and not followed, and what goes away meanwhile is left out. It takes one descriptor a level.
+ * returned, links are returned and not followed, and what is removed meanwhile is left out. It takes one descriptor a level.
  */
 export async function* walkTree(
   access: TreeAccess,

@@ -21,7 +21,7 @@ import { hostError } from "./host-error.ts";
 export interface VolumeFile {
   readonly bytes: Uint8Array;
   readonly mode: number;
-  /** Root unless said. */
+  /** Defaults to root. */
   readonly uid?: number;
 }
 

@@ -1,8 +1,8 @@
 import { readEntries } from "../../model/env-objects.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
+import { setUpContent, tearDownContent, type VolumeContent } from "../content-volume.ts";
 import type { VolumeKind, VolumeOfPod } from "../kind.ts";
 import { objectFiles } from "../payload.ts";
-import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
 
 /** The keys of a ConfigMap as files. */
 export const configMap: VolumeKind = {
@@ -13,16 +13,16 @@ export const configMap: VolumeKind = {
   references: (of) => ({ objects: [refOf(of)] }),
 
   setUp(of, deps, options) {
-    const content = async (): Promise<Written> => {
+    const content = async (): Promise<VolumeContent> => {
       const { name, items, optional = false, defaultMode = 0o644 } = of.volume.configMap ?? {};
       const entries = await readEntries(deps.objects, refOf(of), options);
       if (entries === undefined && !optional) throw new Error(`configmap "${name}" not found`);
       return { files: objectFiles(entries ?? new Map(), { ...(items && { items }), optional, defaultMode }, "config") };
     };
-    return setUpWritten(of, deps, { content: content(), inMemory: false });
+    return setUpContent(of, deps, { content: content(), inMemory: false });
   },
 
-  tearDown: tearDownWritten,
+  tearDown: tearDownContent,
 };
 
 function refOf({ pod, volume }: VolumeOfPod): ObjectRef<"ConfigMap"> {

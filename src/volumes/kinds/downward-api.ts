@@ -1,6 +1,6 @@
+import { setUpContent, tearDownContent, type VolumeContent } from "../content-volume.ts";
 import type { VolumeKind } from "../kind.ts";
 import { downwardFiles } from "../payload.ts";
-import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
 
 /** Fields of the pod itself as files; labels and annotations follow the pod. */
 export const downwardApi: VolumeKind = {
@@ -11,13 +11,13 @@ export const downwardApi: VolumeKind = {
   references: () => ({ objects: [], pod: true }),
 
   setUp(of, deps) {
-    const content = async (): Promise<Written> => {
+    const content = async (): Promise<VolumeContent> => {
       const { items = [], defaultMode = 0o644 } = of.volume.downwardAPI ?? {};
       const { allocatable } = deps.node;
       return { files: downwardFiles(items, { pod: of.pod, allocatable, defaultMode }) };
     };
-    return setUpWritten(of, deps, { content: content(), inMemory: true });
+    return setUpContent(of, deps, { content: content(), inMemory: true });
   },
 
-  tearDown: tearDownWritten,
+  tearDown: tearDownContent,
 };

@@ -1,6 +1,6 @@
 import type { VolumeKind } from "../kind.ts";
 
-/** The content of an image. The runtime mounts it, for each container by itself: nothing is made here. */
+/** The content of an image. The runtime mounts it, for each container by itself: nothing is mounted here. */
 export const image: VolumeKind = {
   plugin: "kubernetes.io/image",
   handles: (volume) => volume.image !== undefined,

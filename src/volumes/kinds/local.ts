@@ -48,7 +48,7 @@ async function mountLocal(
   return { source: { kind: "path", path: directory, readonly }, isMounted: true, takesGroup: true };
 }
 
-/** The device itself: nothing is made for the pod, so nothing has to be torn down. */
+/** The device itself: nothing is mounted for the pod, so nothing has to be torn down. */
 async function setUpDevice(
   { path, readonly }: { path: string; readonly: boolean },
   host: VolumeHost,

@@ -3,9 +3,9 @@ import { readEntries } from "../../model/env-objects.ts";
 import type { ClusterTrustBundleProjection, Pod, VolumeProjection } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
 import { declaredContainers } from "../../model/pod-facts.ts";
+import { setUpContent, tearDownContent, type VolumeContent } from "../content-volume.ts";
 import type { VolumeDeps, VolumeFile, VolumeKind, VolumeOfPod } from "../kind.ts";
 import { downwardFiles, objectFiles } from "../payload.ts";
-import { setUpWritten, tearDownWritten, type Written } from "../written.ts";
 
 type Files = readonly (readonly [string, VolumeFile])[];
 
@@ -26,13 +26,13 @@ export const projected: VolumeKind = {
   },
 
   setUp(of, deps, options) {
-    return setUpWritten(of, deps, { content: gather(of, deps, options), inMemory: true });
+    return setUpContent(of, deps, { content: gather(of, deps, options), inMemory: true });
   },
 
-  tearDown: tearDownWritten,
+  tearDown: tearDownContent,
 };
 
-async function gather(of: VolumeOfPod, deps: VolumeDeps, options: Abortable): Promise<Written> {
+async function gather(of: VolumeOfPod, deps: VolumeDeps, options: Abortable): Promise<VolumeContent> {
   const { sources = [], defaultMode = 0o644 } = of.volume.projected ?? {};
   const context = { pod: of.pod, deps, defaultMode };
   const parts = await Promise.all(sources.map((source) => filesOf(source, context, options)));

@@ -10,17 +10,17 @@ import {
 } from "./kind.ts";
 import { checkedPayload } from "./payload.ts";
 
-/** What a volume's content is made of now. */
-export interface Written {
+/** The files of a volume as they should be now. */
+export interface VolumeContent {
   readonly files: Iterable<readonly [string, VolumeFile]>;
   readonly refreshAt?: number;
 }
 
-/** Sets up a volume whose files the agent writes: gathers them first, so that nothing is made for one that fails. */
-export async function setUpWritten(
+/** Sets up a volume whose files the agent writes: collects them first, so that a failure leaves nothing behind. */
+export async function setUpContent(
   { pod, directory }: VolumeOfPod,
   deps: VolumeDeps,
-  { content, inMemory }: { content: Promise<Written>; inMemory: boolean },
+  { content, inMemory }: { content: Promise<VolumeContent>; inMemory: boolean },
 ): Promise<ReadyVolume> {
   const { host, clock } = deps;
   const { files, refreshAt } = await content;
@@ -33,7 +33,7 @@ export async function setUpWritten(
   return { source, isMounted: inMemory, ...(refreshAt === undefined ? {} : { refreshAt }) };
 }
 
-export async function tearDownWritten({ directory }: VolumeOnDisk, { host }: TearDownDeps): Promise<void> {
+export async function tearDownContent({ directory }: VolumeOnDisk, { host }: TearDownDeps): Promise<void> {
   await unmountAll(directory, host);
   await host.removeTree(directory);
 }

@@ -9,13 +9,13 @@ import type { ReadyVolume, VolumeDeps, VolumeKind, VolumeOfPod, VolumeSource } f
 import type { OperationMeter } from "./metrics.ts";
 import type { VolumeOperations } from "./operations.ts";
 
-/** What a followed volume tells to those who show it. */
+/** Where a volume reports to. */
 export interface VolumeHooks {
   readonly log: Logger;
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
 
-export interface FollowedVolumeDeps extends Omit<VolumeDeps, "node" | "tokens"> {
+export interface PodVolumeDeps extends Omit<VolumeDeps, "node" | "tokens"> {
   readonly operations: Pick<VolumeOperations, "setUp">;
   readonly meter: OperationMeter;
   readonly hooks: VolumeHooks;
@@ -31,9 +31,9 @@ export const SET_UP_BACKOFF = { initialMs: 500, maxMs: 122_000 };
  *     new ──ensure──► ready ──(an object, the pod or a token changes)──► setting up ──► ready
  *                                                                            └─(fails)─► the old content, tried again
  *
- * Only one setting up at a time: whoever asks meanwhile waits for it, or for the next.
+ * One set-up at a time: callers that come meanwhile wait for it, or for the next.
  */
-export class FollowedVolume {
+export class PodVolume {
   private ready: ReadyVolume | undefined;
   private busy: Promise<unknown> = Promise.resolve();
   /** What it is made from has changed since the last attempt began. */
@@ -50,7 +50,7 @@ export class FollowedVolume {
   constructor(
     private of: VolumeOfPod,
     private readonly kind: VolumeKind,
-    private readonly deps: FollowedVolumeDeps,
+    private readonly deps: PodVolumeDeps,
   ) {}
 
   get name(): string {
@@ -76,7 +76,7 @@ export class FollowedVolume {
     return this.kind.maxBackoffMs ?? SET_UP_BACKOFF.maxMs;
   }
 
-  /** Grows with each change of what the volume is made from: read it before an attempt, give it to `changed`. */
+  /** Grows with each change of what the volume is made from: read it before an attempt, pass it to `untilChanged`. */
   get version(): number {
     return this.changes;
   }
@@ -85,7 +85,7 @@ export class FollowedVolume {
   ensure(options: Abortable): Promise<void> {
     return this.serially(async () => {
       this.subscribe();
-      // One that could not be brought up to date has its old content, which is enough for a container to start again.
+      // A volume whose update failed keeps its old content, which is enough for a container to restart.
       if (this.ready !== undefined && (await this.isIntact())) return;
       await this.setUp(options);
     });
@@ -152,7 +152,7 @@ export class FollowedVolume {
     const { clock, host, hooks } = this.deps;
     const progress = new GroupProgress({ clock, event: hooks.event }, this.of);
     const onlyOnMismatch = fsGroupChangePolicy === "OnRootMismatch";
-    const request = { gid, onlyOnMismatch, signal, onProgress: (count: number) => progress.tell(count) };
+    const request = { gid, onlyOnMismatch, signal, onProgress: (count: number) => progress.report(count) };
     const operation = { plugin, operation: "volume_apply_access_control" } as const;
     await this.deps.meter.measure(operation, () => host.changeGroup(source.path, request));
   }

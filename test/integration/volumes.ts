@@ -262,7 +262,7 @@ describe("a pod that waits for an object", { concurrency: 3 }, () => {
   });
 });
 
-describe("directories that nobody knows", () => {
+describe("directories of orphaned pods", () => {
   it("are removed by the next agent with what an agent mounted there, but never through a foreign mount", async () => {
     const data = mkdtempSync(join(site.dir, "data-"));
     writeFileSync(join(data, "precious"), "keep");

@@ -9,3 +9,4 @@ export function progress(title: string): Progress;
 export function tail(output: string, limit?: number): string;
 export function say(line: string): void;
 export function seconds(ms: number): string;
+export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string;

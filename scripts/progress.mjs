@@ -108,3 +108,11 @@ export function tail(output, limit = TAIL_LINES) {
   const shown = cut > 0 ? [`… ${cut} earlier lines`, ...lines.slice(-limit)] : lines;
   return shown.map((text) => `    ${text}`).join("\n");
 }
+
+/** Rows below a line of titles, in columns as wide as their longest word; numbers stand to the right. */
+export function table(titles, rows) {
+  const all = [titles, ...rows];
+  const widths = titles.map((_, column) => Math.max(...all.map((row) => row[column].length)));
+  const cell = (text, column) => (column === 0 ? text.padEnd(widths[column]) : text.padStart(widths[column]));
+  return all.map((row) => `  ${row.map(cell).join("  ")}`).join("\n");
+}

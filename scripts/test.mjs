@@ -1,30 +1,46 @@
-// `npm test`: makes the machine ready, then every check and every test there is. `npm test -- STAGE …` runs only those.
-// What cannot run here is said at the end; with KUBELET_STRICT=1 (as .ci/run sets it) such a gap is a failure.
+// `npm test`: makes the machine ready, then the checks and the tests that a developer waits for. `npm test -- STAGE …` runs
+// only those stages. What is left out is said at the end; with KUBELET_STRICT=1 (as .ci/run sets it) such a gap is a failure.
 import "./require-node.mjs";
 import { join } from "node:path";
 import { fetchNodes } from "./node-versions.mjs";
 import { installPackages } from "./packages.mjs";
-import { CommandError, dim, green, red, run, say, seconds, yellow } from "./progress.mjs";
+import { CommandError, dim, green, red, run, say, seconds, table, yellow } from "./progress.mjs";
 import { build, installNodeModules, root } from "./setup.mjs";
 
 const strict = process.env.KUBELET_STRICT === "1";
 const wanted = process.argv.slice(2);
 const began = performance.now();
 const failures = [];
+/** Name, seconds and number of tests of each stage that ran. */
+const stages = [];
+/** Stages that are run only when they are named. */
+const NAMED = new Set(["nodes"]);
+/** What `.ci/run` tests besides. */
+const ELSEWHERE = [
+  "unit and data-loss tests on newer releases of Node (npm test -- nodes)",
+  "suites on a real control plane (npm run test:cluster)",
+  "suites that need another kernel or systemd (npm run test:vm)",
+  "2000 more simulated lives of a pod (SIMULATION_SEEDS=2000 npm run test:unit -- pods/worker/simulation)",
+];
 /** What was left out: a word about it, and whether strict mode minds. */
 const gaps = [];
 
+const wants = (name) => (wanted.length === 0 ? !NAMED.has(name) : wanted.includes(name));
 const bin = (name) => join(root, "node_modules/.bin", name);
 const tsx = (node, ...args) => [node, "--import", "tsx", ...args];
 const lastLine = (output) => dim(output.trimEnd().split("\n").at(-1) ?? "");
 
 /** Runs one stage; a failure is noted and the rest goes on, so that one run shows everything. */
 async function stage(name, work) {
-  if (wanted.length > 0 && !wanted.includes(name)) return false;
+  if (!wants(name)) return false;
+  const since = performance.now();
+  const ended = (result) => stages.push([name, ((performance.now() - since) / 1000).toFixed(1), result]);
   try {
-    await work();
+    const tests = await work();
+    ended(typeof tests === "number" ? String(tests) : "");
     return true;
   } catch (error) {
+    ended("failed");
     failures.push(name);
     if (!(error instanceof CommandError)) say(red(error.stack ?? String(error)));
     return false;
@@ -33,7 +49,14 @@ async function stage(name, work) {
 
 async function unit(node, version) {
   const title = `unit tests on Node ${version}`;
-  await run(title, tsx(node, "test/run.ts"), { cwd: root, note: lastLine });
+  const { output } = await run(title, tsx(node, "test/run.ts"), { cwd: root, note: lastLine });
+  noteSkips(output);
+  return Number(/^(\d+) passed/m.exec(output)?.[1]);
+}
+
+/** Skipped tests and suites, as both runners tell them. Strict mode has failed in the runner already if it minds. */
+function noteSkips(output) {
+  for (const [, text] of output.matchAll(/^(?:skipped|left out of) (.*)$/gm)) gaps.push({ text, forgiven: true });
 }
 
 /** Programs in Go that only tests need. What cannot be built is a gap that even strict mode forgives; a broken build is not. */
@@ -53,12 +76,35 @@ async function built() {
   return env;
 }
 
-async function integration(nodes) {
-  const env = { ...process.env, ...(await built()), TSX_DISABLE_CACHE: "1" };
-  env.KUBELET_TEST_NODES = nodes.map(({ path }) => path).join(":");
-  const command = tsx(process.execPath, "test/integration/run.ts");
-  const { output } = await run("contract and integration tests", command, { cwd: root, env, through: true });
-  for (const [, text] of output.matchAll(/^skipped (.*)$/gm)) gaps.push({ text, forgiven: false });
+/** Suites of the real world: the usual ones, or with `nodes` those that must hold on other releases of Node. */
+async function suites(title, args, more) {
+  const env = { ...process.env, TSX_DISABLE_CACHE: "1", ...more };
+  const command = tsx(process.execPath, "test/integration/run.ts", ...args);
+  const { output } = await run(title, command, { cwd: root, env, through: true });
+  noteSkips(output);
+  return sumOfTests(output);
+}
+
+/** The last column of the table that the runner of suites prints. */
+function sumOfTests(output) {
+  return [...output.matchAll(/^ {2}\S.* (\d+)$/gm)].reduce((sum, [, number]) => sum + Number(number), 0);
+}
+
+async function otherNodes() {
+  const { nodes, gaps: missing } = await fetchNodes();
+  gaps.push(...missing.map((text) => ({ text, forgiven: false })));
+  const waiting = [...nodes];
+  let tests = 0;
+  // Two at once: a unit run keeps one core busy, and waits for nobody.
+  const lane = async () => {
+    for (let node = waiting.shift(); node !== undefined; node = waiting.shift()) {
+      tests += await unit(node.path, node.version);
+    }
+  };
+  await Promise.all([lane(), lane()]);
+  const paths = nodes.map(({ path }) => path).join(":");
+  if (paths === "") return tests;
+  return tests + (await suites("data-loss tests on other releases", ["--nodes"], { KUBELET_TEST_NODES: paths }));
 }
 
 try {
@@ -70,35 +116,25 @@ try {
   process.exit(1);
 }
 
-await Promise.all([
-  stage("format", () => run("format", [bin("biome"), "ci", "--colors=off", "--reporter=summary", "."], { cwd: root })),
-  stage("lint", () => run("lint", [process.execPath, "scripts/lint.mjs"], { cwd: root })),
-  stage("types", () => run("types", [bin("tsc"), "--noEmit"], { cwd: root })),
-]);
-const isBuilt = await stage("build", build);
-let nodes = [];
-if (wanted.length === 0 || wanted.includes("nodes") || wanted.includes("integration")) {
-  const fetched = await fetchNodes();
-  nodes = fetched.nodes;
-  gaps.push(...fetched.gaps.map((text) => ({ text, forgiven: false })));
-}
-const units = [
-  () => stage("unit", () => unit(process.execPath, process.versions.node)),
-  ...nodes.map(
-    ({ version, path }) =>
-      () =>
-        stage("nodes", () => unit(path, version)),
-  ),
-];
-// Two at once: a unit run keeps one core busy, and waits for nobody.
-const lane = async () => {
-  for (let next = units.shift(); next !== undefined; next = units.shift()) await next();
+// Two lanes: a unit run keeps one core busy, and so do the checks together.
+const checks = async () => {
+  await stage("types", () => run("types", [bin("tsc"), "--noEmit"], { cwd: root }));
+  await stage("format", () =>
+    run("format", [bin("biome"), "ci", "--colors=off", "--reporter=summary", "."], { cwd: root }),
+  );
+  await stage("lint", () => run("lint", [process.execPath, "scripts/lint.mjs"], { cwd: root }));
+  return stage("build", build);
 };
-await Promise.all([lane(), lane()]);
-if (isBuilt || wanted.length > 0) await stage("integration", () => integration(nodes));
+const [isBuilt] = await Promise.all([checks(), stage("unit", () => unit(process.execPath, process.versions.node))]);
+if (isBuilt || wanted.length > 0) {
+  await stage("integration", async () => suites("contract and integration tests", [], await built()));
+}
+await stage("nodes", otherNodes);
 
 for (const { text, forgiven } of gaps) say(yellow(`left out: ${text}${strict && forgiven ? " (allowed)" : ""}`));
 if (strict && gaps.some(({ forgiven }) => !forgiven)) failures.push("gaps, with KUBELET_STRICT=1");
+if (wanted.length === 0) for (const text of ELSEWHERE) say(dim(`not part of npm test: ${text}`));
+say(table(["stage", "seconds", "tests"], stages));
 const took = seconds(performance.now() - began);
 if (failures.length === 0) say(green(`✓ all passed in ${took}`));
 else say(red(`✗ failed: ${[...new Set(failures)].join(", ")} (${took})`));

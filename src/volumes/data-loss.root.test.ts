@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../test/support/mount-namespace.ts";
 import { pod } from "../../test/support/pods.ts";
 import { LinuxHost } from "../adapters/host/index.ts";
 import { readMountTable } from "../adapters/host/mount-table.ts";
@@ -16,25 +16,13 @@ import type { ObjectKind, ObjectKinds, ObjectRef, ObjectSource } from "../model/
 import { VolumeReconciler } from "./index.ts";
 
 // Tries to make the agent delete a user's data. Everything is mounted in a namespace of its own.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
 
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   test("volumes never delete what is the user's", { skip: process.getuid?.() !== 0 && "needs root" }, () => {
-    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
-    // Of the surrounding test runner: the inner one would speak its binary protocol.
-    delete env.NODE_TEST_CONTEXT;
-    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+    runInMountNamespace(import.meta.url);
   });
 } else {
   defineTests();
-}
-
-function isLoader(flag: string, place: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
 }
 
 interface Scene {

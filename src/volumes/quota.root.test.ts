@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../test/support/mount-namespace.ts";
 import { pod } from "../../test/support/pods.ts";
 import { LinuxHost } from "../adapters/host/index.ts";
 import { ProjectBook } from "../adapters/host/project-book.ts";
@@ -31,7 +31,6 @@ import type { StorageUsage } from "../model/pod-storage.ts";
 import { StorageAccounts, VolumeReconciler } from "./index.ts";
 
 // Mounts in a namespace of its own; the loop devices are the machine's and are given back.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
 const FIRST = 1_048_577;
 const MIB = 2 ** 20;
 
@@ -71,27 +70,16 @@ function newFilesystem(base: string, { make }: Filesystem): readonly string[] {
   return ["-o", "loop,prjquota", image, disk];
 }
 
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   for (const filesystem of FILESYSTEMS) {
     const skip = whyNot(filesystem) ?? false;
     test(`quotas of ${filesystem.type} in a mount namespace of their own`, { skip }, (t) => {
-      const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: filesystem.type };
-      // Of the surrounding test runner: the inner one would speak its binary protocol.
-      delete env.NODE_TEST_CONTEXT;
-      const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-      const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-      assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-      assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
-      for (const line of inner.stdout.split("\n")) if (line.includes("took")) t.diagnostic(line);
+      const printed = runInMountNamespace(import.meta.url, filesystem.type);
+      for (const line of printed.split("\n")) if (line.includes("took")) t.diagnostic(line);
     });
   }
 } else {
-  for (const filesystem of FILESYSTEMS) if (filesystem.type === process.env[INSIDE]) defineTests(filesystem);
-}
-
-function isLoader(flag: string, place: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
+  for (const filesystem of FILESYSTEMS) if (filesystem.type === mountNamespace()) defineTests(filesystem);
 }
 
 /** An agent's volumes on a filesystem of its own, with files of projects of its own. */

@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { networkInterfaces, tmpdir } from "node:os";
@@ -12,6 +11,7 @@ import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
 import { testConfig } from "./containerd-config.ts";
 import { findLeftovers, type Leftovers, removeLeftovers } from "./leftovers.ts";
+import { markedTag } from "./mark.ts";
 
 /** Image names of every test containerd; they name no registry that exists. */
 export const TEST_IMAGES = {
@@ -57,7 +57,7 @@ export class TestContainerd {
   readonly socket = join(this.dir, "c.sock");
   readonly endpoint = `unix://${this.socket}`;
   readonly logFile = join(this.dir, "containerd.log");
-  private readonly tag = randomBytes(4).toString("hex");
+  private readonly tag = markedTag();
   /** Give it to sandboxes as `cgroupParent`, so that `stop` finds what they made. */
   readonly cgroupParent = `/kts-test-${this.tag}`;
   readonly bridge = `ktt-${this.tag}`;

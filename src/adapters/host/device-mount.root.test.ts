@@ -14,36 +14,24 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../../test/support/mount-namespace.ts";
 import { SystemClock } from "../../lib/clock.ts";
 import { DeviceMounts } from "./device-mount.ts";
 import type { HostError } from "./index.ts";
 import { readMountTable } from "./mount-table.ts";
 
 // Mounts in a namespace of its own; the loop devices are the machine's and are given back.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
 const skip =
   (process.getuid?.() !== 0 && "needs root") ||
   (!existsSync("/dev/loop-control") && "this machine has no loop devices") ||
   (spawnSync("mkfs.ext4", ["-V"]).error !== undefined && "mkfs.ext4 is not installed");
 
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   test("block devices in a mount namespace of their own", { skip }, () => {
-    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
-    // Of the surrounding test runner: the inner one would speak its binary protocol.
-    delete env.NODE_TEST_CONTEXT;
-    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+    runInMountNamespace(import.meta.url);
   });
 } else {
   defineTests();
-}
-
-function isLoader(flag: string, place: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
 }
 
 interface Scene {

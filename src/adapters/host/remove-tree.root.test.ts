@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../../test/support/mount-namespace.ts";
 import { writeAtomic } from "../../lib/atomic-file.ts";
 import { SystemClock } from "../../lib/clock.ts";
 import { HostError, LinuxHost } from "./index.ts";
@@ -14,28 +14,16 @@ import { removeTree } from "./remove-tree.ts";
 import { chooseTreeAccess, ProcTreeAccess, type TreeAccess } from "./tree-access.ts";
 
 // Everything is mounted in a namespace of its own, which goes with the process, whatever happens.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
 
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   test("data-loss tests in a mount namespace of their own", { skip: process.getuid?.() !== 0 && "needs root" }, () => {
-    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
-    // Of the surrounding test runner: the inner one would speak its binary protocol.
-    delete env.NODE_TEST_CONTEXT;
-    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+    runInMountNamespace(import.meta.url);
   });
 } else {
   defineTests();
 }
 
 /** How tsx loads itself; the flags of a test runner must not go along. */
-function isLoader(flag: string, place: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
-}
-
 interface Scene {
   readonly base: string;
   /** A pod's emptyDir, which is to be removed. */

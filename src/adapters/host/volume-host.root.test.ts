@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
   chmodSync,
   closeSync,
@@ -21,7 +21,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../../test/support/mount-namespace.ts";
 import { SystemClock } from "../../lib/clock.ts";
 import { changeGroup } from "./group.ts";
 import { HostError, LinuxHost } from "./index.ts";
@@ -30,30 +30,18 @@ import { chooseTreeAccess, ProcTreeAccess } from "./tree-access.ts";
 import { LinuxVolumeHost } from "./volume-host.ts";
 
 // Everything is mounted in a namespace of its own, which goes with the process, whatever happens.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
 /** A container that swaps links as fast as it can has this many chances. */
 const RACES = Number(process.env["KUBELET_TEST_RACES"] ?? 10_000);
 
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   test("volumes in a mount namespace of their own", { skip: process.getuid?.() !== 0 && "needs root" }, () => {
-    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
-    // Of the surrounding test runner: the inner one would speak its binary protocol.
-    delete env.NODE_TEST_CONTEXT;
-    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+    runInMountNamespace(import.meta.url);
   });
 } else {
   defineTests();
 }
 
 /** How tsx loads itself; the flags of a test runner must not go along. */
-function isLoader(flag: string, place: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[place - 1]) || /^--(import|require)=/.test(flag);
-}
-
 interface Scene {
   readonly base: string;
   readonly volume: string;

@@ -1,45 +1,56 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { MARK, PREFIX, tagOf } from "../../support/mark.ts";
 
-/** The environment variable by which every process that a suite started is known, however deep or detached. */
-export const MARK = "KUBELET_TEST_MARK";
-
-/** Everything on the machine that a suite could leave behind, as readable words. */
-export type Machine = ReadonlySet<string>;
+/** Everything on the machine that a suite could leave behind, as readable words, each with the suite's mark if it shows. */
+export type Machine = ReadonlyMap<string, string | undefined>;
 
 /** Made by mount(8), blkid(8), containerd's shims and CNI's plug-ins when they are first used on a machine, for good. */
 const OF_THE_SYSTEM = new Set(["/run/mount", "/run/blkid", "/run/containerd", "/var/lib/cni"]);
+/** The folders of suites, below any temporary directory, and the names that a test containerd makes from them. */
+const MARKED_PATH = new RegExp(`^.*?/${PREFIX}[A-Za-z0-9]{6}(?=/|$)`);
+const MARKED_NAME = /\bkt(?:t|s-test)-([0-9a-f]{4})[0-9a-f]{4}\b/;
 
-/** Looks at the machine; `mark` is the suite's temporary directory, which marks its processes. */
-export function readMachine(mark: string): Machine {
-  return new Set([
-    ...mounts().map((target) => `mount ${target}`),
-    ...markedProcesses(mark).map(({ pid, command }) => `process ${pid} (${command})`),
-    ...["/run/netns", "/var/run/netns", "/run/cni"].flatMap((folder) =>
-      list(folder).map((name) => `${folder}/${name}`),
-    ),
-    ...list("/sys/class/net").map((name) => `network link ${name}`),
-    ...cgroups("/sys/fs/cgroup")
-      .filter((path) => !isForeign(path, mark))
-      .map((path) => `cgroup ${path}`),
-    ...firewallRules().map((rule) => `iptables ${rule}`),
-    ...["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"]
-      .flatMap((folder) => list(folder).map((name) => join(folder, name)))
-      .filter((path) => !OF_THE_SYSTEM.has(path))
-      .map((path) => `directory entry ${path}`),
-  ]);
-}
-
-/** What `after` has that `before` had not. */
-export function newcomers(before: Machine, after: Machine): string[] {
-  return [...after].filter((what) => !before.has(what));
+/** Looks at the machine; `marks` are the temporary directories of the suites of this run, which mark what they make. */
+export function readMachine(marks: readonly string[]): Machine {
+  const byTag = new Map(marks.map((mark) => [tagOf(mark), mark]));
+  const processes = markedProcesses();
+  const owners = new Map(processes.map(({ pid, mark }) => [pid, mark]));
+  const machine = new Map<string, string | undefined>();
+  const add = (what: string, mark: string | undefined): void => {
+    const named = MARKED_PATH.exec(what.replace(/^\w+ /, ""))?.[0] ?? byTag.get(MARKED_NAME.exec(what)?.[1] ?? "");
+    const owner = mark ?? named;
+    machine.set(what, owner !== undefined && marks.includes(owner) ? owner : undefined);
+  };
+  for (const { pid, mark, command } of processes) {
+    // Of another run on the same machine.
+    if (marks.includes(mark)) add(`process ${pid} (${command})`, mark);
+  }
+  for (const target of mounts()) add(`mount ${target}`, undefined);
+  for (const folder of ["/run/netns", "/var/run/netns", "/run/cni"]) {
+    for (const name of list(folder)) add(`${folder}/${name}`, undefined);
+  }
+  for (const name of list("/sys/class/net")) add(`network link ${name}`, undefined);
+  for (const path of cgroups("/sys/fs/cgroup")) {
+    const pids = processesOf(path);
+    const mark = pids.map((pid) => owners.get(pid)).find((found) => found !== undefined && marks.includes(found));
+    // Processes live there, and none is a suite's: a service of the machine came up meanwhile.
+    if (pids.length === 0 || mark !== undefined) add(`cgroup ${path}`, mark);
+  }
+  for (const rule of firewallRules()) add(`iptables ${rule}`, undefined);
+  for (const folder of ["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"]) {
+    for (const path of list(folder).map((name) => join(folder, name))) {
+      if (!OF_THE_SYSTEM.has(path)) add(`directory entry ${path}`, undefined);
+    }
+  }
+  return machine;
 }
 
 /** Ends the processes of a suite that did not clean up, and unmounts what it mounted below its directory. */
 export async function cleanUp(mark: string): Promise<void> {
   for (let round = 0; round < 20; round++) {
-    const processes = markedProcesses(mark);
+    const processes = markedProcesses().filter((one) => one.mark === mark);
     if (processes.length === 0) break;
     for (const { pid } of processes) attempt(() => process.kill(pid, "SIGKILL"));
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -54,16 +65,17 @@ function mounts(): string[] {
   return lines.map((line) => (line.split(" ")[4] ?? "").replaceAll("\\040", " "));
 }
 
-function markedProcesses(mark: string): { pid: number; command: string }[] {
-  const found: { pid: number; command: string }[] = [];
-  for (const name of list("/proc")) {
+/** All processes that some suite started. */
+function markedProcesses(): { pid: number; mark: string; command: string }[] {
+  return list("/proc").flatMap((name) => {
     const pid = Number(name);
-    if (!Number.isInteger(pid) || pid === process.pid) continue;
-    if (!isMarked(pid, mark)) continue;
+    if (!Number.isInteger(pid) || pid === process.pid) return [];
+    const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, "utf8"))?.split("\0");
+    const mark = environment?.find((one) => one.startsWith(`${MARK}=`))?.slice(MARK.length + 1);
+    if (mark === undefined) return [];
     const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim());
-    found.push({ pid, command: command ?? "?" });
-  }
-  return found;
+    return [{ pid, mark, command: command ?? "?" }];
+  });
 }
 
 /** All cgroup directories: version 2, or every hierarchy of version 1. */
@@ -73,16 +85,12 @@ function cgroups(folder: string): string[] {
   return folders.flatMap((path) => [path, ...cgroups(path)]);
 }
 
-/** Processes live there, and none is the suite's: a service of the machine came up meanwhile. */
-function isForeign(cgroup: string, mark: string): boolean {
+function processesOf(cgroup: string): number[] {
   const text = attempt(() => readFileSync(join(cgroup, "cgroup.procs"), "utf8")) ?? "";
-  const pids = text.split("\n").filter((line) => line !== "");
-  return pids.length > 0 && !pids.some((pid) => isMarked(Number(pid), mark));
-}
-
-function isMarked(pid: number, mark: string): boolean {
-  const environment = attempt(() => readFileSync(`/proc/${pid}/environ`, "utf8"));
-  return environment?.split("\0").includes(`${MARK}=${mark}`) === true;
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(Number);
 }
 
 function firewallRules(): string[] {

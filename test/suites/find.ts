@@ -1,0 +1,77 @@
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Scheduled } from "./lanes.ts";
+
+/** A program of tests that needs the real world. */
+export interface Suite extends Scheduled {
+  readonly file: string;
+  readonly node: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export const root = join(import.meta.dirname, "../..");
+
+/** `usual`: contracts, integration and chaos. `nodes`: only what has to hold on the other releases of Node. */
+export type Kind = "usual" | "cluster" | "nodes";
+
+/** Suites that judge the agent by a time of few seconds, or take most of the machine. */
+const ALONE = new Set(["agent-up", "server"]);
+/** Suites that change the same thing of the machine. */
+const SHARES: Readonly<Record<string, string>> = { "lifecycle-kernel": "huge pages", volumes: "huge pages" };
+
+export function findSuites(kind: Kind, filters: readonly string[]): Suite[] {
+  return all(kind).filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+}
+
+function all(kind: Kind): Suite[] {
+  if (kind === "cluster") return inFolder("test/cluster").map((file) => suiteOf(file, file));
+  const onNodes = list("src").filter((file) => file.endsWith(".root.test.ts"));
+  if (kind === "nodes") {
+    // What a race finds does not depend on the release of Node: the others run fewer.
+    const env = { KUBELET_TEST_RACES: "500" };
+    return otherNodes().flatMap((node) =>
+      onNodes.map((file) => ({ ...suiteOf(`${file} on Node ${versionOf(node)}`, file), node, env })),
+    );
+  }
+  const integration = inFolder("test/integration").filter((file) => basename(file) !== "run.ts");
+  return [
+    ...onNodes.map((file) => suiteOf(file, file)),
+    ...contractSuites(),
+    ...[...integration, ...inFolder("test/chaos")].map((file) => suiteOf(file, file)),
+  ];
+}
+
+function suiteOf(name: string, file: string): Suite {
+  const word = basename(file, ".ts");
+  const isAlone = file.startsWith("test/integration/") && ALONE.has(word);
+  const shares = file.startsWith("test/integration/") ? SHARES[word] : undefined;
+  return { name, file, node: process.execPath, isAlone, shares };
+}
+
+/** One contract, each runtime that this machine has: Debian's containerd 1.6, and 2.x where it could be built. */
+function contractSuites(): Suite[] {
+  const file = "test/contract/runtime-containerd.ts";
+  const built = process.env["CONTAINERD2_BIN_DIR"] ?? "";
+  const system = { ...suiteOf(`${file} on the system's containerd`, file), env: { CONTAINERD_BIN_DIR: "" } };
+  if (built === "") return [system];
+  return [system, { ...suiteOf(`${file} on containerd 2`, file), env: { CONTAINERD_BIN_DIR: built } }];
+}
+
+function otherNodes(): string[] {
+  return (process.env["KUBELET_TEST_NODES"] ?? "").split(":").filter((path) => path !== "");
+}
+
+function versionOf(node: string): string {
+  return /node-(\d+\.\d+\.\d+)\//.exec(node)?.[1] ?? node;
+}
+
+/** The programs of a folder, not of those below it. */
+function inFolder(folder: string): string[] {
+  return list(folder).filter((file) => /^[^/]+\.ts$/.test(file.slice(folder.length + 1)) && !file.endsWith(".test.ts"));
+}
+
+function list(folder: string): string[] {
+  if (!existsSync(join(root, folder))) return [];
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  return names.map((name) => join(folder, name)).sort();
+}

@@ -107,6 +107,30 @@ const HOUSE: readonly Sample[] = [
   { file: "pods/manager.ts", rule: "no-manager", code: "export class PodManager {}" },
   { file: "pods/todo.ts", rule: "todo-has-issue", code: `// ${"TO"}${"DO"}: some day` },
   { file: "pods/utils.ts", rule: "no-vague-file-name", code: "export {};" },
+  ...[
+    'log.info("Started agent", { version });\nthis.deps.log.debug(2, "Looked", {});\nlog.warn(\n  "Failed to look",\n);',
+    'log.error("Failed to write e.g. a file", error);',
+  ].map((code, place) => ({ file: `images/log-ok-${place}.ts`, rule: undefined, code })),
+  ...[
+    'log.info("started the agent");',
+    'log.warn("Failed.");',
+    "log.info(`Started ${name}`);",
+    'this.deps.log.error(\n  "failed to start",\n  error,\n);',
+    "log.debug(4, message, {});",
+    'log.debug(level, "looked");',
+  ].map((code, place) => ({ file: `images/log-${place}.ts`, rule: "log-message-form", code })),
+  ...["(16, item 9)", "(13 items 5, 7)", "section 12 of the reference", "Section 4.2: flags", "starts again (9)."].map(
+    (text, place) => ({
+      file: `model/cites-${place}.ts`,
+      rule: "no-outside-citation",
+      code: `/** As told: ${text} */`,
+    }),
+  ),
+  {
+    file: "model/cites-nothing.ts",
+    rule: undefined,
+    code: "/** RFC 9110, section 5.6; inotify(7); the type (1), the port (10250). */\nexport const item = list(2);",
+  },
 ];
 
 const LAYERS: readonly Sample[] = [

@@ -189,6 +189,7 @@ function show(rows: readonly Row[]): void {
       .trimEnd(),
   );
   process.stdout.write(`${lines.join("\n")}\n\n${JSON.stringify({ node: process.version, rows })}\n`);
+  if (rows.some(({ measured, limit }) => !(measured <= limit))) process.exitCode = 1;
 }
 
 try {

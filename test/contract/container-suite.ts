@@ -210,12 +210,26 @@ export function containerContract(harness: Harness): void {
     await runtime.removeContainer(id, never);
   });
 
-  test("resources can be changed and the log reopened while it runs", async () => {
+  test("resources can be changed while it runs", async () => {
+    const { runtime, memoryLimit } = harness();
     const id = await pod().start({});
-    await harness().runtime.updateContainerResources(id, { cpuShares: 512, memoryLimitBytes: 64 << 20 }, never);
-    await harness().runtime.updateSandboxResources(pod().id, { resources: { cpuShares: 512 } }, never);
-    await harness().runtime.reopenContainerLog(id, never);
-    await harness().runtime.removeContainer(id, never);
+    assert.notEqual(memoryLimit(id), 64 << 20);
+    await runtime.updateContainerResources(id, { cpuShares: 512, memoryLimitBytes: 64 << 20 }, never);
+    assert.equal(memoryLimit(id), 64 << 20);
+    await runtime.updateSandboxResources(pod().id, { resources: { cpuShares: 512 } }, never);
+    assert.equal((await runtime.containerStatus(id, never)).state, "running");
+    await runtime.removeContainer(id, never);
+  });
+
+  test("a log that was moved away is begun anew when it is reopened, and not before", async () => {
+    const { runtime, rotateLog } = harness();
+    const id = await pod().start({});
+    const { logPath } = await runtime.containerStatus(id, never);
+    const isBegun = rotateLog(logPath, id);
+    assert.equal(isBegun(), false);
+    await runtime.reopenContainerLog(id, never);
+    assert.equal(isBegun(), true);
+    await runtime.removeContainer(id, never);
   });
 
   test("streams are answered with a URL", async () => {

@@ -1,3 +1,6 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
 import { CriImages } from "../../src/adapters/cri/cri-images.ts";
 import { CriRuntime } from "../../src/adapters/cri/cri-runtime.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
@@ -24,6 +27,11 @@ export function harnessFor(containerd: TestContainerd): RuntimeHarness {
     command: shellProgram,
     execCommand: shellCommand,
     listens: (id) => untilListening(runtime, id),
+    memoryLimit: (id) => memoryLimit(join(containerd.cgroupParent, id)),
+    rotateLog: (path) => {
+      renameSync(path, `${path}.1`);
+      return () => existsSync(path);
+    },
     brokenCommand: ["/no-such-command"],
     kill: () => containerd.kill(),
     revive: () => containerd.start(),
@@ -33,6 +41,18 @@ export function harnessFor(containerd: TestContainerd): RuntimeHarness {
       await containerd.stop();
     },
   };
+}
+
+/** Of a cgroup of version 1 or 2. */
+function memoryLimit(cgroup: string): number | undefined {
+  const files = [
+    join("/sys/fs/cgroup/memory", cgroup, "memory.limit_in_bytes"),
+    join("/sys/fs/cgroup", cgroup, "memory.max"),
+  ];
+  const file = files.find((path) => existsSync(path));
+  assert.ok(file !== undefined, `no cgroup ${cgroup}`);
+  const text = readFileSync(file, "utf8").trim();
+  return text === "max" ? undefined : Number(text);
 }
 
 /** As a container's first process the shell ignores every signal that it has no trap for. */

@@ -41,6 +41,10 @@ export interface RuntimeHarness {
   execCommand(command: TestCommand): readonly string[];
   /** Waits until the program of a running container would hear a signal. */
   listens(id: string): Promise<void>;
+  /** The memory limit in bytes that a container has now, as the runtime's host knows it. */
+  memoryLimit(id: string): number | undefined;
+  /** Puts a container's log file out of the way, as a rotation does; answers whether a new one was begun since. */
+  rotateLog(path: string, id: string): () => boolean;
   /** A command that cannot be started. */
   readonly brokenCommand: readonly string[];
   /** The runtime goes away as in a crash; containers go on. */

@@ -22,6 +22,13 @@ runtimeContract("fake", async () => {
     command: (wanted: TestProgram) => ["run", JSON.stringify(wanted)],
     execCommand: (wanted: TestCommand) => ["exec", JSON.stringify(wanted)],
     listens: async () => undefined,
+    memoryLimit: (id) => runtime.limitsOf(id)?.memoryLimitBytes,
+    rotateLog: (_path, id) => {
+      const reopened = (): number =>
+        runtime.control.calls.filter(({ method, subject }) => method === "reopenContainerLog" && subject === id).length;
+      const before = reopened();
+      return () => reopened() > before;
+    },
     brokenCommand: ["no-such-command"],
     kill: async () => runtime.goAway(),
     revive: async () => runtime.comeBack(),

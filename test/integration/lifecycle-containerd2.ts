@@ -1,10 +1,11 @@
 /** What only a newer runtime has: signals to stop with, strict groups, recursive read-only mounts, user namespaces. */
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Container, Pod, PodStatus } from "../../src/model/generated/types.ts";
+import { whyNoCheckpoints } from "./support/criu.ts";
 import { importImage, testerFiles } from "./support/images.ts";
 import { ClientAuthority, MainPort } from "./support/main-port.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
@@ -23,12 +24,6 @@ const { signal } = new AbortController();
 
 /** An image whose own group file puts its user into one more group. */
 const GROUPED_IMAGE = "kubelet.local/grouped:1";
-
-function whyNoCheckpoints(): string | false {
-  const { error, status, stdout, stderr } = spawnSync("criu", ["check"], { encoding: "utf8" });
-  if (error !== undefined) return "there is no criu";
-  return status === 0 ? false : `criu does not work on this kernel: ${`${stdout}${stderr}`.trim().split("\n")[0]}`;
-}
 
 describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names none" }, () => {
   const site = new Site();

@@ -24,6 +24,7 @@ import { lockHolder, takeLock } from "./lock.ts";
 import { countCores, defaultInterface, parseMemory, parseOsRelease } from "./machine.ts";
 import { mountsNear, mountsWithin, parseMountTable } from "./mount-table.ts";
 import { parseStat } from "./processes.ts";
+import { SystemCalls } from "./system-calls.ts";
 
 const clock = new SystemClock();
 const host = new LinuxHost({ clock });
@@ -261,8 +262,30 @@ test("system errors get their code once, and a HostError stays itself", () => {
   assert.equal(hostError("odd", "text").code, "Unknown");
 });
 
-test("trimming memory never throws", () => {
+test("trimming memory asks the C library, which answers", async (t) => {
+  const calls = await SystemCalls.load();
+  if (calls === undefined) return t.skip("no native calls here");
+  const asked = t.mock.method(calls, "trimMemory");
+  t.mock.method(SystemCalls, "load", () => Promise.resolve(calls));
   host.trimMemory();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(asked.mock.callCount(), 1);
+  await asked.mock.calls[0]?.result;
+});
+
+test("a C library that cannot trim memory harms nobody", async (t) => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown): void => void unhandled.push(error);
+  process.on("unhandledRejection", note);
+  t.after(() => process.off("unhandledRejection", note));
+  for (const load of [() => Promise.reject(new Error("no library")), () => Promise.resolve(undefined)]) {
+    const mock = t.mock.method(SystemCalls, "load", load);
+    assert.doesNotThrow(() => host.trimMemory());
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(mock.mock.callCount(), 1);
+    mock.mock.restore();
+  }
+  assert.deepEqual(unhandled, []);
 });
 
 describe("mounts near a path", () => {

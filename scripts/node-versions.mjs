@@ -35,7 +35,17 @@ async function install(folder, spec) {
   const fresh = `${folder}.${process.pid}`;
   mkdirSync(fresh, { recursive: true });
   try {
-    const args = ["install", "--prefix", fresh, "--no-save", "--no-audit", "--no-fund", "--loglevel=error", spec];
+    const args = [
+      "install",
+      "--prefix",
+      fresh,
+      "--no-save",
+      "--ignore-scripts",
+      "--no-audit",
+      "--no-fund",
+      "--loglevel=error",
+      spec,
+    ];
     await run(`npm install ${spec}`, [...npm(), ...args], { cwd: fresh });
     rmSync(folder, { recursive: true, force: true });
     renameSync(fresh, folder);

@@ -8,6 +8,8 @@ interface AllowedSkip {
   /** The name of the test, or of the group of tests, that is left out. */
   readonly test: string;
   readonly why: string;
+  /** Run in the emulated machine (npm run test:vm), where it may not be left out. */
+  readonly runsInVm?: true;
 }
 
 export interface Skip {
@@ -16,9 +18,68 @@ export interface Skip {
   readonly reason: string;
 }
 
-const ALLOWED: readonly AllowedSkip[] = [];
+const KERNEL = "test/integration/lifecycle-kernel.ts";
+const SYSTEMD = "test/integration/lifecycle-systemd.ts";
+
+const ALLOWED: readonly AllowedSkip[] = [
+  { file: KERNEL, test: "AppArmor", why: "needs a kernel with AppArmor", runsInVm: true },
+  {
+    file: KERNEL,
+    test: "huge pages are the container's up to its limit, and no further",
+    why: "needs huge pages that are reserved",
+    runsInVm: true,
+  },
+  {
+    file: KERNEL,
+    test: "the kernel's choice of whom to kill follows the class of the pod",
+    why: "needs the right to lower a score of the OOM killer",
+    runsInVm: true,
+  },
+  {
+    file: SYSTEMD,
+    test: "systemd's slices with the system's containerd, which the agent is told of",
+    why: "needs systemd as the first process",
+    runsInVm: true,
+  },
+  {
+    file: SYSTEMD,
+    test: "systemd's slices with containerd 2, which says so itself",
+    why: "needs systemd as the first process",
+    runsInVm: true,
+  },
+  {
+    file: "test/integration/volumes-quota.ts",
+    test: "an emptyDir on a filesystem with quotas of projects",
+    why: "needs a filesystem with project quotas",
+    runsInVm: true,
+  },
+  {
+    file: "src/volumes/quota.root.test.ts",
+    test: "quotas of ext4 in a mount namespace of their own",
+    why: "needs a kernel with project quotas",
+    runsInVm: true,
+  },
+  {
+    file: "src/volumes/quota.root.test.ts",
+    test: "quotas of xfs in a mount namespace of their own",
+    why: "needs mkfs.xfs and a kernel with XFS; ext4 goes through the same calls",
+  },
+  {
+    file: "test/integration/lifecycle-containerd2.ts",
+    test: "a running container is written to an archive and goes on",
+    why: "needs criu and a kernel that it works on",
+    runsInVm: true,
+  },
+];
 
 /** Those of the skipped tests that are not on the list. */
 export function skipsNotAllowed<T extends Skip>(skipped: readonly T[]): T[] {
-  return skipped.filter(({ file, test }) => !ALLOWED.some((allowed) => allowed.file === file && allowed.test === test));
+  const isInVm = process.env["KUBELET_TEST_VM"] === "1";
+  const allowed = ALLOWED.filter(({ runsInVm }) => !(isInVm && runsInVm === true));
+  return skipped.filter(({ file, test }) => !allowed.some((one) => one.file === file && one.test === test));
+}
+
+/** The files on the list. */
+export function allowedFiles(): string[] {
+  return ALLOWED.map(({ file }) => file);
 }

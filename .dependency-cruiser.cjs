@@ -80,10 +80,10 @@ module.exports = {
     },
     {
       name: "no-cycle",
-      comment: "types may refer to each other, code may not",
+      comment: "no file needs itself, neither its code nor its types",
       severity: "error",
       from: {},
-      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+      to: { circular: true },
     },
     { name: "not-unresolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
   ],

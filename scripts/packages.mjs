@@ -32,9 +32,16 @@ const BUILD_PACKAGES = [
   { name: "libseccomp-dev", file: "seccomp.h", in: ["/usr/include"] },
 ];
 
+/** What the emulated machine is made and run with. */
+const VM_PACKAGES = [
+  { name: "qemu-system-x86", file: "qemu-system-x86_64", in: BIN },
+  { name: "debootstrap", file: "debootstrap", in: BIN },
+  { name: "e2fsprogs", file: "mke2fs", in: BIN },
+];
+
 /** The packages that are missing, by name. */
-export function missingPackages({ forTests = false } = {}) {
-  const wanted = [...RUNTIME_PACKAGES, ...(forTests ? TEST_PACKAGES : [])];
+export function missingPackages({ forTests = false, forVm = false } = {}) {
+  const wanted = [...RUNTIME_PACKAGES, ...(forTests ? TEST_PACKAGES : []), ...(forVm ? VM_PACKAGES : [])];
   if (forTests && find("go", []) !== undefined) wanted.push(...BUILD_PACKAGES);
   return wanted.filter(({ file, in: folders, proof }) => {
     const path = find(file, folders);

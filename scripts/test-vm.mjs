@@ -5,6 +5,7 @@ import "./require-node.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { installPackages } from "./packages.mjs";
 import { CommandError, green, red, run, say, seconds } from "./progress.mjs";
 import { build, installNodeModules, root } from "./setup.mjs";
 import { boot, makeDisks } from "./vm/boot.mjs";
@@ -45,6 +46,7 @@ async function binaries() {
 }
 
 async function main() {
+  await installPackages({ forTests: true, forVm: true });
   const reason = obstacle();
   if (reason !== undefined) throw new Error(`no machine can be emulated here: ${reason}`);
   await installNodeModules();

@@ -172,6 +172,16 @@ const LAYERS: readonly Sample[] = [
     rule: undefined,
     code: 'import { a } from "./loop-a.ts";\nexport const b = (): unknown => a;',
   },
+  {
+    file: "model/knot-a.ts",
+    rule: "no-cycle",
+    code: 'import type { B } from "./knot-b.ts";\nexport interface A {\n  readonly b: B;\n}',
+  },
+  {
+    file: "model/knot-b.ts",
+    rule: undefined,
+    code: 'import type { A } from "./knot-a.ts";\nexport interface B {\n  readonly a: A;\n}',
+  },
   { file: "pods/lost.ts", rule: "not-unresolvable", code: 'export * from "./nowhere.ts";' },
 ];
 

@@ -1,10 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { Clock, Timer } from "./clock.ts";
 
-/** What every asynchronous call takes. */
-export interface Abortable {
-  readonly signal: AbortSignal;
-}
+export type { Abortable } from "./abortable.ts";
 
 /** The reason of an abort that was asked for: quiet, never logged as an error. */
 export class AbortedError extends Error {

@@ -1,4 +1,4 @@
-import type { Abortable } from "./abort.ts";
+import type { Abortable } from "./abortable.ts";
 
 /** Both times of one moment, in milliseconds: `wall` for showing and comparing with the outside, `mono` for waiting. */
 export interface Instant {

@@ -1,0 +1,4 @@
+/** What every asynchronous call takes. */
+export interface Abortable {
+  readonly signal: AbortSignal;
+}

@@ -14,10 +14,11 @@ const failures = [];
 /** Name, seconds and number of tests of each stage that ran. */
 const stages = [];
 /** Stages that are run only when they are named. */
-const NAMED = new Set(["nodes"]);
+const NAMED = new Set(["nodes", "chaos"]);
 /** What `.ci/run` tests besides. */
 const ELSEWHERE = [
   "unit and data-loss tests on newer releases of Node (npm test -- nodes)",
+  "the agent killed a hundred times in the middle of its work (npm test -- chaos)",
   "suites on a real control plane (npm run test:cluster)",
   "suites that need another kernel or systemd (npm run test:vm)",
   "2000 more simulated lives of a pod (SIMULATION_SEEDS=2000 npm run test:unit -- pods/worker/simulation)",
@@ -78,7 +79,9 @@ async function built() {
 
 /** Suites of the real world: the usual ones, or with `nodes` those that must hold on other releases of Node. */
 async function suites(title, args, more) {
-  const env = { ...process.env, TSX_DISABLE_CACHE: "1", ...more };
+  // Chances of a race in each data-loss test: CI gives it all of them, a developer does not wait that long.
+  const races = strict ? {} : { KUBELET_TEST_RACES: process.env.KUBELET_TEST_RACES ?? "2000" };
+  const env = { ...process.env, TSX_DISABLE_CACHE: "1", ...races, ...more };
   const command = tsx(process.execPath, "test/integration/run.ts", ...args);
   const { output } = await run(title, command, { cwd: root, env, through: true });
   noteSkips(output);
@@ -129,6 +132,7 @@ const [isBuilt] = await Promise.all([checks(), stage("unit", () => unit(process.
 if (isBuilt || wanted.length > 0) {
   await stage("integration", async () => suites("contract and integration tests", [], await built()));
 }
+await stage("chaos", async () => suites("chaos tests", ["--chaos"], await built()));
 await stage("nodes", otherNodes);
 
 for (const { text, forgiven } of gaps) say(yellow(`left out: ${text}${strict && forgiven ? " (allowed)" : ""}`));

@@ -21,6 +21,8 @@ const STRICT = process.env["KUBELET_STRICT"] === "1";
 const PROPERTY_SEED = 20261116;
 /** The name of a file's suite is this and its place in the list: no name pattern means it. */
 const FILE_MARK = "·";
+/** How many of the slowest files are named at the end. */
+const SLOWEST = 8;
 
 /** How long nothing may be reported before the run counts as hung. */
 const SILENCE_LIMIT_MS = 30_000;
@@ -34,6 +36,7 @@ interface TestState {
   readonly skipped: { readonly file: string; readonly test: string; readonly reason: string }[];
   /** The files in the order in which their tests run. */
   readonly files: readonly string[];
+  readonly tookMs: Map<string, number>;
   /** How many tests of each file passed or failed. */
   readonly executed: Map<string, number>;
   lastEvent: number;
@@ -103,8 +106,16 @@ async function runTests(): Promise<void> {
   const { filters, pattern } = parseArguments(process.argv.slice(2));
   const files = findTests(filters);
   const began = performance.now();
-  const executed = new Map<string, number>();
-  const state: TestState = { passed: 0, failed: 0, skipped: [], files, executed, lastEvent: began, running: "none" };
+  const state: TestState = {
+    passed: 0,
+    failed: 0,
+    skipped: [],
+    files,
+    tookMs: new Map(),
+    executed: new Map(),
+    lastEvent: began,
+    running: "none",
+  };
   Object.assign(globalThis, { [Symbol.for("kubelet.tests")]: state });
 
   const reallyExit = process.exit.bind(process);
@@ -131,6 +142,7 @@ async function runTests(): Promise<void> {
       process.stdout.write(`✗ ${file}: ${imported.has(file) ? "no test of it was run" : "was not read to its end"}\n`);
     }
     reportSkips(state);
+    reportSlowest(state);
     if (files.length === 0) process.stdout.write(`no test file matches ${filters.join(" ")}\n`);
     const took = ((performance.now() - began) / 1000).toFixed(1);
     const skipped = state.skipped.length > 0 ? `, ${state.skipped.length} skipped` : "";
@@ -159,6 +171,15 @@ function reportSkips(state: TestState): void {
     if (forbidden.has(skipped)) state.failed++;
     const mark = forbidden.has(skipped) ? "✗ skipped, and not in test/allowed-skips.ts:" : "skipped";
     process.stdout.write(`${mark} ${skipped.file}: ${skipped.test}: ${skipped.reason}\n`);
+  }
+}
+
+/** The files that take longest: where to look when the run gets slow. */
+function reportSlowest({ tookMs, executed, files }: TestState): void {
+  if (files.length <= SLOWEST) return;
+  const slowest = [...tookMs].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
+  for (const [file, ms] of slowest) {
+    process.stdout.write(`${(ms / 1000).toFixed(1).padStart(6)} s  ${file} (${executed.get(file) ?? 0} tests)\n`);
   }
 }
 

@@ -13,7 +13,7 @@ import { cleanUp, readMachine } from "./support/machine.ts";
 
 // Runs each suite that needs the real world as a process of its own, two at a time, and looks at the machine before and
 // after: a suite that leaves something behind has failed, and so has one that runs no test.
-// Usage: tsx test/integration/run.ts [--cluster | --nodes] [PART-OF-A-PATH …]
+// Usage: tsx test/integration/run.ts [--chaos | --cluster | --nodes] [PART-OF-A-PATH …]
 
 const STRICT = process.env["KUBELET_STRICT"] === "1";
 /** Suites at a time: most of them mostly wait. In a slow machine one has enough to do. */
@@ -107,7 +107,7 @@ function report(done: readonly Done[], tookMs: number): void {
 
 async function main(): Promise<number> {
   const args = process.argv.slice(2);
-  const kinds: Readonly<Record<string, Kind>> = { "--cluster": "cluster", "--nodes": "nodes" };
+  const kinds: Readonly<Record<string, Kind>> = { "--chaos": "chaos", "--cluster": "cluster", "--nodes": "nodes" };
   const kind = args.map((arg) => kinds[arg]).find((found) => found !== undefined) ?? "usual";
   const suites = findSuites(
     kind,

@@ -11,20 +11,23 @@ export interface Suite extends Scheduled {
 
 export const root = join(import.meta.dirname, "../..");
 
-/** `usual`: contracts, integration and chaos. `nodes`: only what has to hold on the other releases of Node. */
-export type Kind = "usual" | "cluster" | "nodes";
+/** `usual`: contracts and integration. `nodes`: what has to hold on the other releases of Node too. */
+export type Kind = "usual" | "chaos" | "cluster" | "nodes";
 
-/** Suites that judge the agent by a time of few seconds, or take most of the machine. */
-const ALONE = new Set(["agent-up", "server"]);
+/** Suites that judge the agent by a time of few seconds. */
+const ALONE = new Set(["agent-up"]);
 /** Suites that change the same thing of the machine. */
 const SHARES: Readonly<Record<string, string>> = { "lifecycle-kernel": "huge pages", volumes: "huge pages" };
 
+/** The suites of a kind. A part of a path finds chaos among the usual ones too. */
 export function findSuites(kind: Kind, filters: readonly string[]): Suite[] {
-  return all(kind).filter(({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+  if (filters.length === 0) return all(kind);
+  const suites = kind === "usual" ? [...all("usual"), ...all("chaos")] : all(kind);
+  return suites.filter(({ file }) => filters.some((filter) => file.includes(filter)));
 }
 
 function all(kind: Kind): Suite[] {
-  if (kind === "cluster") return inFolder("test/cluster").map((file) => suiteOf(file, file));
+  if (kind === "cluster" || kind === "chaos") return inFolder(`test/${kind}`).map((file) => suiteOf(file, file));
   const onNodes = list("src").filter((file) => file.endsWith(".root.test.ts"));
   if (kind === "nodes") {
     // What a race finds does not depend on the release of Node: the others run fewer.
@@ -37,7 +40,7 @@ function all(kind: Kind): Suite[] {
   return [
     ...onNodes.map((file) => suiteOf(file, file)),
     ...contractSuites(),
-    ...[...integration, ...inFolder("test/chaos")].map((file) => suiteOf(file, file)),
+    ...integration.map((file) => suiteOf(file, file)),
   ];
 }
 

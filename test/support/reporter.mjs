@@ -36,6 +36,7 @@ function endFile(data, seen) {
   const file = state.files[Number(data.name.slice(FILE_MARK.length))];
   if (file !== undefined) {
     state.executed.set(file, seen.executed);
+    state.tookMs.set(file, data.details?.duration_ms ?? 0);
     state.skipped.push(...seen.skipped.map((skipped) => ({ file, ...skipped })));
   }
   return { executed: 0, skipped: [] };

@@ -4,7 +4,7 @@ import { Simulation } from "../../../test/support/simulation.ts";
 
 /** `SIMULATION_SEEDS=2000` runs more, from another seed on in CI; `SIMULATION_SEED=17` replays one. */
 const only = process.env["SIMULATION_SEED"];
-const count = Number(process.env["SIMULATION_SEEDS"] ?? 100);
+const count = Number(process.env["SIMULATION_SEEDS"] ?? 50);
 const first = chooseSeed("SIMULATION_FIRST_SEED", 1);
 const seeds = only === undefined ? Array.from({ length: count }, (_, i) => first + i) : [Number(only)];
 

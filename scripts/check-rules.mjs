@@ -53,7 +53,8 @@ const CITATIONS_TO_COME = [
 const isBelow = (folders) => (file) => folders.some((folder) => file.startsWith(folder));
 
 const LOG_CALL = /(?<![\w$])log\??\.(info|warn|error|debug)\(\s*/g;
-const LOG_MESSAGE = /^"[A-Z](?:[^"\\]|\\.)*[^".]"\s*[,)]/;
+/** `FLAG: --name="value"` is how Kubernetes prints each flag, and the one message that is not constant. */
+const LOG_MESSAGE = /^(?:"[A-Z](?:[^"\\]|\\.)*[^".]"\s*[,)]|`FLAG: )/;
 
 /** Where a log message is not a constant sentence with a capital letter and without a full stop. */
 function badLogMessages(code) {

@@ -32,103 +32,75 @@ function runFixtures(
 
 const header = 'import { after, before, test, describe } from "node:test";\n';
 
-test("a run of good files counts every test and passes", () => {
-  const { status, output } = runFixtures({
-    "one.test.ts": `${header}test("a", () => {}); describe("s", () => { test("b", async () => {}); });`,
-    "two.test.ts": `${header}test("c", () => {}); test.skip("d", () => {});`,
-    "three.root.test.ts": `${header}test("needs root", () => { throw new Error("not here"); });`,
-  });
-  assert.match(output, /^3 passed, 0 failed, 1 skipped \(2 files/m);
+test("a run of good files counts every test and passes; hooks of a file are its own", () => {
+  const { status, output } = runFixtures(
+    {
+      "one.test.ts": `${header}test("a", () => {}); describe("s", () => { test("b", async () => {}); });`,
+      "two.test.ts": `${header}test("c", () => {}); test("left out", { skip: "no such kernel" }, () => {});`,
+      "three.root.test.ts": `${header}test("needs root", () => { throw new Error("not here"); });`,
+      "umask-a.test.ts": `${header}let mask = 0;
+        before(() => { mask = process.umask(0o077); });
+        after(() => { process.umask(mask); });
+        test("strict", () => { if (process.umask() !== 0o077) throw new Error("before did not run"); });`,
+      "umask-b.test.ts": `${header}test("usual", () => {
+        if (process.umask() === 0o077) throw new Error("another's umask");
+      });`,
+    },
+    { KUBELET_STRICT: "", KUBELET_PROPERTY_SEED: "123" },
+  );
+  assert.match(output, /^5 passed, 0 failed, 1 skipped \(4 files/m);
+  assert.match(output, /^skipped src\/two\.test\.ts: left out: no such kernel$/m);
+  assert.match(output, /^property seed 123 /m);
   assert.equal(status, 0);
 });
 
-test("failing, exiting, broken, empty and late files each count as failed", () => {
-  const { status, output } = runFixtures({
-    "fails.test.ts": `${header}test("wrong sum", () => { throw new Error("two and two"); });`,
-    "exits.test.ts": `${header}test("leaves", () => { process.exit(0); });`,
-    "broken.test.ts": 'throw new Error("cannot be read");',
-    "empty.test.ts": "export {};",
-    "late.test.ts": `${header}test("late", () => { setImmediate(() => setImmediate(() => { throw new Error("too late"); })); });`,
-    "good.test.ts": `${header}test("good", () => {});`,
-  });
+/** What a file may leave changed, the code that does, and the words about it. */
+const LEFT = [
+  ["umask", 'test("x", () => { process.umask(0o777); });', /umask 00\d\d → 0777/],
+  ["cwd", 'test("x", () => { process.chdir("/"); });', /working directory .* → \//],
+  ["env", 'test("x", () => { process.env.LEFT = "1"; });', /environment variable LEFT/],
+  ["read", 'process.env.READ = "1"; test("x", () => {});', /environment variable READ/],
+  ["timer", 'test("x", () => { setTimeout(() => {}, 5000); });', /1 × open Timeout/],
+  ["listener", 'test("x", () => { process.on("SIGUSR2", () => {}); });', /1 × listener for SIGUSR2/],
+] as const;
+
+test("each way a file can go wrong counts as failed, and harms no other file", () => {
+  const { status, output } = runFixtures(
+    {
+      "fails.test.ts": `${header}test("wrong sum", () => { throw new Error("two and two"); });`,
+      "exits.test.ts": `${header}test("leaves", () => { process.exit(0); });`,
+      "broken.test.ts": 'throw new Error("cannot be read");',
+      "empty.test.ts": "export {};",
+      "late.test.ts": `${header}test("late", () => { setImmediate(() => setImmediate(() => { throw new Error("too late"); })); });`,
+      "good.test.ts": `${header}test("good", () => {});`,
+      "partly.test.ts": `${header}test("done", () => {}); test("left out", { skip: "no such kernel" }, () => {});`,
+      "skips.test.ts": `${header}describe("all", { skip: "none" }, () => { test("a", () => {}); });`,
+      "test/contract/full.test.ts": `${header}test("full", () => {});`,
+      "test/contract/empty.test.ts": `${header}describe("nothing", () => {});`,
+      ...Object.fromEntries(LEFT.map(([name, code]) => [`leaves-${name}.test.ts`, header + code])),
+    },
+    { KUBELET_STRICT: "1" },
+  );
   assert.match(output, /wrong sum .*fails\.test\.ts/);
   assert.match(output, /process\.exit\(0\) called in a test/);
   assert.match(output, /src\/broken\.test\.ts: was not read to its end/);
-  assert.match(output, /src\/empty\.test\.ts: no test of it was run/);
   assert.match(output, /too late/);
-  assert.match(output, /^2 passed, 5 failed/m);
-  assert.equal(status, 1);
-});
-
-test("hooks of a file are its own", () => {
-  const { status, output } = runFixtures({
-    "a.test.ts": `${header}let mask = 0;
-      before(() => { mask = process.umask(0o077); });
-      after(() => { process.umask(mask); });
-      test("strict", () => { if (process.umask() !== 0o077) throw new Error("before did not run"); });`,
-    "b.test.ts": `${header}test("usual", () => { if (process.umask() === 0o077) throw new Error("another's umask"); });`,
-  });
-  assert.match(output, /^2 passed, 0 failed/m);
-  assert.equal(status, 0);
-});
-
-test("a file that leaves the process changed fails, and the next one does not", () => {
-  const left = [
-    ["umask", 'test("x", () => { process.umask(0o777); });', /umask 00\d\d → 0777/],
-    ["cwd", 'test("x", () => { process.chdir("/"); });', /working directory .* → \//],
-    ["env", 'test("x", () => { process.env.LEFT = "1"; });', /environment variable LEFT/],
-    ["read", 'process.env.READ = "1"; test("x", () => {});', /environment variable READ/],
-    ["timer", 'test("x", () => { setTimeout(() => {}, 5000); });', /1 × open Timeout/],
-    ["listener", 'test("x", () => { process.on("SIGUSR2", () => {}); });', /1 × listener for SIGUSR2/],
-  ] as const;
-  const { status, output } = runFixtures(
-    Object.fromEntries([
-      ...left.map(([name, code]) => [`${name}.test.ts`, header + code]),
-      ["zero.test.ts", `${header}test("fine", () => {});`],
-    ]),
-  );
-  const lines = output.split("\n").filter((line) => line.includes("leaves the process changed"));
-  for (const [name, , words] of left) {
-    const line = lines.find((text) => text.includes(`src/${name}.test.ts`));
+  for (const file of ["src/empty", "src/skips", "test/contract/empty"]) {
+    assert.match(output, new RegExp(`✗ ${file}\\.test\\.ts: no test of it was run`));
+  }
+  for (const file of ["src/partly\\.test\\.ts: left out", "src/skips\\.test\\.ts: all"]) {
+    assert.match(output, new RegExp(`✗ skipped, and not in test/allowed-skips\\.ts: ${file}`));
+  }
+  const changed = output.split("\n").filter((line) => line.includes("leaves the process changed"));
+  for (const [name, , words] of LEFT) {
+    const line = changed.find((text) => text.includes(`src/leaves-${name}.test.ts`));
     assert.match(line ?? `nothing about ${name} in ${output}`, words);
   }
-  assert.equal(lines.length, left.length);
+  assert.equal(changed.length, LEFT.length);
+  // Passed: good, full, late, done and the tests that leave something. Failed: the three that are said so, three empty
+  // files, what came too late, two skipped ones, and what was left changed.
+  assert.match(output, new RegExp(`^${4 + LEFT.length} passed, ${9 + LEFT.length} failed, 2 skipped`, "m"));
   assert.equal(status, 1);
-});
-
-test("an empty contract file fails", () => {
-  const { status, output } = runFixtures({
-    "test/contract/full.test.ts": `${header}test("full", () => {});`,
-    "test/contract/empty.test.ts": `${header}describe("nothing", () => {});`,
-  });
-  assert.match(output, /test\/contract\/empty\.test\.ts: no test of it was run/);
-  assert.equal(status, 1);
-});
-
-test("each skipped test is named with its reason, and fails in strict mode unless it is allowed", () => {
-  const files = {
-    "partly.test.ts": `${header}test("done", () => {}); test("left out", { skip: "no such kernel" }, () => {});`,
-  };
-  const usual = runFixtures(files, { KUBELET_STRICT: "" });
-  assert.match(usual.output, /^skipped src\/partly\.test\.ts: left out: no such kernel$/m);
-  assert.equal(usual.status, 0);
-  const strict = runFixtures(files, { KUBELET_STRICT: "1" });
-  assert.match(strict.output, /^✗ skipped, and not in test\/allowed-skips\.ts: src\/partly\.test\.ts: left out/m);
-  assert.equal(strict.status, 1);
-});
-
-test("a file whose tests were all skipped fails in strict mode", () => {
-  const { status, output } = runFixtures(
-    { "skips.test.ts": `${header}describe("all", { skip: "none" }, () => { test("a", () => {}); });` },
-    { KUBELET_STRICT: "1" },
-  );
-  assert.match(output, /src\/skips\.test\.ts: no test of it was run/);
-  assert.equal(status, 1);
-});
-
-test("the seed of property tests is shown", () => {
-  const { output } = runFixtures({ "one.test.ts": `${header}test("a", () => {});` }, { KUBELET_PROPERTY_SEED: "123" });
-  assert.match(output, /^property seed 123 /m);
 });
 
 test("a test process that dies is a failure", () => {

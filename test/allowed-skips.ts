@@ -65,6 +65,11 @@ const ALLOWED: readonly AllowedSkip[] = [
     why: "needs mkfs.xfs and a kernel with XFS; ext4 goes through the same calls",
   },
   {
+    file: "test/integration/pod-network.ts",
+    test: "a host port of SCTP is opened",
+    why: "needs a kernel with SCTP",
+  },
+  {
     file: "test/integration/lifecycle-containerd2.ts",
     test: "a running container is written to an archive and goes on",
     why: "needs criu and a kernel that it works on",

@@ -141,7 +141,13 @@ describe("an agent in a real cluster", () => {
     for (const line of ["COLOUR=blue", "K=s3cret", `DB=${address}:5432`, "KUBERNETES_SERVICE_HOST=10.96.0.1"]) {
       assert.ok(words.split("\n").includes(line), `${line} in\n${words}`);
     }
-    site.kubectl("delete", "pod", "vars");
+    const unlinked = { enableServiceLinks: false, restartPolicy: "Never", containers: [shell("env", {})] };
+    site.apply(testPod("no-links", unlinked));
+    const other = await site.podIs("no-links", "succeeded", ({ status }) => status?.phase === "Succeeded");
+    const names = site.log(other).split("\n");
+    assert.ok(names.includes("KUBERNETES_SERVICE_HOST=10.96.0.1"), names.join("\n"));
+    assert.ok(!names.some((line) => line.startsWith("MY_DB_")), names.join("\n"));
+    site.kubectl("delete", "pod", "vars", "no-links");
   });
 
   test("a changed ConfigMap reaches its volume while the pod runs", async () => {

@@ -16,7 +16,7 @@ const SUITES = ["lifecycle-cgroups", "lifecycle-systemd", "lifecycle-kernel", "l
 const NEEDED = [
   "lifecycle-kernel",
   "lifecycle-systemd",
-  "lifecycle-containerd2",
+  "lifecycle-containerd2:archive",
   "volumes-quota",
   "quota.root.test.ts",
 ];

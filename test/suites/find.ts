@@ -7,6 +7,8 @@ export interface Suite extends Scheduled {
   readonly file: string;
   readonly node: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Only tests whose name matches. */
+  readonly pattern?: string | undefined;
 }
 
 export const root = join(import.meta.dirname, "../..");
@@ -19,11 +21,17 @@ const ALONE = new Set(["agent-up"]);
 /** Suites that change the same thing of the machine. */
 const SHARES: Readonly<Record<string, string>> = { "lifecycle-kernel": "huge pages", volumes: "huge pages" };
 
-/** The suites of a kind. A part of a path finds chaos among the usual ones too. */
+/**
+ * The suites of a kind, by parts of their paths; `PART:PATTERN` takes only the tests whose name matches. A part of a path
+ * finds chaos among the usual ones too.
+ */
 export function findSuites(kind: Kind, filters: readonly string[]): Suite[] {
   if (filters.length === 0) return all(kind);
   const suites = kind === "usual" ? [...all("usual"), ...all("chaos")] : all(kind);
-  return suites.filter(({ file }) => filters.some((filter) => file.includes(filter)));
+  return suites.flatMap((suite) => {
+    const found = filters.map((filter) => filter.split(":")).find(([part = ""]) => suite.file.includes(part));
+    return found === undefined ? [] : [{ ...suite, pattern: found[1] }];
+  });
 }
 
 function all(kind: Kind): Suite[] {

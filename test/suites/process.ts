@@ -19,7 +19,8 @@ export async function runSuite(
   { temp, results }: Place,
   onLine: (line: string) => void,
 ): Promise<{ code: number | string; output: string }> {
-  const child = spawn(suite.node, ["--import", "tsx", ...REPORTER_FLAGS, suite.file], {
+  const chosen = suite.pattern === undefined ? [] : [`--test-name-pattern=${suite.pattern}`];
+  const child = spawn(suite.node, ["--import", "tsx", ...REPORTER_FLAGS, ...chosen, suite.file], {
     cwd: root,
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],

@@ -1,6 +1,6 @@
 // `npm run test:vm [PART-OF-A-PATH …]`: integration suites in an emulated machine with what this one may lack: unified
 // cgroups, systemd, AppArmor, huge pages, a disk with project quotas. `npm run test:vm -- --run 'COMMAND'` runs any
-// command there, in a copy of the checkout. Emulation is 10 to 20 times slower; the machine has no network but its own.
+// command there, in a copy of the checkout; `--prepare` only makes the machine. Emulation is 10 to 20 times slower; the machine has no network but its own.
 import "./require-node.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,6 +53,7 @@ async function main() {
   await build();
   const image = await vmImage();
   const folders = await binaries();
+  if (process.argv[2] === "--prepare") return 0;
   const env = {
     KUBELET_TEST_SLOW: SLOWNESS,
     KUBELET_TEST_LANES: "1",

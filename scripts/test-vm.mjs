@@ -1,6 +1,7 @@
 // `npm run test:vm [PART-OF-A-PATH …]`: integration suites in an emulated machine with what this one may lack: unified
 // cgroups, systemd, AppArmor, huge pages, a disk with project quotas. `npm run test:vm -- --run 'COMMAND'` runs any
-// command there, in a copy of the checkout; `--prepare` only makes the machine. Emulation is 10 to 20 times slower; the machine has no network but its own.
+// command there, in a copy of the checkout; `--prepare` only makes the machine. Emulation is 10 to 20 times slower; the
+// machine has no network but its own.
 import "./require-node.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -92,7 +92,7 @@ describe("a pod's network", () => {
     const ports = [{ containerPort: 7000, hostPort, protocol: "UDP" }];
     site.write(manifest("datagrams", nodePod(join(site.dir, "udp"), DATAGRAM_SERVER, { ports })));
     await said(site, "datagrams", /serving/);
-    const { ip = "" } = await site.running("datagrams");
+    const { ip } = await site.running("datagrams");
     assert.equal(await until("the pod's own address answers", () => ask(ip, 7000, "direct")), "DIRECT");
     const answer = await until("the host port answers", () => ask(hostAddress(), hostPort, "hello"));
     assert.equal(answer, "HELLO");

@@ -1,6 +1,6 @@
 import type { SpawnOptions } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { readlink, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ApiError, type KubeApi, type ObjectRef, type Resource } from "../../src/adapters/kubeapi/index.ts";
@@ -270,6 +270,7 @@ export class ClusterSite {
     await this.containerd.stop();
     await this.plane.stop();
     await removeMounts(this.dir);
+    await removeLogLinks(this.dir);
     await rm(this.dir, { recursive: true, force: true });
   }
 }
@@ -295,6 +296,16 @@ function isTrue(conditions: readonly { type: string; status: string }[] | undefi
 
 function hasTaint({ spec }: Node): boolean {
   return (spec.taints ?? []).length > 0;
+}
+
+/** Links to logs below `dir`, which an agent that was killed had no time to remove. */
+async function removeLogLinks(dir: string): Promise<void> {
+  const folder = "/var/log/containers";
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const path = join(folder, name);
+    const target = await readlink(path).catch(() => "");
+    if (target.startsWith(`${dir}/`)) await rm(path, { force: true });
+  }
 }
 
 /** Volumes in memory that pods of a killed agent left mounted below `dir`, innermost first. */

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { MARK, PREFIX, tagOf } from "../../support/mark.ts";
 
@@ -41,7 +41,8 @@ export function readMachine(marks: readonly string[]): Machine {
   for (const rule of firewallRules()) add(`iptables ${rule}`, undefined);
   for (const folder of ["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"]) {
     for (const path of list(folder).map((name) => join(folder, name))) {
-      if (!OF_THE_SYSTEM.has(path)) add(`directory entry ${path}`, undefined);
+      const target = attempt(() => readlinkSync(path)) ?? "";
+      if (!OF_THE_SYSTEM.has(path)) add(`directory entry ${path}`, MARKED_PATH.exec(target)?.[0]);
     }
   }
   return machine;

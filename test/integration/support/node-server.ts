@@ -9,7 +9,7 @@ export function nodePod(dir: string, script: string, more: Partial<Container> = 
   const file = join(dir, "server.mjs");
   writeFileSync(file, script);
   const command = ["/bin/chroot", "/machine", process.execPath, file];
-  const volumeMounts = [{ name: "machine", mountPath: "/machine", mountPropagation: "HostToContainer" }];
+  const volumeMounts = [{ name: "machine", mountPath: "/machine" }];
   return {
     containers: [{ ...shell("main", ""), command, volumeMounts, ...more }],
     volumes: [{ name: "machine", hostPath: { path: "/" } }],

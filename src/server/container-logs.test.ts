@@ -91,6 +91,11 @@ const choices: { name: string; status?: Partial<ContainerStatus>; previous?: boo
     want: "c5",
   },
   {
+    name: "waiting after one that ended without an id",
+    status: { state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: { terminated: { exitCode: 1 } } },
+    want: /is terminated$/,
+  },
+  {
     name: "waiting for its image",
     status: { state: { waiting: { reason: "ImagePullBackOff" } } },
     want: /waiting to start: trying and failing to pull image$/,

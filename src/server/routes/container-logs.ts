@@ -67,11 +67,10 @@ export function chooseInstance(
   }
   if (status.state?.running !== undefined) return { id: idOf(status.containerID) };
   const terminated = status.state?.terminated;
-  if (terminated !== undefined) {
-    const id = idOf(terminated.containerID) || last;
+  if (terminated !== undefined || status.lastState?.terminated !== undefined) {
+    const id = idOf(terminated?.containerID) || last;
     return id === "" ? { refused: `container "${name}" in pod "${podName}" is terminated` } : { id };
   }
-  if (last !== "") return { id: last };
   return { refused: `container "${name}" in pod "${podName}" is waiting to start${why(status)}` };
 }
 

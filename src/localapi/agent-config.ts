@@ -5,19 +5,19 @@ import type { Abortable } from "../lib/abort.ts";
 import { CodedError } from "../lib/errors.ts";
 import { refuse } from "./container-log.ts";
 
-/** The configuration of the running agent, as its commands see and change it. A refusal is a `CodedError`. */
+/** The configuration of the running agent, for its commands. Rejections are `CodedError`s. */
 export interface AgentConfiguration {
   report(): ConfigReport;
-  /** Reads the files again, as SIGHUP does. */
+  /** Reloads the files, as SIGHUP does. */
   reload(abortable: Abortable): Promise<unknown>;
   /** Makes a file the dynamic configuration, on trial. */
   apply(file: string, abortable: Abortable): Promise<unknown>;
-  /** Back to the last one that was good. */
+  /** Rolls back to the last known good one. */
   rollback(options: { readonly toLocal: boolean }, abortable: Abortable): Promise<unknown>;
   history(abortable: Abortable): Promise<unknown>;
 }
 
-/** Without one (`kubelet up`) there is nothing to show or change. */
+/** Without a configuration (`kubelet up`) the routes answer 501. */
 export function configRoutes(config: AgentConfiguration | undefined): HttpRoute[] {
   const route = (
     method: "GET" | "POST",

@@ -1,7 +1,7 @@
 import type { Abortable } from "../lib/abort.ts";
 import type { PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 
-/** What the running agent shows of itself to its commands and to the live view. All calls are cheap and synchronous. */
+/** The running agent, for its commands and the live view. All calls are cheap and synchronous. */
 export interface AgentView {
   summaries(): readonly PodSummary[];
   summary(uid: string): PodSummary | undefined;
@@ -28,14 +28,14 @@ export interface LogRequest {
   };
 }
 
-/** The JSON body of every refusal. */
+/** The JSON body of every error. */
 export interface Refusal {
   readonly message: string;
-  /** What may have been meant, or what there is to choose from. */
+  /** Suggestions: similar names, or all to choose from. */
   readonly near: readonly string[];
 }
 
-/** Who answers on the socket. */
+/** The agent behind the socket. */
 export interface AgentInfo {
   readonly pid: number;
   readonly version: string;

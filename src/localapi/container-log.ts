@@ -4,12 +4,12 @@ import { nearest } from "../lib/nearest.ts";
 import type { ContainerSummary, PodExplanation } from "../model/step.ts";
 import type { AgentView, LogOpener, LogRequest, Refusal } from "./agent-view.ts";
 
-/** An answer that says no and, where possible, what to do instead. */
+/** An error answer, with suggestions if there are any. */
 export function refuse(status: number, message: string, near: readonly string[] = []): RouteAnswer {
   return jsonAnswer(status, { message, near } satisfies Refusal);
 }
 
-/** The log of one container of this pod, as the query asks. */
+/** The log of a container of this pod, by the query. */
 export function containerLog(
   deps: { view: AgentView; logs: LogOpener },
   pod: PodExplanation,

@@ -9,7 +9,7 @@ export { fullName, matchPod, type PodMatch, type WantedPod } from "./match.ts";
 export { type LocalApiDeps, type LocalApiOptions, localApiRoutes } from "./routes.ts";
 export type { PodChanges } from "./streams.ts";
 
-/** The unix socket of the commands, open to its owner only. Its directory must exist. */
+/** The unix socket of the commands, accessible to its owner only. Its directory must exist. */
 export function localApiServer(
   deps: LocalApiDeps & { log: Logger },
   options: LocalApiOptions & { path: string },

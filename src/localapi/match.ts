@@ -12,12 +12,12 @@ export type PodMatch =
   | { readonly kind: "none"; readonly near: readonly string[] }
   | { readonly kind: "several"; readonly names: readonly string[] };
 
-/** How many pods are listed when none is near. */
+/** Number of pods that are suggested if none is similar. */
 const LISTED = 5;
 
 /**
- * Finds a pod by UID, by its full name, or by the name in its manifest: static pods are named `NAME-NODE`, and nobody
- * types the node. A full name goes before a short one. Of two pods with one name the newest is meant.
+ * Finds a pod by UID, by its full name, or by the name in its manifest: static pods are named `NAME-NODE`, and the
+ * node may be left out. A full name takes precedence over a short one. Of two pods with one name the newest wins.
  */
 export function matchPod(pods: readonly PodSummary[], wanted: WantedPod, nodeName: string): PodMatch {
   const inNamespace = pods.filter((pod) => wanted.namespace === undefined || pod.namespace === wanted.namespace);
@@ -35,7 +35,7 @@ export function matchPod(pods: readonly PodSummary[], wanted: WantedPod, nodeNam
   return { kind: "none", near: nearPods(pods, wanted, nodeName) };
 }
 
-/** `namespace/name`, which `matchPod` always understands. */
+/** `namespace/name`, which `matchPod` always resolves. */
 export function fullName(pod: { readonly namespace: string; readonly name: string }): string {
   return `${pod.namespace}/${pod.name}`;
 }

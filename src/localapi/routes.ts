@@ -15,11 +15,11 @@ export interface LocalApiDeps {
   readonly view: AgentView;
   readonly logs: LogOpener;
   readonly clock: Clock;
-  /** Measures what a pod keeps on the node, for about a second at most. Absent where nobody can. */
+  /** Measures the local storage of a pod, for about a second at most. Missing if it cannot be measured. */
   readonly storage?: (uid: string, options: Abortable) => Promise<PodStorage | undefined>;
-  /** Absent where nothing runs that could be spoken to. */
+  /** Missing if there is no runtime. */
   readonly streams?: StreamDeps | undefined;
-  /** Absent where nothing can be loaded again. */
+  /** Missing if the configuration cannot be reloaded. */
   readonly config?: AgentConfiguration | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface LocalApiOptions {
 
 const LINES_TYPE = "application/x-ndjson";
 
-/** What the commands ask the running agent. */
+/** The routes of the commands. */
 export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): HttpRoute[] {
   const { view } = deps;
   const withPod =

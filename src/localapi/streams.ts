@@ -3,16 +3,16 @@ import type { Clock } from "../lib/clock.ts";
 import type { PodEvent, PodSummary } from "../model/step.ts";
 import type { AgentView } from "./agent-view.ts";
 
-/** One line of the watch: the pods that are new or changed, and the UIDs of those that are gone. */
+/** One line of the watch: new and changed pods, and the UIDs of removed ones. */
 export interface PodChanges {
   readonly set: readonly PodSummary[];
   readonly gone: readonly string[];
 }
 
-/** Changes within this time go out together. */
+/** Changes within this time are sent together, in milliseconds. */
 const GATHER_MS = 100;
 
-/** Remembers that something changed while nobody waited, so that a slow reader gets one newer state, not a queue. */
+/** Remembers a change while nobody waits: a slow reader gets the newest state instead of a queue. */
 class ChangeFlag {
   private isSet = false;
   private wake: (() => void) | undefined;
@@ -37,7 +37,7 @@ class ChangeFlag {
   }
 }
 
-/** Events from `since` on, a JSON line each; with `watch` until the reader leaves. */
+/** Events after `since`, a JSON line each; with `watch` until the client disconnects. */
 export async function* eventLines(
   view: AgentView,
   query: { since: number; watch: boolean },
@@ -54,7 +54,7 @@ export async function* eventLines(
   }
 }
 
-/** The pods, then what changes of them: a JSON line of `PodChanges` each, at most ten a second. */
+/** All pods, then their changes: a JSON line of `PodChanges` each, at most ten a second. */
 export async function* podLines(
   deps: { view: AgentView; clock: Clock },
   { signal }: Abortable,
@@ -70,7 +70,7 @@ export async function* podLines(
   }
 }
 
-/** Compares with what was sent, and remembers what is sent now. */
+/** The difference to what was sent last; updates `sent`. */
 function difference(sent: Map<string, string>, pods: readonly PodSummary[]): PodChanges {
   const present = new Set(pods.map((pod) => pod.uid));
   const gone = [...sent.keys()].filter((uid) => !present.has(uid));

@@ -9,7 +9,7 @@ export interface CriHeader {
   readonly length: number;
 }
 
-/** Longest header that is looked at; a real one has about 50 bytes. */
+/** Longest header that is parsed; a real one has about 50 bytes. */
 export const HEADER_LIMIT = 128;
 /** Most bytes held back for one stream while a line of the other is open. */
 const HELD_LIMIT = 64 * 1024;
@@ -39,7 +39,7 @@ export function readHeader(bytes: Buffer): CriHeader | undefined {
   return { stream, isPartial: tag === "P", length: end === third ? end + 1 : end };
 }
 
-/** What of a log is wanted. */
+/** Which part of a log is read, and how. */
 export interface DecodeOptions {
   /** Each line begins with the time at which the runtime got it. */
   readonly timestamps?: boolean;
@@ -238,7 +238,7 @@ export class CriDecoder {
     if (this.held.length > 0) into.push(this.release([]));
   }
 
-  /** Ends the open line before its time: the other stream cannot wait for ever. */
+  /** Ends the open line early: the other stream must not wait for ever. */
   private breakLine(): Buffer {
     const into = this.held.length > 0 ? [LINE_END] : [];
     this.open = undefined;

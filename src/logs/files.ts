@@ -10,7 +10,7 @@ export interface LogFile {
   close(): Promise<void>;
 }
 
-/** How log files are reached. */
+/** Access to log files. */
 export interface LogFiles {
   /** Undefined when it does not exist. */
   open(path: string): Promise<LogFile | undefined>;
@@ -18,6 +18,6 @@ export interface LogFiles {
   identity(path: string): Promise<string | undefined>;
   /** The rotated files of this name that can be read, oldest first. */
   rotated(path: string): Promise<readonly { readonly path: string; readonly identity: string }[]>;
-  /** Calls back when the file may have changed, until the signal aborts. May miss changes: the reader also looks by itself. */
+  /** Calls back when the file may have changed, until the signal aborts. May miss changes: the reader also polls. */
   watch(path: string, onChange: () => void, options: Abortable): void;
 }

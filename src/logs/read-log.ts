@@ -6,10 +6,10 @@ import { CriDecoder, type DecodeOptions, HEADER_LIMIT } from "./cri-decoder.ts";
 import type { LogFile, LogFiles } from "./files.ts";
 import { tailStart } from "./tail.ts";
 
-/** The log file is not there. */
+/** The log file does not exist. */
 export class LogError extends CodedError<"NotFound"> {}
 
-/** What tells a follower that its container will write no more. */
+/** Tells a follower when its container writes no more. */
 export interface Follow {
   /** True when the container has stopped (or was replaced). */
   ended(): boolean;
@@ -23,19 +23,19 @@ export interface ReadLogRequest extends DecodeOptions {
   readonly tail?: number;
   /** Ends after so many bytes of text, in the middle of a line if need be. */
   readonly limitBytes?: number;
-  /** Go on with what the container writes; absent: stop at the present end. */
+  /** Follows what the container writes; missing: stops at the current end. */
   readonly follow?: Follow;
 }
 
-/** A follower looks by itself this often, because watches may miss something. */
+/** Poll interval of a follower in milliseconds, because watches may miss changes. */
 const LOOK_MS = 1000;
-/** A rotated file that has not grown for so long gets no more. */
+/** A rotated file that has not grown for so long, in milliseconds, is complete. */
 const QUIET_MS = 100;
 const BLOCK = 256 * 1024;
 
 /**
  * The text of a container's log as it is in the file, both streams, in bounded memory. Each chunk lies in one buffer
- * that is used again: it must be done with before the next is asked for. Leaving the loop frees all.
+ * that is used again: it must be consumed before the next is requested. Leaving the loop frees everything.
  */
 export async function* readLog(deps: LogDeps, request: ReadLogRequest, options: Abortable): AsyncGenerator<Buffer> {
   let left = request.limitBytes ?? Number.POSITIVE_INFINITY;

@@ -1,10 +1,10 @@
 import { ownValue } from "../lib/own-value.ts";
 
-/** What a request wants to do, in the words of the API server's authorization. */
+/** The attributes of a request for the API server's authorization. */
 export interface Access {
-  /** Empty for methods that have none (HEAD, OPTIONS). */
+  /** Empty for methods without a verb (HEAD, OPTIONS). */
   readonly verb: string;
-  /** Sub-resources of the node; a yes for one of them is enough. */
+  /** Subresources of the node; access to one of them suffices. */
   readonly subresources: readonly string[];
 }
 
@@ -16,7 +16,7 @@ const VERBS: Readonly<Record<string, string>> = {
   DELETE: "delete",
 };
 
-/** First part of the path, or a longer one, and what it needs. All others need `proxy`. */
+/** Subresources by the first part of the path. All other paths need `proxy`. */
 const FINE: Readonly<Record<string, readonly string[]>> = {
   pods: ["pods", "proxy"],
   runningpods: ["pods", "proxy"],
@@ -30,10 +30,10 @@ const FINE: Readonly<Record<string, readonly string[]>> = {
   flagz: ["configz"],
 };
 
-/** These act inside containers: a GET (WebSocket) is no smaller thing than a POST. The original asks for `get` then. */
+/** These act inside containers: a GET (WebSocket) needs the same access as a POST. Kubernetes requires only `get` then. */
 const ACTING = new Set(["exec", "attach", "portForward", "run"]);
 
-/** The access that a request needs. Pure; by whole parts of the path, so that `/podsx` is not `/pods`. */
+/** The access that a request needs, by whole parts of the path: `/podsx` is not `/pods`. Pure. */
 export function accessOf(method: string, path: string): Access {
   const [, first = ""] = path.split("/");
   const verb = ACTING.has(first) ? "create" : (ownValue(VERBS, method) ?? "");

@@ -4,16 +4,16 @@ import type { Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import type { HealthCheck } from "./health.ts";
 
-/** The pods as the endpoints see them. */
+/** The pods, as far as the endpoints need them. */
 export interface PodsView {
   /** The desired pods of all sources with their live status. */
   all(): readonly Pod[];
   find(namespace: string, name: string): Pod | undefined;
-  /** What the runtime last said about a pod. */
+  /** The pod as it was last observed in the runtime. */
   observed(uid: string): ObservedPod | undefined;
-  /** All pods that the runtime has, wanted or not. */
+  /** All pods of the runtime, desired or orphaned. */
   running(): readonly ObservedPod[];
-  /** Calls back when something of a pod may have changed. */
+  /** Calls back when a pod may have changed. */
   onChange(fn: () => void, options: Abortable): void;
 }
 
@@ -54,12 +54,12 @@ export interface ServerRuntime {
   ): Promise<void>;
 }
 
-/** How a container's log is read; the provider is `readLog` of the logs feature. */
+/** Reads the log of a container; implemented by `readLog` of the logs feature. */
 export interface LogReader {
-  read(request: LogWish, options: Abortable): AsyncIterable<Uint8Array>;
+  read(request: LogReadRequest, options: Abortable): AsyncIterable<Uint8Array>;
 }
 
-export interface LogWish {
+export interface LogReadRequest {
   readonly path: string;
   readonly tail?: number;
   readonly sinceMs?: number;
@@ -69,13 +69,13 @@ export interface LogWish {
   readonly follow?: { ended(): boolean; onChange(fn: () => void, options: Abortable): void };
 }
 
-/** One name of a directory of logs. */
+/** An entry of a log directory. */
 export interface LogEntry {
   readonly name: string;
   readonly isDirectory: boolean;
 }
 
-/** The host's logs, below one root that no path leaves. Undefined: not there, or outside. */
+/** The logs of the host below one root directory. Undefined: not found, or outside of it. */
 export interface SystemLogs {
   look(
     path: string,
@@ -85,36 +85,36 @@ export interface SystemLogs {
     | undefined
   >;
   read(path: string, range: { from: number; to: number }, options: Abortable): AsyncIterable<Uint8Array>;
-  /** What the journal has of a unit, newest last; undefined when the journal does not know it. */
+  /** The output of journalctl for these arguments. */
   journal(args: readonly string[], options: Abortable): AsyncIterable<Uint8Array>;
-  knowsUnit(unit: string, options: Abortable): Promise<boolean>;
+  hasUnit(unit: string, options: Abortable): Promise<boolean>;
 }
 
 /** Metrics pages in the Prometheus text format. */
 export interface MetricsPages {
-  /** The agent's own. */
+  /** Those of the agent itself. */
   agent(): Promise<string>;
   probes(): Promise<string>;
 }
 
-/** Statistics of containers and the node; absent until somebody measures them. */
+/** Statistics of containers and the node; missing until they are measured. */
 export interface StatsPages {
   summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
   cadvisor(options: Abortable): Promise<string>;
   resource(options: Abortable): Promise<string>;
 }
 
-/** What the agent says of itself. */
+/** Information about the agent itself. */
 export interface AboutAgent {
-  /** The whole KubeletConfiguration in force. */
+  /** The current KubeletConfiguration; secrets are masked. */
   configuration(): unknown;
-  /** Flags by name, with the values in force; secrets masked. */
+  /** Flags by name with their current values; secrets are masked. */
   flags(): Readonly<Record<string, string>>;
   readonly startedMs: number;
   readonly version: string;
 }
 
-/** Looking into the running process. */
+/** Debugging of the running process. */
 export interface Debugging {
   setVerbosity(level: number): void;
   commandLine(): readonly string[];
@@ -122,7 +122,7 @@ export interface Debugging {
   profile(kind: "cpu" | "heap", seconds: number, options: Abortable): Promise<string>;
 }
 
-/** The switches behind which endpoints stand. */
+/** The settings that enable endpoints. */
 export interface ApiSwitches {
   readonly debugging: boolean;
   readonly systemLogs: boolean;
@@ -132,13 +132,13 @@ export interface ApiSwitches {
   isGateOn(gate: string): boolean;
 }
 
-/** All that the main port shows and does. */
+/** What the endpoints of the main port are built from. */
 export interface ApiDeps {
   readonly checks: readonly HealthCheck[];
   readonly pods: PodsView;
   readonly runtime: ServerRuntime;
   readonly streams: StreamOpener;
-  /** Told of each request for streams by WebSocket. */
+  /** Called at each stream request over WebSocket. */
   streamed?(subresource: "exec" | "attach" | "portforward"): void;
   readonly logs: LogReader;
   readonly systemLogs: SystemLogs;
@@ -147,9 +147,9 @@ export interface ApiDeps {
   readonly about: AboutAgent;
   readonly debug: Debugging;
   readonly switches: Live<ApiSwitches>;
-  /** Makes the folder of checkpoints, which only the agent may read. May be repeated. */
+  /** Creates the directory of checkpoints, readable only by the agent. May be repeated. */
   makeDir(path: string, mode: number): Promise<void>;
-  /** Where checkpoints go. */
+  /** The directory that checkpoints are written below. */
   readonly rootDir: string;
   now(): number;
 }

@@ -1,21 +1,21 @@
 import { type HttpRoute, type RouteAnswer, type RouteRequest, textAnswer } from "../adapters/net/http-route.ts";
 import type { ApiDeps, ApiSwitches } from "./api-deps.ts";
 
-/** A switch in front of endpoints. */
+/** A condition under which endpoints are served. */
 export interface Gate {
   /** For the documentation. */
   readonly name: string;
-  /** Why it is closed: the words of a 405, or `unknown` as if nobody had heard of the path. Undefined: open. */
+  /** Why it is closed: the body of a 405, or `unknown` for a 404. Undefined: open. */
   closed(switches: ApiSwitches): string | undefined;
 }
 
-/** One row of the table that the main and the read-only port are made of, and the documentation too. */
+/** One row of the route table of the main and the read-only port, and of the documentation. */
 export interface ApiRoute {
   /** In find-my-way's syntax. */
   readonly path: string;
   readonly methods: readonly string[] | "any";
   readonly gate: Gate;
-  /** One line for the documentation; absent for what only completes another row (redirects, 404 below a prefix). */
+  /** One line for the documentation; missing for rows that only complete another one (redirects, 404 below a prefix). */
   readonly summary?: string;
   /** Query parameters, for the documentation. */
   readonly query?: string;
@@ -32,7 +32,7 @@ export const DEBUGGING: Gate = {
   closed: ({ debugging }) => (debugging ? undefined : NO_DEBUGGING),
 };
 
-/** Not there at all without debugging handlers, and without a feature gate if it has one. */
+/** 404 without debugging handlers, and without the feature gate if there is one. */
 export function hidden(featureGate?: string): Gate {
   return {
     name: featureGate === undefined ? DEBUGGING.name : `${DEBUGGING.name}, gate ${featureGate}`,
@@ -58,21 +58,21 @@ export const DEBUG_FLAGS: Gate = {
   closed: (all) => hidden().closed(all) ?? (all.debugFlags ? undefined : "flags endpoint is disabled."),
 };
 
-/** A closed port for everything that is not always open. */
+/** The settings under which only rows without a gate are served. */
 const ALL_OFF: ApiSwitches = {
   ...{ debugging: false, systemLogs: false, systemLogQuery: false, profiling: false, debugFlags: false },
   isGateOn: () => false,
 };
 
-/** The rows as a listener wants them. On the read-only port every gate is closed, whatever is configured. */
+/** The rows as routes of a listener. On the read-only port every gate is closed, whatever is configured. */
 export function toHttpRoutes(rows: readonly ApiRoute[], deps: ApiDeps, port: "main" | "readOnly"): HttpRoute[] {
   const switches = (): ApiSwitches => (port === "main" ? deps.switches.current : ALL_OFF);
-  // What is unknown must be so before anybody is asked for credentials; those switches need a restart.
+  // An unknown path is a 404 before authentication; these settings need a restart.
   return rows
     .filter(({ gate }) => gate.closed(switches()) !== UNKNOWN)
     .map(({ path, methods, gate, handle }) => ({
       path,
-      // A closed endpoint says so to every method.
+      // A closed endpoint answers 405 to every method.
       methods: "any",
       handle: (request) => {
         const closed = gate.closed(switches());
@@ -83,7 +83,7 @@ export function toHttpRoutes(rows: readonly ApiRoute[], deps: ApiDeps, port: "ma
     }));
 }
 
-/** `/x` answers with the way to `/x/`. */
+/** Redirects `/x` to `/x/`. */
 export function toSlash(path: string, gate: Gate): ApiRoute {
   return {
     ...{ path, methods: "any", gate },
@@ -95,7 +95,7 @@ export function toSlash(path: string, gate: Gate): ApiRoute {
   };
 }
 
-/** What nobody serves below a known path. */
+/** Answers 404 below a known path. */
 export function nothingBelow(path: string, gate: Gate): ApiRoute {
   return { path: `${path}/*`, methods: "any", gate, handle: () => textAnswer(404, "404: Page Not Found") };
 }

@@ -7,7 +7,7 @@ import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
-/** Who makes a request. */
+/** The authenticated user of a request. */
 export interface User {
   readonly name: string;
   readonly uid?: string;
@@ -15,7 +15,7 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Asks whose a token is: undefined when it is nobody's. Rejects when it cannot be told. */
+/** Reviews a token: undefined if it is invalid. Rejects if the review failed. */
 export interface TokenReviewer {
   review(token: string, options: Abortable): Promise<User | undefined>;
 }
@@ -27,21 +27,21 @@ export interface AuthenticatorOptions {
 
 const ANONYMOUS: User = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 const AUTHENTICATED = "system:authenticated";
-/** How long whose a token is may take to find out. */
+/** Timeout of a token review in milliseconds. */
 const REVIEW_MS = 30_000;
 const MOST_TOKENS = 4096;
-/** A token of more bytes is nobody's; those with many groups have a few thousand. */
+/** A longer token is invalid; those with many groups have a few thousand bytes. */
 const LONGEST_TOKEN = 64 * 1024;
 const TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io.";
 
 /**
- * Says who makes a request: by client certificate, else by bearer token, else nobody (anonymous, if that is allowed).
- * Credentials that are wrong never fall back to anonymous.
+ * Authenticates requests: by client certificate, else by bearer token, else as anonymous if that is enabled.
+ * Invalid credentials never fall back to anonymous.
  */
 export class Authenticator {
   private readonly tokens: TtlCache<User | "nobody">;
   private readonly asking = new Map<string, Promise<User | undefined>>();
-  /** So that a memory dump has no tokens, and nobody can look for keys that collide. */
+  /** Keys are keyed hashes: a memory dump has no tokens, and collisions cannot be searched for. */
   private readonly secret = randomBytes(32);
 
   constructor(
@@ -51,7 +51,7 @@ export class Authenticator {
     this.tokens = new TtlCache(deps.clock, MOST_TOKENS);
   }
 
-  /** The user, or undefined for 401. Never rejects but with the signal's reason. */
+  /** The user, or undefined for 401. Rejects only with the signal's reason. */
   async authenticate({ peer, headers, signal }: RouteRequest): Promise<User | undefined> {
     let isWrong = false;
     if (peer !== undefined) {
@@ -77,7 +77,7 @@ export class Authenticator {
     return ANONYMOUS;
   }
 
-  /** Answers are kept, yes and no alike; failures are not. Two who ask about one token wait for one answer. */
+  /** Results are cached, valid or not; failures are not. Concurrent reviews of one token share one call. */
   private async review(token: string, signal: AbortSignal): Promise<User | undefined> {
     const key = createHmac("sha256", this.secret).update(token).digest("base64");
     const kept = this.tokens.get(key);
@@ -110,14 +110,14 @@ function known(user: User): User {
   return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
 }
 
-/** The bearer token of a request, also as a WebSocket sub-protocol; empty for one that cannot be read. */
+/** The bearer token of a request, also as a WebSocket subprotocol; empty if it is malformed. */
 function tokenOf(headers: RouteRequest["headers"]): string | undefined {
   const match = /^bearer +(\S.*)$/i.exec(headers["authorization"]?.trim() ?? "");
   if (match !== null) return match[1] ?? "";
   const protocols = (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
   const tokens = protocols.filter((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
   const [token] = tokens;
-  // Another protocol must be there to speak: the token is none.
+  // A subprotocol beside the token is required.
   if (token === undefined || protocols.length === tokens.length) return undefined;
   const encoded = token.slice(TOKEN_PROTOCOL.length);
   if (tokens.length > 1 || !/^[\w-]+$/.test(encoded)) return "";

@@ -5,14 +5,14 @@ import type { Live } from "../lib/live.ts";
 import type { User } from "./authenticate.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
-/** One question to the API server: may this user do this to the node? */
+/** A subject access review: may this user do this to the node? */
 export interface AccessQuestion {
   readonly user: User;
   readonly verb: string;
   readonly subresource: string;
 }
 
-/** Asks whether somebody may do something. Rejects when it cannot be told. */
+/** Reviews access. Rejects if the review failed. */
 export interface AccessReviewer {
   isAllowed(question: AccessQuestion, options: Abortable): Promise<boolean>;
 }
@@ -25,10 +25,10 @@ export interface AuthorizerOptions {
 
 const REVIEW_MS = 30_000;
 const MOST_ANSWERS = 4096;
-/** Questions of more bytes are not kept: a name can be as long as a client likes. */
+/** Longer reviews are not cached: clients choose the length of names. */
 const LONGEST_KEPT = 10_000;
 
-/** Says whether a user may do something, and remembers it for a while. */
+/** Authorizes users, and caches the results. */
 export class Authorizer {
   private readonly answers: TtlCache<boolean>;
 
@@ -39,7 +39,7 @@ export class Authorizer {
     this.answers = new TtlCache(deps.clock, MOST_ANSWERS);
   }
 
-  /** Rejects when the API server cannot be asked. */
+  /** Rejects if the review failed. */
   async isAllowed(question: AccessQuestion, { signal }: Abortable): Promise<boolean> {
     const { mode, allowedTtlMs, deniedTtlMs } = this.options.current;
     if (mode === "AlwaysAllow") return true;

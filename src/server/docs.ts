@@ -47,7 +47,7 @@ Where a gate is closed, the endpoint answers 405, or 404 for \`/configz\`, \`/ch
 and \`/debug/flags/v\`.
 `;
 
-/** docs/http-api.md, made from the table. */
+/** Generates docs/http-api.md from the route table. */
 export function httpApiPage(): string {
   const rows = API_ROUTES.filter(({ summary }) => summary !== undefined).map(row);
   return `${INTRO}${rows.join("")}${STREAMING}`;

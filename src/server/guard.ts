@@ -7,7 +7,7 @@ import { accessOf } from "./access.ts";
 import type { Authenticator, User } from "./authenticate.ts";
 import type { Authorizer } from "./authorize.ts";
 
-/** Lets a request through only when its maker is known and may do it; before any work, and in Kubernetes' words. */
+/** Authenticates and authorizes a request before anything else, with the status codes and texts of Kubernetes. */
 export function accessGuard(deps: {
   readonly authenticator: Pick<Authenticator, "authenticate">;
   readonly authorizer: Pick<Authorizer, "isAllowed">;

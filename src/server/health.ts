@@ -1,19 +1,19 @@
 import type { HttpRoute, RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import { textAnswer } from "../adapters/net/http-route.ts";
 
-/** One named check; `problem` tells what is wrong now, or nothing. It must be cheap: supervisors ask every second. */
+/** A named health check. It must be cheap: supervisors call it every second. */
 export interface HealthCheck {
   readonly name: string;
-  /** In words, with since when. */
+  /** What is wrong, and since when; undefined if nothing is. */
   problem(): string | undefined;
 }
 
-/** Never fails: that the process answers is the answer. */
+/** Never fails: an answer proves that the process is alive. */
 export const ping: HealthCheck = { name: "ping", problem: () => undefined };
 
 /**
- * `/healthz` and `/healthz/ping` of the health port, for any method: 200 as long as the process lives, since supervisors
- * restart the agent on anything else, and a runtime that is away is no reason to. `?verbose` says what is wrong.
+ * `/healthz` and `/healthz/ping` of the health port, for any method: 200 while the process is alive: supervisors
+ * restart the agent on anything else, which does not help an unavailable runtime. `?verbose` lists the problems.
  */
 export function livenessRoutes(checks: readonly HealthCheck[]): HttpRoute[] {
   return [

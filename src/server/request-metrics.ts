@@ -3,7 +3,7 @@ import type { Metrics } from "../lib/metrics.ts";
 
 const LABELS = ["method", "path", "server_type", "long_running"];
 const METHODS = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]);
-/** First parts of paths that are counted by their name; whatever else a client thinks of is `other`. */
+/** First parts of paths that have a label of their own; all others are `other`. */
 const BUCKETS = new Set([
   ...["attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "logs", "metrics"],
   ...["pods", "portForward", "run", "runningpods", "stats", "statusz"],
@@ -11,7 +11,7 @@ const BUCKETS = new Set([
 const METRICS = new Set(["cadvisor", "probes", "resource", "slis"]);
 const LONG_RUNNING = new Set(["exec", "attach", "portforward", "debug"]);
 
-/** The labels of a request, always out of a small set: clients choose methods and paths. Pure. */
+/** The labels of a request, from a bounded set: clients choose methods and paths. Pure. */
 export function requestLabels(method: string, target: string, server: "readwrite" | "readonly"): string[] {
   const [first = "", second = ""] = (target.split("?", 1)[0] ?? "").replace(/^\/+/, "").split("/", 2);
   const known = BUCKETS.has(first) ? first : "other";
@@ -19,7 +19,7 @@ export function requestLabels(method: string, target: string, server: "readwrite
   return [METHODS.has(method) ? method : "other", path, server, String(LONG_RUNNING.has(path))];
 }
 
-/** Counts the requests of all ports under Kubernetes' names. */
+/** The metrics of requests to all ports, by the names of Kubernetes. */
 export class RequestMetrics {
   private readonly total;
   private readonly duration;
@@ -40,12 +40,12 @@ export class RequestMetrics {
     );
   }
 
-  /** A request for streams by WebSocket was handed to the runtime. */
+  /** Counts a stream request over WebSocket. */
   streamed(subresource: "exec" | "attach" | "portforward"): void {
     this.webSockets.inc([subresource]);
   }
 
-  /** For a listener's `observe`. */
+  /** Returns the callback for a listener's `observe`. */
   of(server: "readwrite" | "readonly"): (method: string, target: string) => () => void {
     return (method, target) => {
       const labels = requestLabels(method, target, server);

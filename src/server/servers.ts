@@ -11,7 +11,7 @@ import type { RequestMetrics } from "./request-metrics.ts";
 import { API_ROUTES } from "./table.ts";
 
 interface ServerDeps {
-  /** Called when very many connections have gone. */
+  /** Called after a crowd of connections has closed. */
   readonly afterCrowd?: () => void;
   readonly log: Logger;
   readonly clock: Clock;
@@ -22,7 +22,7 @@ interface Port {
   readonly port: number;
 }
 
-/** The liveness port (10248), or undefined when its port is 0. */
+/** The health port (10248); undefined if its port is 0. */
 export function healthServer(
   deps: ServerDeps & { checks: readonly HealthCheck[] },
   { host, port }: Port,
@@ -32,7 +32,7 @@ export function healthServer(
   return new KeptListener({ ...deps, listen: () => listenHttp(deps, options) }, { name: "health" });
 }
 
-/** The read-only port (10255), or undefined when its port is 0. No credentials are asked for. */
+/** The read-only port (10255), without authentication; undefined if its port is 0. */
 export function readOnlyServer(
   deps: ServerDeps & { api: ApiDeps; requests: RequestMetrics },
   { host, port }: Port,
@@ -47,7 +47,7 @@ export function readOnlyServer(
   return new KeptListener({ ...deps, listen: () => listenHttp(deps, options) }, { name: "read-only" });
 }
 
-/** The main port (10250): HTTPS, and nothing without the guard's leave. */
+/** The main port (10250): HTTPS, every request passes the guard. */
 export function mainServer(
   deps: ServerDeps & { api: ApiDeps; requests: RequestMetrics; guard: Guard; tls: () => Promise<TlsOptions> },
   { host, port }: Port,

@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 
-/** Answers that are kept for a while, the oldest given up when there are too many. */
+/** A cache with expiration; evicts the oldest entry if it is full. */
 export class TtlCache<V> {
   private readonly entries = new Map<string, { readonly value: V; readonly until: number }>();
 

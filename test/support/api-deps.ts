@@ -96,7 +96,7 @@ export function apiDeps(more: Partial<ApiDeps> = {}): ApiCalls {
       async *journal(args) {
         yield Buffer.from(args.join(" "));
       },
-      knowsUnit: async (unit) => unit === "kubelet",
+      hasUnit: async (unit) => unit === "kubelet",
     },
     metrics: { agent: async () => "m 1\n", probes: async () => "p 1\n" },
     about: { configuration: () => ({ kind: "K" }), flags: () => ({ v: "2" }), startedMs: 0, version: "v1" },

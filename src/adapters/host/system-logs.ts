@@ -77,7 +77,7 @@ export class HostSystemLogs {
   }
 
   /** Whether the journal has anything of this unit. */
-  async knowsUnit(unit: string, { signal }: Abortable): Promise<boolean> {
+  async hasUnit(unit: string, { signal }: Abortable): Promise<boolean> {
     try {
       const limit = { signal, timeoutMs: JOURNAL_MS, maxOutputBytes: 4 * 1024 * 1024 };
       const { stdout } = await exec(this.clock, ["journalctl", "--field", "_SYSTEMD_UNIT"], limit);

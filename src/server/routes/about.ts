@@ -3,10 +3,10 @@ import type { ApiDeps } from "../api-deps.ts";
 import { type ApiRoute, hidden } from "../api-route.ts";
 
 const CONFIG_GROUP = "config.k8s.io";
-/** The pages that statusz names. */
+/** The paths that statusz lists. */
 const PATHS = ["configz", "flagz", "healthz", "metrics", "statusz"];
 
-/** What the agent says of itself. */
+/** Pages about the agent itself. */
 export const aboutRoutes: readonly ApiRoute[] = [
   {
     path: "/configz",
@@ -58,7 +58,7 @@ interface Page {
   lines(): readonly (readonly [string, string])[];
 }
 
-/** Text unless the client asks for an object of this kind in so many words. */
+/** Text, or JSON if the Accept header names the kind. */
 function page({ headers }: RouteRequest, kind: "Flagz" | "Statusz", { object, lines }: Page): RouteAnswer {
   const accept = headers["accept"] ?? "";
   const wanted = accept.split(",").map((one) => one.trim().split(/\s*;\s*/));

@@ -1,12 +1,12 @@
 import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { CodedError } from "../../lib/errors.ts";
 import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
-import type { ApiDeps, LogWish } from "../api-deps.ts";
+import type { ApiDeps, LogReadRequest } from "../api-deps.ts";
 import { type ApiRoute, DEBUGGING, nothingBelow } from "../api-route.ts";
 import { containerNames, containerStatus, isAnswer } from "./find-container.ts";
 import { type LogOptions, readLogOptions } from "./log-options.ts";
 
-/** What containers wrote. */
+/** Logs of containers. */
 export const containerLogRoutes: readonly ApiRoute[] = [
   {
     path: "/containerLogs/:namespace/:pod/:container",
@@ -27,7 +27,7 @@ export const containerLogRoutes: readonly ApiRoute[] = [
   nothingBelow("/containerLogs", DEBUGGING),
 ];
 
-/** Everything is decided before the first byte: a body of 200 is only ever the log. */
+/** Everything is checked before the first byte: the body of a 200 is the log. */
 async function containerLogs(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const { namespace = "", pod: podName = "", container = "" } = request.params;
   const options = readLogOptions(request.query);
@@ -51,7 +51,7 @@ async function containerLogs(deps: ApiDeps, request: RouteRequest): Promise<Rout
   return { status: 200, body: withoutLateErrors(body) };
 }
 
-/** The instance whose log is meant. Pure. */
+/** The instance of the container whose log is requested. Pure. */
 export function chooseInstance(
   pod: Pod,
   name: string,
@@ -113,14 +113,14 @@ async function logPathOf(deps: ApiDeps, { uid, id }: Instance, signal: AbortSign
   }
 }
 
-function followOf({ pods }: ApiDeps, { uid, id }: Instance): NonNullable<LogWish["follow"]> {
+function followOf({ pods }: ApiDeps, { uid, id }: Instance): NonNullable<LogReadRequest["follow"]> {
   return {
     ended: () => pods.observed(uid)?.containers.find((one) => one.id === id)?.state !== "running",
     onChange: (fn, options) => pods.onChange(fn, options),
   };
 }
 
-function toWish(options: LogOptions, path: string, now: number): LogWish {
+function toWish(options: LogOptions, path: string, now: number): LogReadRequest {
   const { tail, limitBytes, timestamps, sinceSeconds } = options;
   const sinceMs = sinceSeconds === undefined ? options.sinceMs : now - sinceSeconds * 1000;
   return {
@@ -134,7 +134,7 @@ function toWish(options: LogOptions, path: string, now: number): LogWish {
   };
 }
 
-/** Behind the first byte there is no status left to say it with: what goes wrong then is said in the body. */
+/** After the first byte the status is sent: an error is appended to the body. */
 async function* withoutLateErrors(body: AsyncIterable<Uint8Array>): AsyncGenerator<string | Uint8Array> {
   try {
     yield* body;

@@ -11,7 +11,7 @@ heap     what allocates during the next ?seconds=30 (V8's .heapprofile)
 cmdline  the command line
 `;
 
-/** Looking into the process. Profiles are V8's, not pprof's: open them in a browser's developer tools. */
+/** Debugging of the process. Profiles are in V8's format, not pprof's: open them in a browser's developer tools. */
 export const debugRoutes: readonly ApiRoute[] = [
   {
     path: "/debug/pprof/",

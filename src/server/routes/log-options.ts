@@ -12,7 +12,7 @@ export interface LogOptions {
   readonly stream: "All" | "Stdout" | "Stderr";
 }
 
-/** A refused parameter. 400: it cannot be read; 422: it means nothing. */
+/** An invalid parameter. 400: it cannot be parsed; 422: its value is out of range. */
 class Refused extends Error {
   constructor(
     readonly status: 400 | 422,
@@ -24,7 +24,7 @@ class Refused extends Error {
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 
-/** Reads the query; a refusal is the answer that the client gets. Pure. */
+/** Parses the query; returns the answer for an invalid one. Pure. */
 export function readLogOptions(query: URLSearchParams): LogOptions | RouteAnswer {
   try {
     const options = decode(query);
@@ -73,7 +73,7 @@ function check({ tail, sinceSeconds, sinceMs, limitBytes, stream }: LogOptions):
   }
 }
 
-/** The first value; an empty one is none. */
+/** The first value; undefined if it is empty. */
 function value(query: URLSearchParams, name: string): string | undefined {
   return query.get(name) || undefined;
 }
@@ -88,7 +88,7 @@ function integer(query: URLSearchParams, name: string): number | undefined {
   return number;
 }
 
-/** As the API decodes query parameters: everything but `false` and `0` is yes, a bare name too. */
+/** Decodes as the API server does: everything but `false` and `0` is true, also a bare name. */
 function bool(query: URLSearchParams, name: string): boolean {
   const text = query.get(name);
   return text !== null && text !== "0" && text.toLowerCase() !== "false";

@@ -1,7 +1,7 @@
-/** The parameters whose presence makes a search of `/logs/`. */
+/** The parameters that make a request to `/logs/` a query. */
 export const QUERY_NAMES = ["query", "sinceTime", "untilTime", "tailLines", "pattern", "boot"];
 
-/** A search of the host's logs, checked. */
+/** A validated query of the host's logs. */
 export interface LogQuery {
   /** Units of the journal, or names of logs. */
   readonly services: readonly string[];
@@ -14,7 +14,7 @@ export interface LogQuery {
   readonly boot?: number;
 }
 
-/** Why a search is refused: 400 for what cannot be read, 406 for what breaks a rule. */
+/** Why a query is rejected: 400 if it cannot be parsed, 406 if it is invalid. */
 export interface RefusedQuery {
   readonly refused: 400 | 406;
   readonly message: string;
@@ -25,7 +25,7 @@ const MOST_LINES = 100_000;
 const SERVICE = /^[a-zA-Z\-_.:0-9@]{1,256}$/;
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 
-/** Reads and checks a search. Pure. */
+/** Parses and validates a query. Pure. */
 export function readLogQuery(query: URLSearchParams): LogQuery | RefusedQuery {
   const unreadable = unreadablePart(query);
   if (unreadable !== undefined) return { refused: 400, message: unreadable };
@@ -86,7 +86,7 @@ function brokenRule({ services, file, since, until, tailLines, boot, pattern }: 
   return undefined;
 }
 
-/** The words of journalctl for a search. Pure. */
+/** The arguments of journalctl for a query. Pure. */
 export function journalArguments(
   { since, until, tailLines, pattern, boot }: LogQuery,
   units: readonly string[],

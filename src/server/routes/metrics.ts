@@ -5,7 +5,7 @@ import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const NOT_YET = "container and node statistics are not measured by this version of the agent\n";
 
-/** Numbers about the agent, the node and its containers. */
+/** Metrics and statistics of the agent, the node and its containers. */
 export const metricsRoutes: readonly ApiRoute[] = [
   {
     path: "/metrics",

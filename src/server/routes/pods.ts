@@ -9,7 +9,7 @@ const pods: Omit<ApiRoute, "path"> = {
   handle: (deps) => ({ status: 200, type: "application/json", body: encodeList(deps.pods.all()) }),
 };
 
-/** Which pods should run, and which do. */
+/** Desired and running pods. */
 export const podRoutes: readonly ApiRoute[] = [
   { path: "/pods", ...pods, summary: "The wanted pods of all sources, with their status (v1 PodList)." },
   { path: "/pods/", ...pods },
@@ -25,13 +25,13 @@ export const podRoutes: readonly ApiRoute[] = [
   nothingBelow("/runningpods", DEBUGGING),
 ];
 
-/** What was sent of a pod last, as long as its parts are the same objects: nobody changes them in place. */
+/** The JSON of a pod, cached while its parts are the same objects: they are never changed in place. */
 const sent = new WeakMap<object, { readonly spec: unknown; readonly status: unknown; readonly bytes: Buffer }>();
 const HEAD = Buffer.from('{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[');
 const TAIL = Buffer.from("]}\n");
 const COMMA = Buffer.from(",");
 
-/** A v1 PodList as JSON; only pods that changed since the last time are written anew. */
+/** A v1 PodList as JSON; only changed pods are serialized again. */
 export function encodeList(pods: readonly Pod[]): Buffer {
   const parts = pods.flatMap((pod, index) => (index === 0 ? [encode(pod)] : [COMMA, encode(pod)]));
   return Buffer.concat([HEAD, ...parts, TAIL]);

@@ -7,7 +7,7 @@ import { containerNames, instanceOf, isAnswer, podOf, runtimeRefusal } from "./f
 
 const CHECKPOINT = hidden("ContainerCheckpoint");
 
-/** Commands to the end of their output, and pictures of containers. */
+/** Commands run to completion, and checkpoints of containers. */
 export const runRoutes: readonly ApiRoute[] = [
   {
     path: "/run/:namespace/:pod/:container",
@@ -79,7 +79,7 @@ async function checkpoint(deps: ApiDeps, request: RouteRequest): Promise<RouteAn
   }
 }
 
-/** As gRPC of Go puts it: clients tell by these words a runtime that has no checkpoints from one that failed. */
+/** The format of gRPC in Go: clients distinguish by it a runtime without checkpoints from one that failed. */
 function grpcWords(error: unknown): string {
   if (!(error instanceof RuntimeError)) return messageOf(error);
   return `rpc error: code = ${error.code === "Timeout" ? "DeadlineExceeded" : error.code} desc = ${error.message}`;

@@ -62,7 +62,7 @@ async function serveFile({ systemLogs: logs }: ApiDeps, request: RouteRequest, p
   };
 }
 
-/** One range of bytes, `to` not included; undefined for none (or several: then the whole is sent). Pure. */
+/** The byte range of a request, `to` excluded; undefined for none or several, which get the whole file. Pure. */
 export function readRange(
   header: string | undefined,
   size: number,
@@ -88,7 +88,7 @@ async function search(deps: ApiDeps, request: RouteRequest, path: string): Promi
   return { status: 200, type, headers: { "Content-Encoding": "gzip" }, body: zipped };
 }
 
-/** What the search finds; what goes wrong on the way is said in the body, as in Kubernetes. */
+/** The result of a query; an error is appended to the body, as in Kubernetes. */
 async function* found(deps: ApiDeps, query: LogQuery, { signal }: RouteRequest): AsyncGenerator<string | Uint8Array> {
   const { systemLogs: logs } = deps;
   try {
@@ -99,7 +99,7 @@ async function* found(deps: ApiDeps, query: LogQuery, { signal }: RouteRequest):
     const units: string[] = [];
     const others: string[] = [];
     for (const service of query.services) {
-      ((await logs.knowsUnit(service, { signal })) ? units : others).push(service);
+      ((await logs.hasUnit(service, { signal })) ? units : others).push(service);
     }
     if (units.length > 0) yield* logs.journal(journalArguments(query, units), { signal });
     for (const service of others) {

@@ -5,12 +5,12 @@ import { LineSink, writerFor } from "./lib/output.ts";
 import { ProcessStreams } from "./lib/process-streams.ts";
 import { DescriptorTerminal } from "./lib/terminal.ts";
 
-/** How long the last lines may take to reach a slow reader before the process ends all the same. */
+/** Milliseconds that the last lines may take to reach a slow reader before the process exits. */
 const FLUSH_MS = 2000;
-/** Commands that go on when nobody reads them any more: pods matter more than words. */
+/** Commands that keep running when their output is closed: pods must not depend on a reader. */
 const DEAF = new Set(["up", ""]);
 
-/** One that came before anybody listened is told to the first who does. */
+/** Delivers SIGHUP to its listener; one that came before there is a listener is delivered to the first. */
 class HangUps {
   private listener: (() => void) | undefined;
   private isUnheard = false;
@@ -49,7 +49,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const hangUps = new HangUps();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(name, () => {
-      // The plain agent reads its configuration again; `up` and the commands end with their terminal.
+      // The plain agent reloads its configuration; `up` and the commands end with their terminal.
       if (name === "SIGHUP" && first === "") hangUps.heard();
       else stop.abort(new AbortedError(`stopped by ${name}`));
     });

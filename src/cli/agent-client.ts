@@ -3,12 +3,12 @@ import type { Abortable } from "../lib/abort.ts";
 import type { AgentInfo, Refusal } from "../localapi/index.ts";
 import { CliError } from "./cli-error.ts";
 
-/** Where agents may answer: named by the user, else that of `kubelet up`, else that of a plain agent. */
+/** Where an agent may listen: named by the user, else that of `kubelet up`, else that of a plain agent. */
 export interface AgentPlace {
   readonly localApiSocket: string;
   readonly stateDir: string;
   readonly rootDir: string;
-  /** True when the user named the state directory: then no other place is looked at. */
+  /** True if the user named the state directory: then no other socket is tried. */
   readonly stateDirGiven: boolean;
 }
 
@@ -19,7 +19,7 @@ export function socketCandidates(place: AgentPlace): string[] {
   return place.stateDirGiven ? [ofUp] : [ofUp, `${place.rootDir}/kubelet.sock`];
 }
 
-/** The first agent that answers. Throws `CliError` with what to do when none does. */
+/** The first agent that answers. Rejects with a `CliError` that says what to do if none does. */
 export async function findAgent(sockets: readonly string[], { signal }: Abortable): Promise<UnixClient> {
   let denied: string | undefined;
   for (const path of sockets) {
@@ -40,7 +40,7 @@ export async function findAgent(sockets: readonly string[], { signal }: Abortabl
   );
 }
 
-/** The path of a pod in the local API. `namespace/name` and a bare name are both understood. */
+/** The path of a pod in the local API. Takes `namespace/name` and a bare name. */
 export function podPath(kind: "pods" | "logs" | "exec" | "port-forward", pod: string): string {
   const parts = pod.split("/");
   if (parts.length > 2 || parts.some((part) => part === "" || part === ".." || part === ".")) {
@@ -49,7 +49,7 @@ export function podPath(kind: "pods" | "logs" | "exec" | "port-forward", pod: st
   return `/v1/${kind}/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** An agent's refusal in words for the user. */
+/** The error of an agent, for the user. */
 export function explained(error: unknown): unknown {
   if (!(error instanceof AgentError) || error.code === "NoAgent") return error;
   const refusal = readRefusal(error.details.body);

@@ -1,4 +1,4 @@
-/** Something that the user can mend: shown in one line, without a stack. */
+/** An error that the user can fix: shown in one line, without a stack. */
 export class CliError extends Error {
   override readonly name = "CliError";
   constructor(
@@ -9,7 +9,7 @@ export class CliError extends Error {
   }
 }
 
-/** The reader of our output has left: the command ends quietly. */
+/** The reader of the output has closed it: the command ends quietly. */
 export class ReaderLeft extends Error {
   override readonly name = "ReaderLeft";
 }

@@ -5,7 +5,7 @@ import type { ProcessStreams } from "../lib/process-streams.ts";
 import type { AgentLauncher } from "./launcher.ts";
 import type { Output } from "./output.ts";
 
-/** What every command works with. */
+/** What every command is built from. */
 export interface CliDeps {
   readonly out: Output;
   readonly err: Output;
@@ -13,11 +13,11 @@ export interface CliDeps {
   readonly launcher: AgentLauncher;
   /** Input and output as bytes. */
   readonly streams: ProcessStreams;
-  /** How the user calls us, for hints: `bin/kubelet` or `kubelet`. */
+  /** The name of the program, for hints: `bin/kubelet` or `kubelet`. */
   readonly program: string;
 }
 
-/** One sub-command. `run` returns the exit code; what the user can mend it throws as `CliError`. */
+/** A subcommand. `run` returns the exit code, and throws a `CliError` for what the user can fix. */
 export interface Command {
   readonly name: string;
   /** What follows the name: `[-f] POD`. */
@@ -26,11 +26,11 @@ export interface Command {
   readonly options: OptionTable;
   /** The options that its help shows, if not all. */
   readonly shownOptions?: OptionTable;
-  /** Options that are looked up only when a flag is unknown otherwise. */
+  /** Options that are loaded only if a flag is unknown otherwise. */
   moreOptions?(): Promise<OptionTable>;
   /** Commands below this one: `kubelet config view`. */
   readonly commands?: readonly Command[];
-  /** How many words it takes beside its flags. */
+  /** Number of arguments beside the flags. */
   readonly words: { readonly min: number; readonly max: number };
   run(parsed: Parsed<OptionTable>, deps: CliDeps, options: Abortable): Promise<number>;
 }

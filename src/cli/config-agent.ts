@@ -17,7 +17,7 @@ import { CliError } from "./cli-error.ts";
 import type { CliDeps } from "./command.ts";
 import { placeOf, placeOptions } from "./print.ts";
 
-/** Where the agent, or its store, is. */
+/** The options that locate the agent or its store. */
 export const storeOptions = { ...placeOptions, dynamicConfigDir: agentOptions.dynamicConfigDir } as const;
 
 interface Place {
@@ -25,7 +25,7 @@ interface Place {
   readonly given: ReadonlySet<string>;
 }
 
-/** The agent that runs, or undefined when none does and the user named the directory of its store. */
+/** The running agent; undefined if there is none and the user named the directory of its store. */
 export async function agentOrStore(place: Place, { signal }: Abortable): Promise<UnixClient | undefined> {
   try {
     return await findAgent(socketCandidates(placeOf(place)), { signal });
@@ -38,14 +38,14 @@ export async function agentOrStore(place: Place, { signal }: Abortable): Promise
   }
 }
 
-/** Asks the agent to do something; its refusal is an error for the user. */
+/** Sends a command to the agent; its refusal is an error for the user. */
 export async function askToDo<T>(agent: UnixClient, path: string, { signal }: Abortable): Promise<T> {
   return agent.json<T>(path, { signal, method: "POST" }).catch((error: unknown) => {
     throw explained(error);
   });
 }
 
-/** Works on the store while no agent runs, and keeps agents from it meanwhile. */
+/** Locks the store and works on it while no agent runs. */
 export async function withStore<T>(
   directory: string,
   { clock, launcher }: CliDeps,
@@ -73,7 +73,7 @@ export async function withStore<T>(
   }
 }
 
-/** What a change came to, in lines. */
+/** The outcome of a change, as lines. */
 export function outcomeLines({ applied, restart, warnings }: ReloadOutcome): string {
   const names = (options: readonly OptionName[]): string =>
     options.map((name) => optionOf(name).field ?? `--${optionOf(name).flag}`).join(", ");

@@ -8,7 +8,7 @@ import { helpOption, print } from "./print.ts";
 
 const MOST_BYTES = 10 * 1024 * 1024;
 
-/** `kubelet config apply [FILE]`: takes a file as the dynamic configuration, or reads the files again as SIGHUP does. */
+/** `kubelet config apply [FILE]`: applies a file as the dynamic configuration, or reloads the files as SIGHUP does. */
 export const configApply = command({
   name: "config apply",
   usage: "[FILE]",

@@ -8,7 +8,7 @@ import {
   optionOf,
 } from "../config/index.ts";
 
-/** The settings of a file that says nothing. */
+/** The settings of an empty file. */
 export function defaultValues(): AgentOptions {
   const value = { apiVersion: API_VERSION, kind: KIND };
   const file = { file: "", directory: "/", value, line: 1, warnings: [] };
@@ -22,7 +22,7 @@ export function differences(a: AgentOptions, b: AgentOptions): OptionName[] {
   return optionNames.filter((name) => written(a, name) !== written(b, name));
 }
 
-/** How an option is called: by its field, else by its flag. */
+/** The name of an option: its field, else its flag. */
 export function nameOf(option: OptionName): string {
   const { field, flag } = optionOf(option);
   return field ?? `--${flag}`;

@@ -4,7 +4,7 @@ import { CliError } from "./cli-error.ts";
 import type { CliDeps } from "./command.ts";
 import { configReader } from "./config-reader.ts";
 
-/** What the agent would make of a command line, problems and all. */
+/** The configuration that a command line results in, with its problems. */
 export async function loadArguments(
   argv: readonly string[],
   deps: CliDeps,
@@ -13,7 +13,7 @@ export async function loadArguments(
   return loadConfiguration(await readInputs(argv, configReader(deps), { signal }));
 }
 
-/** The configuration of a file as the agent would run with it; its problems are thrown, its warnings told. */
+/** The configuration of a file as the agent would run with it. Throws its problems and prints its warnings. */
 export async function loadFile(file: string, deps: CliDeps, { signal }: Abortable): Promise<LoadedConfiguration> {
   const loaded = await loadArguments([`--config=${file}`], deps, { signal });
   refuseProblems(loaded);

@@ -5,7 +5,7 @@ import { defaultValues, differences } from "./config-compare.ts";
 import { loadArguments, refuseProblems, tellWarnings } from "./config-load.ts";
 import { documentOption, formatted, helpOption, print } from "./print.ts";
 
-/** Flags that only say where the old configuration is. */
+/** Flags that only locate the old configuration. */
 const SOURCES = new Set(["config", "configDir", "initConfigDir", "strictConfig", "configWatch"]);
 
 /** `kubelet config migrate OLD` or `kubelet config migrate -- FLAGS`. */
@@ -30,7 +30,7 @@ export const configMigrate = command({
   },
 });
 
-/** The settings as a file of today that means the same, and the flags that no file can hold. */
+/** The settings as an equivalent file of the current version, and the flags that have no field. */
 export function migrated({ values, provenance }: LoadedConfiguration): {
   readonly document: Record<string, unknown>;
   readonly flags: readonly string[];

@@ -3,7 +3,7 @@ import { command } from "./command.ts";
 import { configReader } from "./config-reader.ts";
 import { formatOption, formatted, helpOption, print } from "./print.ts";
 
-/** `kubelet config validate FILE…`: stricter than a start, and says all that is wrong. */
+/** `kubelet config validate FILE…`: stricter than a start, and reports all problems. */
 export const configValidate = command({
   name: "config validate",
   usage: "FILE...",

@@ -40,7 +40,7 @@ const own = {
   ...helpOption,
 };
 
-/** `kubelet config view`: what the agent would run with under these flags, or what the running one has in force. */
+/** `kubelet config view`: the configuration under these flags, or that of the running agent. */
 export const configView = command({
   name: "config view",
   usage: "[-a] [-r | FLAGS OF THE AGENT...]",

@@ -1,6 +1,6 @@
 import type { AgentLauncher } from "./launcher.ts";
 
-/** A launcher that is built when it is first needed: commands that start no agent do not load all of its parts. */
+/** A launcher that is loaded when it is first used: commands that start no agent do not load its parts. */
 export function lazyLauncher(load: () => Promise<AgentLauncher>): AgentLauncher {
   let loaded: Promise<AgentLauncher> | undefined;
   const get = (): Promise<AgentLauncher> => (loaded ??= load());

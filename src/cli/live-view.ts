@@ -5,7 +5,7 @@ import type { Output } from "./output.ts";
 import { renderView } from "./render-view.ts";
 import { isMoving, type ViewModel } from "./view-model.ts";
 
-/** At most ten pictures a second; a running clock needs one a second. */
+/** At most ten frames a second; a running clock needs one a second. */
 const FRAME_MS = 100;
 const TICK_MS = 1000;
 
@@ -28,7 +28,7 @@ export class LiveView {
     signal.addEventListener("abort", () => this.stop(), { once: true });
   }
 
-  /** Something may have changed. Cheap; may be called as often as one likes. */
+  /** Something may have changed. Cheap; may be called at any rate. */
   readonly changed = (): void => {
     this.isDue = true;
     this.plan();

@@ -1,17 +1,17 @@
 import type { Abortable } from "../lib/abort.ts";
 import type { LineSink } from "../lib/output.ts";
 
-/** Where a command writes. Never blocks the process, whatever the reader does. */
+/** The output of a command. Never blocks the process, whatever the reader does. */
 export interface Output {
   readonly isTerminal: boolean;
   readonly color: boolean;
-  /** The reader has left. */
+  /** True if the reader has closed the output. */
   isBroken(): boolean;
   size(): { readonly columns: number; readonly rows: number };
   onResize(fn: () => void, options: Abortable): void;
-  /** Waits for room and never drops. False when the reader has left: the command should end quietly. */
+  /** Waits for room and never drops. False if the reader has closed the output: the command should end quietly. */
   send(text: string, options: Abortable): Promise<boolean>;
-  /** For pictures that are soon replaced: may be dropped when the reader is slow. */
+  /** For frames that are soon replaced: may be dropped if the reader is slow. */
   write(text: string): void;
   /** Resolves when everything is written, however long the reader is stopped. */
   drained(): Promise<void>;

@@ -4,7 +4,7 @@ import type { PortState } from "./launcher.ts";
 import { timeOfDay } from "./time-of-day.ts";
 import { stepWords } from "./words.ts";
 
-/** The live view without a terminal: remembers what was told and yields a line for each thing that is new. */
+/** The live view without a terminal: a line for each change. */
 export class PlainView {
   private readonly told = new Map<string, { name: string; state: string; ip: string; step: string }>();
   private readonly toldPorts = new Map<string, string>();
@@ -51,7 +51,7 @@ export function line(now: number, who: string, text: string): string {
   return `${timeOfDay(now)}  ${who}  ${text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ")}\n`;
 }
 
-/** A step is told when it begins and when it ends; how far it is, is not. */
+/** A step is printed when it begins and when it ends, not its progress. */
 function stepKey(step: PodStep): string {
   return [step.step, step.container, step.since, step.until, step.outcome].join(" ");
 }

@@ -8,7 +8,7 @@ import type { Output } from "./output.ts";
 /** `-h`, for every command. */
 export const helpOption = { help: agentOptions.help } as const;
 
-/** Where the agent is; for every command that asks one. */
+/** The options that locate the agent, for every command that calls one. */
 export const placeOptions = {
   stateDir: option(text("DIR"), {
     flag: "state-dir",
@@ -47,7 +47,7 @@ export const documentOption = {
   }),
 } as const;
 
-/** The place that a parsed command line means. */
+/** The location of the agent that a command line selects. */
 export function placeOf(parsed: {
   readonly values: Omit<AgentPlace, "stateDirGiven">;
   readonly given: ReadonlySet<string>;
@@ -62,7 +62,7 @@ export async function formatted(value: unknown, format: "json" | "yaml"): Promis
   return stringify(value);
 }
 
-/** Sends, or throws `ReaderLeft`. */
+/** Prints, or throws `ReaderLeft`. */
 export async function print(out: Output, content: string, { signal }: Abortable): Promise<void> {
   if (content !== "" && !(await out.send(content, { signal }))) throw new ReaderLeft();
 }

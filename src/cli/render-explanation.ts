@@ -15,7 +15,7 @@ export interface RenderOptions {
 const SHOWN_STEPS = 16;
 const SHOWN_EVENTS = 8;
 
-/** A pod's whole story on one screen: what it is, what it does, how it got there, what went wrong. */
+/** A pod on one screen: its state, its steps, its errors and events. */
 export function renderExplanation(pod: PodExplanation, how: RenderOptions): string {
   const sections = [
     overview(pod, how),
@@ -77,7 +77,7 @@ const STORAGE_WORDS = { emptyDir: "emptyDir", log: "log of", layer: "layer of" }
 
 const HOW_WORDS = { quota: "counted by quota", walk: "walked", filesystem: "", runtime: "" } as const;
 
-/** What the pod keeps on the node, where it is worth a line. */
+/** The local storage of the pod, where it is worth a line. */
 function storage({ storage }: PodExplanation, { color }: RenderOptions): string {
   const parts = (storage?.parts ?? []).filter(({ kind, usage }) => kind === "emptyDir" || (usage?.bytes ?? 0) > 0);
   if (storage === undefined || parts.length === 0) return "";

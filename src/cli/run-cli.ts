@@ -19,11 +19,11 @@ import { configReader } from "./config-reader.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { print } from "./print.ts";
 
-/** What a shell expects of a program that Ctrl-C ended. */
+/** The exit code of a program that was ended by Ctrl-C. */
 const INTERRUPTED = 130;
 
 /**
- * The whole command line. Returns the exit code; what the user can mend is one line on stderr and code 1.
+ * Runs a command line. Returns the exit code; an error that the user can fix is one line on stderr and code 1.
  * Anything else that is thrown is a bug and left to the caller.
  */
 export async function runCli(argv: readonly string[], deps: CliDeps, { signal }: Abortable): Promise<number> {
@@ -100,7 +100,7 @@ async function say(text: string, { out }: CliDeps, { signal }: Abortable): Promi
   return 0;
 }
 
-/** All that is wrong with a command line, at once. */
+/** Throws all problems of a command line at once. */
 function refuse(problems: readonly string[], help: string): void {
   if (problems.length > 0) throw new CliError(`${problems.join("\nerror: ")} (see ${help})`);
 }
@@ -111,7 +111,7 @@ function unknownCommand(name: string, among: readonly Command[] = commands): Cli
   return new CliError(`unknown command "${name}"${meant} (see kubelet --help)`);
 }
 
-/** Foreign messages in one line; our own lists of problems keep theirs. */
+/** Messages of others in one line; lists of problems keep their lines. */
 function oneLine(message: string): string {
   return message.includes("\nerror: ") ? message : message.replaceAll(/\s*\n\s*/g, " ");
 }

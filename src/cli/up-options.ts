@@ -146,7 +146,7 @@ export function planDown(parsed: Parsed<typeof downOptions>): DownOptions {
   return { stateDir: state, runtimeEndpoint: runtimeEndpoint === "" ? undefined : runtimeEndpoint };
 }
 
-/** What is wrong with a state directory, beyond what the option itself says. */
+/** The problem of a state directory, beyond the check of the option itself. */
 function stateDirProblem(stateDir: string): string | undefined {
   if (
     stateDir === "/" ||

@@ -11,7 +11,7 @@ import { planUp, shownUpOptions, upOptions } from "./up-options.ts";
 import type { ViewModel } from "./view-model.ts";
 import { webAddresses } from "./web-addresses.ts";
 
-/** Lines without a terminal wait so long for others: when many pods start, a write for each would cost a core. */
+/** Lines without a terminal are gathered for so many milliseconds: when many pods start, a write for each would cost a core. */
 const GATHER_MS = 30;
 
 export const up = command({

@@ -10,17 +10,17 @@ export interface ViewModel {
   readonly logFile: string;
   readonly runtime: string;
   readonly ports: readonly PortState[];
-  /** What the start is at; undefined once the agent works. */
+  /** The current step of the start; undefined once the agent is running. */
   readonly starting: { readonly text: string; readonly since: number } | undefined;
   readonly pods: readonly PodSummary[];
   readonly urls: readonly string[];
-  /** How the user calls us, with the flags that lead to this agent. */
+  /** The name of the program, with the flags that select this agent. */
   readonly program: string;
   /** Flags to add to commands, such as `--state-dir X`; empty for the default directory. */
   readonly flags: string;
 }
 
-/** Something goes on whose clock should be seen running. */
+/** True if a step is running whose clock is shown. */
 export function isMoving(model: ViewModel, now: number): boolean {
   const hasClock = (pod: PodSummary): boolean => isBusy(pod.step) || (pod.next !== undefined && pod.next.at > now);
   return model.starting !== undefined || model.pods.some(hasClock);

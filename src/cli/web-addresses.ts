@@ -1,6 +1,6 @@
 import type { Pod } from "../model/generated/types.ts";
 
-/** Where running pods can be reached, for hints: their IP with each TCP port that they name. */
+/** Addresses of running pods, for hints: their IP with each of their TCP ports. */
 export function webAddresses(pods: readonly Pod[]): string[] {
   return pods.flatMap((pod) => {
     const ip = pod.status?.podIP;

@@ -1,7 +1,7 @@
 import { ago, type CellStyle } from "../lib/table.ts";
 import type { PodStep, PodSummary } from "../model/step.ts";
 
-/** What a step is called while it goes on, for people. */
+/** The name of a running step, for users. */
 const DOING: Readonly<Record<PodStep["step"], string>> = {
   admitted: "admitted",
   waiting: "waiting",
@@ -33,12 +33,12 @@ export function isBusy(step: PodStep | undefined): boolean {
   return step !== undefined && step.until === undefined && step.step !== "running" && step.step !== "finished";
 }
 
-/** How long a step has taken, until now if it goes on. */
+/** The duration of a step, until now if it is running. */
 export function stepTime(step: PodStep, now: number): string {
   return ago(Math.max(0, (step.until ?? now) - step.since));
 }
 
-/** Green is well, yellow is on its way, red needs a look, dim is over. */
+/** Green is healthy, yellow is in progress, red needs attention, dim is completed. */
 export function stateStyle(pod: Pick<PodSummary, "state" | "readyContainers" | "totalContainers">): CellStyle {
   if (/BackOff|Err|Failed|Error|OOM|Invalid|Unknown/.test(pod.state)) return "red";
   if (pod.state === "Running") return pod.readyContainers === pod.totalContainers ? "green" : "yellow";
@@ -46,7 +46,7 @@ export function stateStyle(pod: Pick<PodSummary, "state" | "readyContainers" | "
   return "yellow";
 }
 
-/** What a pod is about now, beyond its state: the next try, its step with its time. Empty when all is quiet. */
+/** What a pod is doing beyond its state: the next retry, or its step with its time. Empty if it is idle. */
 export function nowWords(pod: PodSummary, now: number): string {
   const { step, next } = pod;
   const parts: string[] = [];

@@ -1,24 +1,24 @@
 import { X509Certificate } from "node:crypto";
 
-/** The authorities that are believed now. */
+/** The client authorities that are trusted now. */
 export interface ChainContext {
   readonly authorities: readonly X509Certificate[];
 }
 
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 const ANY_USAGE = "2.5.29.37.0";
-/** Longer chains than this are nobody's. */
+/** The longest chain that is verified. */
 const DEEPEST = 8;
 
-/** The certificates of a PEM bundle. Throws when one cannot be read. */
+/** The certificates of a PEM bundle. Throws if one cannot be parsed. */
 export function parseAuthorities(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
   return blocks.map((block) => new X509Certificate(block));
 }
 
 /**
- * True when the first certificate is for clients and leads, by valid signatures and within everybody's time, to one of
- * the authorities; the rest of `shown` may be steps on the way.
+ * True if the first certificate is for client authentication and chains up to one of the authorities, with valid
+ * signatures and within all validity periods; the rest of `shown` may be intermediate certificates.
  */
 export function isChainTrusted(
   shown: readonly X509Certificate[],
@@ -38,7 +38,7 @@ export function isChainTrusted(
   return false;
 }
 
-/** True when a certificate is for clients and within its time, whoever signed it. */
+/** True if a certificate is for client authentication and valid now, whoever signed it. */
 export function isForNow(leaf: X509Certificate, wallMs: number): boolean {
   return isForClients(leaf) && isInTime(leaf, wallMs);
 }
@@ -56,7 +56,7 @@ function isInTime(certificate: X509Certificate, wallMs: number): boolean {
   return Date.parse(certificate.validFrom) <= wallMs && wallMs <= Date.parse(certificate.validTo);
 }
 
-/** No usages at all means all of them. */
+/** A certificate without usages is valid for all of them. */
 function isForClients(certificate: X509Certificate): boolean {
   // `keyUsage` holds the extended usages, as dotted numbers; undefined when the certificate has none.
   const usages = certificate.keyUsage as readonly string[] | undefined; // reason: @types says it is always there

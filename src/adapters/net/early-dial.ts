@@ -6,24 +6,24 @@ interface Place {
 }
 
 /**
- * Connections that are begun before it is known where to: upgrades nearly always go where the last one went, and while
- * the runtime is asked for the address, the connection can be made.
+ * Connections that are dialed before their target is known: upgrades nearly always go to the target of the last one,
+ * and the connection is made while the runtime is asked for the address.
  */
 export class EarlyDials {
   private last: Place | undefined;
 
-  /** Begins to connect to where the last upgrade went. Whoever begins takes or drops it. */
+  /** Dials the target of the last upgrade. The caller takes or drops the connection. */
   begin(): EarlyDial | undefined {
     return this.last && new EarlyDial(this.last);
   }
 
-  /** An upgrade goes to this address. Only plain ones are remembered. */
+  /** Records the target of an upgrade; only plain HTTP ones. */
   note(target: URL): void {
     this.last = target.protocol === "http:" ? placeOf(target) : undefined;
   }
 }
 
-/** A connection on trial. */
+/** A connection that was dialed early. */
 export class EarlyDial {
   private socket: Socket | undefined;
 
@@ -33,7 +33,7 @@ export class EarlyDial {
       .on("close", () => this.drop());
   }
 
-  /** The connection, if it leads to this address; it is the caller's then. */
+  /** The connection, if it goes to this address; the caller owns it then. */
   take(target: URL): Socket | undefined {
     const { host, port } = placeOf(target);
     const { socket, place } = this;

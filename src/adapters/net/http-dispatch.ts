@@ -1,19 +1,19 @@
 import Router from "find-my-way";
 import { type HttpRoute, type RouteAnswer, type RouteRequest, readTarget, textAnswer } from "./http-route.ts";
 
-/** A request as it came, before its path is known. */
+/** A request before its route is resolved. */
 export type RawRequest = Pick<RouteRequest, "method" | "headers" | "peer" | "readBody" | "signal" | "expectUpgrade"> & {
   readonly target: string;
 };
 
-/** Who may come in: an answer refuses, nothing lets through. Asked once the path is known to exist. */
+/** Authenticates and authorizes a request: an answer rejects it. Called once the path is known to exist. */
 export type Guard = (request: RouteRequest) => Promise<RouteAnswer | undefined>;
 
 export type Dispatch = (request: RawRequest) => Promise<RouteAnswer>;
 
 /**
- * Finds the route of a request. A path that nobody serves is 404 to everybody; behind a path that exists, the guard
- * comes before all else, a wrong method too. The router only knows paths; methods are ours, so that a wrong one is 405.
+ * Finds the route of a request. An unknown path is a 404 without authentication; on a known path the guard comes first,
+ * also before a wrong method. The router only knows paths; methods are checked here, so that a wrong one is a 405.
  */
 export function dispatcher(routes: readonly HttpRoute[], guard?: Guard): Dispatch {
   const router = Router({ maxParamLength: 1024, caseSensitive: true });

@@ -2,12 +2,12 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { AbortedError, isAborted, manyListeners } from "../../lib/abort.ts";
 import type { EarlyDial, EarlyDials } from "./early-dial.ts";
+import { endSoon } from "./half-close.ts";
 import type { Dispatch } from "./http-dispatch.ts";
 import { BodyTooLarge, type ClientCertificate, type RouteAnswer, type RouteRequest, textAnswer } from "./http-route.ts";
-import { endSoon } from "./last-words.ts";
 import { proxyUpgrade } from "./upgrade-proxy.ts";
 
-/** What every exchange of one listener shares. */
+/** What all exchanges of one listener share. */
 export interface ExchangeContext {
   readonly dispatch: Dispatch;
   /** Aborts when the listener closes. */
@@ -15,18 +15,18 @@ export interface ExchangeContext {
   readonly dials: EarlyDials;
   /** Milliseconds after which a client that does not read is disconnected. */
   readonly patience: ReadPatience;
-  /** Told of each request; what it returns is called at the end of the answer. */
+  /** Called at each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
   peerOf?(request: IncomingMessage): ClientCertificate | undefined;
 }
 
-/** An `Upgrade` request has lost its parser: only the socket and what was read past the head are left. */
+/** An `Upgrade` request after its parser: the socket, and what was read past the head. */
 export interface Upgrade {
   readonly socket: Duplex;
   readonly head: Buffer;
 }
 
-/** Answers one request. Rejects with what went wrong inside a handler, after the client got its 500. */
+/** Answers one request. Rejects with the error of a handler, after the client got a 500. */
 export async function exchange(
   context: ExchangeContext,
   request: IncomingMessage,
@@ -45,7 +45,7 @@ export async function exchange(
   });
 }
 
-/** Answers a request for an upgrade: handed on where the route says so, else as any other and closed. */
+/** Answers an upgrade request: proxied if the route says so, else answered like any other and closed. */
 export async function exchangeUpgrade(
   context: ExchangeContext,
   request: IncomingMessage,
@@ -72,7 +72,7 @@ export async function exchangeUpgrade(
       }
       const response = new ServerResponse(request);
       response.on("error", leave);
-      // The parser of this connection is gone, so nothing can follow.
+      // The connection has no parser any more, so no request can follow.
       response.shouldKeepAlive = false;
       response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
       response.on("finish", () => endSoon(socket));
@@ -201,12 +201,12 @@ class StallTimer {
   }
 }
 
-/** Chunks below this are copied: that costs less than to wait until they have left. */
+/** Chunks below this size are copied: that costs less than waiting until they are sent. */
 const SMALL = 64 * 1024;
 
 /**
- * Resolves when the chunk's memory may be used again, or the client is gone; and no faster than the client reads.
- * The callback of `write` alone does not tell: on Node 26 it comes before the bytes have left.
+ * Resolves when the chunk's memory may be reused or the client has disconnected, and no faster than the client reads.
+ * The callback of `write` alone is not enough: on Node 26 it comes before the bytes are sent.
  */
 function written(response: ServerResponse, chunk: string | Uint8Array, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

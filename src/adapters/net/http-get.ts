@@ -4,7 +4,7 @@ import { get as httpsGet } from "node:https";
 import type { Abortable } from "../../lib/abort.ts";
 import { CodedError } from "../../lib/errors.ts";
 
-/** A GET that gave no usable answer. Messages hold no header values and no credentials of the URL. */
+/** A failed GET. Messages contain no header values and no credentials of the URL. */
 export class HttpGetError extends CodedError<
   "InvalidUrl" | "Unreachable" | "Status" | "TooLarge" | "TooManyRedirects"
 > {}
@@ -16,7 +16,7 @@ export interface HttpGetOptions extends Abortable {
   readonly maxBytes: number;
 }
 
-/** The content with its tag (empty for none), or word that it is the one that the caller has. */
+/** The content with its tag (empty for none), or that it is unchanged. */
 export type HttpGetAnswer =
   | { readonly kind: "unchanged" }
   | { readonly kind: "content"; readonly body: string; readonly etag: string };
@@ -51,7 +51,7 @@ function requestOnce(url: URL, options: HttpGetOptions): Promise<HttpGetAnswer |
     const headers: OutgoingHttpHeaders = { ...(etag !== "" && { "If-None-Match": etag }) };
     for (const [name, values] of Object.entries(options.headers)) headers[name] = [...values];
     const fail = (error: unknown): void => reject(signal.aborted ? signal.reason : toError(error));
-    // Without an agent no idle connection stays open between two looks.
+    // Without an agent no idle connection stays open between two polls.
     let request: ClientRequest;
     try {
       request = (url.protocol === "https:" ? httpsGet : httpGet)(url, { headers, signal, agent: false });

@@ -1,6 +1,6 @@
 import { CodedError } from "../../lib/errors.ts";
 
-/** A request as the features see it: no sockets, no streams of Node's. */
+/** A request for a handler: no sockets, no streams of Node. */
 export interface RouteRequest {
   readonly method: string;
   /** The decoded path without the query. */
@@ -9,17 +9,17 @@ export interface RouteRequest {
   readonly query: URLSearchParams;
   /** By lower-case name; a repeated header is joined by commas. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The certificate that the client showed, whether it is believed or not. Only on TLS. */
+  /** The certificate that the client presented, trusted or not. Only on TLS. */
   readonly peer?: ClientCertificate | undefined;
   /** The body, read to its end. Rejects with `BodyTooLarge` past `limit` bytes. */
   readBody(limit: number): Promise<Buffer>;
-  /** Aborts when the client leaves or the listener closes. */
+  /** Aborts when the client disconnects or the listener closes. */
   readonly signal: AbortSignal;
-  /** The answer will lead on, most likely to where the last one did: a connection there is begun. Of upgrades only. */
+  /** Announces that the answer is a proxied upgrade: its target is dialed early. Only on upgrade requests. */
   expectUpgrade?: (() => void) | undefined;
 }
 
-/** Who a client says it is, and whether that is true at this moment. */
+/** The identity in a client certificate, and whether it is trusted. */
 export interface ClientCertificate {
   readonly commonName: string;
   readonly organizations: readonly string[];
@@ -27,25 +27,25 @@ export interface ClientCertificate {
   readonly uids: readonly string[];
   /** SHA-256 of the certificate, lower-case hex. */
   readonly fingerprint: string;
-  /** Signed by an authority of now, for clients, and within its time. */
+  /** True if it is signed by a current authority, for client authentication, and valid at this time. */
   isTrusted(wallMs: number): boolean;
 }
 
 /** A request body over the limit. */
 export class BodyTooLarge extends CodedError<"TooLarge"> {}
 
-/** The answer as data. A streamed body is pulled only as fast as the client reads, and left when it goes away. */
+/** The answer as data. A streamed body is pulled only as fast as the client reads, and abandoned when it disconnects. */
 export interface RouteAnswer {
   readonly status: number;
-  /** `text/plain; charset=utf-8` unless said. */
+  /** Defaults to `text/plain; charset=utf-8`. */
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
-  /** Hands the client's upgraded connection to the server of this URL instead, byte for byte; all above is ignored. */
+  /** Proxies the client's upgraded connection to this URL instead, byte for byte; all above is ignored. */
   readonly upgradeTo?: string;
 }
 
-/** One path (find-my-way's syntax) and what answers it. */
+/** A path in find-my-way's syntax, and its handler. */
 export interface HttpRoute {
   /** `any` answers every method; `GET` alone does not answer HEAD. */
   readonly methods: readonly string[] | "any";
@@ -63,7 +63,7 @@ export function jsonAnswer(status: number, value: unknown): RouteAnswer {
   return { status, type: "application/json", body: JSON.stringify(value) };
 }
 
-/** What is wrong with a raw request target, or its path and query. Decoded parameters must not be able to escape. */
+/** Parses a raw request target into path and query, or returns why it is refused: decoded parameters must not escape. */
 export function readTarget(target: string): { path: string; query: URLSearchParams } | { refused: string } {
   const raw = target.startsWith("/") ? target : originForm(target);
   if (raw === undefined) return { refused: "the request target is not a path" };
@@ -81,13 +81,13 @@ export function readTarget(target: string): { path: string; query: URLSearchPara
   return { path, query: new URLSearchParams(mark < 0 ? "" : raw.slice(mark + 1)) };
 }
 
-/** A proxy's absolute form, cut to the path without normalising it. */
+/** The path of the absolute form that proxies send, without normalization. */
 function originForm(target: string): string | undefined {
   const match = /^https?:\/\/[^/?#]*(\/[^#]*)?$/i.exec(target);
   return match === null ? undefined : (match[1] ?? "/");
 }
 
-/** A request as handlers get it, made from a method and a target; for tests and for callers inside the process. */
+/** A request for a handler from a method and a target; for tests and callers inside the process. */
 export function bareRequest(method: string, target: string, more: Partial<RouteRequest> = {}): RouteRequest {
   const url = new URL(target, "http://localhost");
   return {

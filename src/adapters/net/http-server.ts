@@ -27,17 +27,17 @@ export interface HttpServerOptions {
   /** HTTPS instead of HTTP. */
   readonly tls?: TlsOptions;
   readonly guard?: Guard;
-  /** Told of each request; what it returns is called at the end of the answer. */
+  /** Called at each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
-  /** How patient the listener is with slow clients; the defaults unless a test says otherwise. */
+  /** Time limits for slow clients; tests set shorter ones. */
   readonly patience?: Patience;
-  /** Called when most of very many connections have gone: what they took can be given back. */
+  /** Called after a crowd of connections has closed: their memory can be returned. */
   afterCrowd?(): void;
 }
 
 /** Milliseconds. */
 export interface Patience {
-  /** For a whole head: a client that sends its head drop by drop is let go. */
+  /** For the whole request header. */
   readonly headersMs: number;
   /** For a whole request with its body. */
   readonly requestMs: number;
@@ -49,7 +49,7 @@ export interface Patience {
   readonly stallMs: number;
 }
 
-/** Connections at one time that make a crowd; the API server and its users have a few dozen. */
+/** Number of simultaneous connections that is a crowd; the API server and its users have a few dozen. */
 const CROWD = 500;
 
 /** The API server keeps pooled connections; Node's default of 5 s would cut them. */
@@ -91,7 +91,7 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   });
   const upgraded = new Set<Duplex>();
   server.on("upgrade", (request, socket, head) => {
-    // Past the parser nobody listens for a reset any more, and the server's own list of connections lacks it.
+    // After the parser nothing listens for a reset, and the server's list of connections does not have it.
     socket.on("error", () => socket.destroy());
     upgraded.add(socket);
     socket.on("close", () => upgraded.delete(socket));
@@ -110,7 +110,7 @@ export async function listenHttp(deps: { log: Logger }, options: HttpServerOptio
   return { ...bound, close: () => closeServer(server, { leaving, upgraded }) };
 }
 
-/** What a client that the parser gave up on is told, where it is not simply wrong. */
+/** The status for requests that the parser rejects; 400 for all others. */
 const STATUS_OF: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
@@ -140,7 +140,7 @@ async function closeServer(
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();
-    // A client that never closes its side would be waited for without end.
+    // A client that never closes its side would keep the server open for ever.
     for (const socket of upgraded) socket.destroy();
   });
 }

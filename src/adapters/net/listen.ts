@@ -6,7 +6,7 @@ import { findPortHolder, type PortHolder } from "./port-holder.ts";
 
 export interface TcpAddress {
   readonly host: string;
-  /** 0 asks for a free one. */
+  /** 0 selects a free one. */
   readonly port: number;
   /** The flag that sets the port, for the error message. */
   readonly option?: string;
@@ -56,7 +56,7 @@ function byWhom(holder: PortHolder | undefined): string {
 /** The kernel's limit; older versions of Node cut a longer path silently. */
 const LONGEST_SOCKET_PATH = 107;
 
-/** Binds a unix socket with the given mode. A socket that nobody serves any more is replaced; a served one is `InUse`. */
+/** Binds a unix socket with the given mode. A stale socket is replaced; a served one is `InUse`. */
 export async function bindUnix(server: Server, { path, mode }: UnixAddress): Promise<Bound> {
   if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH) {
     throw new ListenError("PathTooLong", `listen on ${path}: the path is longer than ${LONGEST_SOCKET_PATH} bytes`);
@@ -65,7 +65,7 @@ export async function bindUnix(server: Server, { path, mode }: UnixAddress): Pro
   try {
     await listening(server, () => {
       server.listen(path);
-      // Binding is synchronous, so the socket is closed to others before this process accepts anybody.
+      // Binding is synchronous, so the mode is set before a connection is accepted.
       if (server.listening) chmodSync(path, mode);
     });
   } catch (cause) {

@@ -10,8 +10,8 @@ export interface PortHolder {
 const LISTEN = "0A";
 
 /**
- * Who listens on this TCP port in our network namespace, or undefined when it cannot be told (another user's process
- * without root). Reads every process's descriptors: only for an error message.
+ * The process that listens on a TCP port of this network namespace; undefined if it cannot be determined (another
+ * user's process without root). Reads every process's descriptors: only for an error message.
  */
 export function findPortHolder(port: number, procRoot = "/proc"): PortHolder | undefined {
   const sockets = new Set([
@@ -42,7 +42,7 @@ function listeningInodes(file: string, port: number): string[] {
   return inodes;
 }
 
-/** Processes come and go while we look. */
+/** Processes may exit meanwhile. */
 function quietly<T>(read: () => T, otherwise: T): T {
   try {
     return read();

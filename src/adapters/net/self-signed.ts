@@ -11,7 +11,7 @@ export interface ServingPair {
   readonly key: string;
 }
 
-/** The pair is half there. */
+/** One file of the pair is missing. */
 export class ServingPairError extends CodedError<"Incomplete"> {}
 
 const HOUR_MS = 3_600_000;
@@ -23,8 +23,8 @@ export function selfSignedFiles(directory: string): { certificate: string; key: 
 }
 
 /**
- * The self-made pair of a directory, made when neither file can be read; only one of them is an error, as in
- * Kubernetes. A throw-away authority signs it, it holds for a year and is never renewed; here the key is ECDSA P-256.
+ * The self-signed pair of a directory, generated if both files are missing; only one of them is an error, as in
+ * Kubernetes. It is valid for a year and never renewed; the key is ECDSA P-256.
  */
 export async function selfSignedPair(directory: string, host: string, wallMs: number): Promise<ServingPair> {
   const files = selfSignedFiles(directory);
@@ -40,7 +40,7 @@ export async function selfSignedPair(directory: string, host: string, wallMs: nu
   }
   const pair = makePair(host.toLowerCase(), wallMs);
   mkdirSync(directory, { recursive: true, mode: 0o755 });
-  // The key first: a crash between the two leaves what the next start names.
+  // The key first: after a crash between the two the next start names the missing file.
   await writeAtomic(files.key, pair.key, { mode: 0o600 });
   await writeAtomic(files.certificate, pair.certificate, { mode: 0o644 });
   return pair;

@@ -10,7 +10,7 @@ import { parseAuthorities } from "./client-chain.ts";
 import type { ServingPair } from "./self-signed.ts";
 import type { TlsMaterial } from "./tls-listener.ts";
 
-/** Where the pieces of TLS lie; an empty name means that the piece is not wanted. */
+/** The paths of the TLS files; empty if a file is not used. */
 export interface TlsFileNames {
   readonly certificate: string;
   readonly key: string;
@@ -20,14 +20,14 @@ export interface TlsFileNames {
 export interface TlsFilesDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** What is shown when no certificate file is named. It may come late (a signed one) and change. */
+  /** The serving pair if no certificate file is set. It may come late (a signed one) and change. */
   readonly pair?: Live<ServingPair | undefined>;
 }
 
-/** Watches miss things (network file systems, no watches left): everything is read again this often. */
+/** Interval in milliseconds at which the files are read again: watches may miss changes. */
 const LOOK_MS = 60_000;
 
-/** Certificate, key and client authorities from files, read again when they change. What is bad keeps the last good. */
+/** Certificate, key and client authorities from files, reloaded when they change. Invalid files keep the previous ones. */
 export class TlsFiles {
   readonly material: Live<TlsMaterial>;
   private readonly value = new LiveValue<TlsMaterial>({ certificate: "", key: "", clientAuthorities: "" });
@@ -40,7 +40,7 @@ export class TlsFiles {
     this.material = this.value;
   }
 
-  /** Reads everything once. Rejects with what cannot be used: the start of the agent should say so. */
+  /** Loads everything once. Rejects if a file is invalid, so that the start reports it. */
   async load(): Promise<void> {
     this.set(await this.read());
   }
@@ -115,7 +115,7 @@ async function text(path: string): Promise<string> {
   }
 }
 
-/** Certificate and key belong together: written one after the other, they may not for a moment. */
+/** Checks that certificate and key match: while they are being replaced they may not. */
 function check(pair: ServingPair, name: string): void {
   if (!new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key))) {
     throw new Error(`${name}: the private key does not match the certificate`);

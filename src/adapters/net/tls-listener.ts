@@ -9,25 +9,25 @@ import type { Logger } from "../../lib/log.ts";
 import { type ChainContext, isChainTrusted, isForNow, parseAuthorities } from "./client-chain.ts";
 import type { ClientCertificate } from "./http-route.ts";
 
-/** What a TLS listener shows and believes. Without a certificate every handshake fails. */
+/** Serving certificate and client authorities. Without a certificate every handshake fails. */
 export interface TlsMaterial {
   /** PEM, leaf first. */
   readonly certificate: string;
   readonly key: string;
-  /** PEM of the authorities whose clients are believed; empty: clients are not asked. */
+  /** PEM of the client authorities; empty: no client certificate is requested. */
   readonly clientAuthorities: string;
 }
 
 export interface TlsOptions {
-  /** A change is used from the next connection on; connections that stand go on. */
+  /** A change applies to new connections; existing ones stay open. */
   readonly material: Live<TlsMaterial>;
   readonly minVersion: SecureVersion;
-  /** In OpenSSL's words; undefined means Node's choice. */
+  /** OpenSSL's names; undefined for Node's default. */
   readonly ciphers?: string | undefined;
   readonly groups?: string | undefined;
 }
 
-/** A client that does not finish its handshake is let go after this long. */
+/** Time limit of a handshake in milliseconds. */
 const HANDSHAKE_MS = 20_000;
 /** Kubernetes' attribute for the UID of a user. */
 const UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2";
@@ -59,7 +59,7 @@ export class TlsListener {
     this.server.on("secureConnection", (socket) => {
       this.judged.set(socket, { pem: this.accepted.get(peerKey(socket)), isTrusted: socket.authorized });
     });
-    // Garbage, old versions, scanners: no business of ours. The socket is destroyed by then.
+    // Garbage, old versions, scanners. The socket is destroyed by then.
     this.server.on("tlsClientError", (error) => deps.log.debug(4, "TLS handshake failed", { error: messageOf(error) }));
   }
 
@@ -68,7 +68,7 @@ export class TlsListener {
     this.options.material.onChange((next) => this.renew(next), { signal });
   }
 
-  /** The certificate of the client on the other end of this request, if it showed one. */
+  /** The client certificate of a request, if one was presented. */
   peerOf(request: IncomingMessage): ClientCertificate | undefined {
     const { socket } = request;
     if (!(socket instanceof TLSSocket)) return undefined;
@@ -91,7 +91,7 @@ export class TlsListener {
     try {
       const authorities = parseAuthorities(next.clientAuthorities);
       this.server.setSecureContext(this.context(next));
-      // Node reads it at each connection, and has no other way to begin or to stop asking.
+      // Node reads it at each connection, and has no other way to change it.
       Object.assign(this.server, { requestCert: next.clientAuthorities !== "" });
       this.trust = { pem: next.clientAuthorities, authorities };
       this.deps.log.info("Updated certificates of the main port");
@@ -106,7 +106,7 @@ export class TlsListener {
     const { minVersion, ciphers, groups } = this.options;
     return {
       ...(certificate === "" ? {} : { cert: certificate, key }),
-      // Also with the new certificate: without it Node would believe its own list of authorities.
+      // Never left out: without it Node would trust its own list of authorities.
       ca: clientAuthorities === "" ? [] : clientAuthorities,
       minVersion,
       ...(ciphers === undefined ? {} : { ciphers }),
@@ -153,7 +153,7 @@ function listed(value: string | string[] | undefined): string[] {
   return value === undefined ? [] : Array.isArray(value) ? value : [value];
 }
 
-/** The leaf and what came with it, at most ten: a chain may lead back to itself. */
+/** The certificates that the client presented, leaf first, at most ten: a chain may be circular. */
 function chainOf(shown: ReturnType<TLSSocket["getPeerCertificate"]>): X509Certificate[] {
   const chain: X509Certificate[] = [];
   let at: (PeerCertificate & { issuerCertificate?: PeerCertificate }) | undefined = shown;

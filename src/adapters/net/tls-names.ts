@@ -1,6 +1,6 @@
 import type { SecureVersion } from "node:tls";
 
-/** OpenSSL's words for the suites that Go names; those of TLS 1.3 cannot be chosen and are left out. */
+/** OpenSSL's names of cipher suites by Go's names; those of TLS 1.3 cannot be selected and are left out. */
 const SUITES: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: "ECDHE-ECDSA-AES128-SHA",
   TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: "ECDHE-ECDSA-AES256-SHA",
@@ -40,7 +40,7 @@ const DEFAULT_SUITES = [
   "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
 ];
 
-/** The suites as OpenSSL wants them. Those that OpenSSL has no more (RC4, 3DES) are told, not used. */
+/** The cipher suites by OpenSSL's names, and those that OpenSSL does not support any more (RC4, 3DES). */
 export function openSslCiphers(chosen: readonly string[]): { ciphers: string; gone: readonly string[] } {
   const wanted = (chosen.length === 0 ? DEFAULT_SUITES : chosen).filter((name) => !ALWAYS.includes(name));
   const known = wanted.flatMap((name) => SUITES[name] ?? []);
@@ -63,7 +63,7 @@ const VERSIONS: Readonly<Record<string, SecureVersion>> = {
   VersionTLS13: "TLSv1.3",
 };
 
-/** TLS 1.2 unless said. */
+/** Defaults to TLS 1.2. */
 export function minTlsVersion(name: string): SecureVersion {
   return VERSIONS[name] ?? "TLSv1.2";
 }

@@ -3,10 +3,10 @@ import type { Duplex } from "node:stream";
 import type { Abortable } from "../../lib/abort.ts";
 import { CodedError, errnoOf, messageOf } from "../../lib/errors.ts";
 
-/** `NoAgent`: nobody serves the socket. `Refused`: the agent answered with an error status. */
+/** `NoAgent`: no agent serves the socket. `Refused`: the agent answered with an error status. */
 export type AgentErrorCode = "NoAgent" | "Denied" | "Refused" | "Broken";
 
-/** Any failure of talking to an agent. `body` is its answer when it gave one. */
+/** A failed request to an agent. `body` is its answer, if there is one. */
 export class AgentError extends CodedError<AgentErrorCode> {
   constructor(
     code: AgentErrorCode,
@@ -17,7 +17,7 @@ export class AgentError extends CodedError<AgentErrorCode> {
   }
 }
 
-/** A connection that speaks another protocol now, and what came right behind the agreement. */
+/** An upgraded connection, and what was received after the response header. */
 export interface Upgraded {
   readonly socket: Duplex;
   readonly head: Buffer;
@@ -30,7 +30,7 @@ const LARGEST_JSON = 64 * 1024 * 1024;
 export class UnixClient {
   constructor(readonly socketPath: string) {}
 
-  /** The parsed JSON body; what it holds is the caller's to know, since the same program wrote it. */
+  /** The parsed JSON body; its type is the caller's assertion, since the same program wrote it. */
   async json<T>(path: string, options: Abortable & { method?: "GET" | "POST" }): Promise<T> {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -79,7 +79,7 @@ export class UnixClient {
     }
   }
 
-  /** Asks for another protocol on the same connection. Rejects like the others when the agent says no. */
+  /** Requests an upgrade of the connection. Rejects like the others if the agent refuses. */
   async upgrade(path: string, protocol: string, { signal }: Abortable): Promise<Upgraded> {
     const answer = await new Promise<Upgraded | IncomingMessage>((resolve, reject) => {
       const headers = {

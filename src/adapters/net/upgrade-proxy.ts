@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
-import { endSoon, keepReading, unread } from "./last-words.ts";
+import { endSoon, keepReading, unread } from "./half-close.ts";
 
 /** A client that asked for an upgrade: its request, its connection, and what it sent right behind the request. */
 export interface UpgradingClient {
@@ -13,9 +13,9 @@ export interface UpgradingClient {
   readonly head: Buffer;
 }
 
-/** What concerns the client's way to us, not ours to the backend. */
+/** Headers of the client's connection to the agent, not passed on to the backend. */
 const NOT_PASSED = new Set(["host", "authorization"]);
-/** A token as a WebSocket sub-protocol: it is for us, never for the backend. */
+/** A token as a WebSocket subprotocol: for the agent, never for the backend. */
 const TOKEN_PROTOCOL = /^\s*base64url\.bearer\.authorization\.k8s\.io\./;
 
 export interface ProxyOptions extends Abortable {
@@ -25,9 +25,9 @@ export interface ProxyOptions extends Abortable {
 }
 
 /**
- * Repeats the client's upgrade at `target` and, when that accepts, copies bytes both ways without looking at them and
- * without a time limit for silence. A refusal is passed on with its body; a backend that cannot be reached is a 500. Resolves when
- * both connections are over; an abort cuts them. `connection` is one to the target that is there already.
+ * Repeats the client's upgrade at `target` and, if that accepts, copies bytes both ways; a silent connection has no time
+ * limit. A refusal is passed on with its body; a backend that cannot be reached is a 500. Resolves when both connections
+ * are closed; an abort closes them. `connection` is an existing one to the target.
  */
 export function proxyUpgrade(
   client: UpgradingClient,
@@ -41,7 +41,7 @@ export function proxyUpgrade(
     const call = ask({
       ...{ host: target.hostname.replace(/^\[|\]$/g, ""), port: target.port, path: target.pathname + target.search },
       ...{ method, headers: passedHeaders(client.request, target) },
-      // The runtime's own server on this machine; its certificate is self-made, as in Kubernetes.
+      // The runtime's own server on this host; its certificate is self-signed, as in Kubernetes.
       rejectUnauthorized: false,
       ...(connection === undefined ? { agent: false } : { createConnection: () => connection }),
     });
@@ -76,13 +76,13 @@ interface UpgradedBackend {
 
 function join({ socket, head }: UpgradingClient, { answer, backend, head: first }: UpgradedBackend): void {
   keepReading(backend);
-  // Its close follows, and what it said before still reaches the client.
+  // Its close follows, and what it sent before still reaches the client.
   backend.on("error", () => {
     const rest = unread(backend);
     if (rest !== undefined && socket.writable) socket.write(rest);
   });
   socket.on("error", () => backend.destroy());
-  // Bare pipes leave the other side open when one is reset.
+  // Pipes leave the other side open when one is reset.
   backend.on("close", () => endSoon(socket));
   socket.on("close", () => endSoon(backend));
   if (socket.destroyed) return void backend.destroy();
@@ -107,7 +107,7 @@ function endStalled(socket: Duplex, backend: Socket, stallMs: number): void {
   socket.on("drain", stop).on("close", stop);
 }
 
-/** The backend's own answer, ended by the end of the connection. */
+/** Passes on the answer of the backend; its end is the end of the connection. */
 function refuse(socket: Duplex, answer: IncomingMessage): void {
   answer.on("error", () => socket.destroy());
   const headers = answer.rawHeaders.filter((_, index, all) => {
@@ -130,7 +130,7 @@ function headerLines(raw: readonly string[]): string {
   return lines;
 }
 
-/** The client's headers as it wrote them, in its order, without its credentials. */
+/** The client's headers in their order and case, without its credentials. */
 function passedHeaders({ rawHeaders, method }: IncomingMessage, target: URL): string[] {
   const headers = ["Host", target.host];
   let hasLength = false;

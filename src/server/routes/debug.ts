@@ -17,7 +17,7 @@ export const debugRoutes: readonly ApiRoute[] = [
     path: "/debug/pprof/",
     methods: ["GET"],
     gate: PROFILING,
-    summary: "Which profiles there are.",
+    summary: "Lists the profiles.",
     handle: () => textAnswer(200, INDEX),
   },
   {
@@ -33,7 +33,7 @@ export const debugRoutes: readonly ApiRoute[] = [
     path: "/debug/flags/v",
     methods: "any",
     gate: DEBUG_FLAGS,
-    summary: "Sets how much the agent logs (PUT with the level as body).",
+    summary: "Sets the log verbosity of the agent (PUT with the level as body).",
     handle: setVerbosity,
   },
 ];

@@ -3,7 +3,7 @@ import { CodedError } from "../../../lib/errors.ts";
 import type { Upgraded } from "../unix-client.ts";
 import { SpdySession } from "./session.ts";
 
-/** The command could not be run, or the way to it broke. */
+/** The command failed to run, or the connection was lost. */
 export class ExecError extends CodedError<"Failed" | "Lost"> {}
 
 /** Where the streams of a command come from and go to. */
@@ -22,7 +22,7 @@ export interface ExecEnds {
 /** Sub-protocol of exec, the newest that runtimes speak over SPDY. */
 export const EXEC_PROTOCOL = "v4.channel.k8s.io";
 
-/** Speaks exec over an upgraded connection until the command ends. Resolves to its exit code. */
+/** Runs the exec protocol over an upgraded connection until the command ends. Resolves to its exit code. */
 export async function runExec({ socket, head }: Upgraded, ends: ExecEnds, { signal }: Abortable): Promise<number> {
   const session = new SpdySession(socket, head);
   const local = new AbortController();

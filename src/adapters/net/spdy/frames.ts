@@ -11,10 +11,10 @@ export type Frame =
 const CONTROL = 0x8003;
 const TYPE = { synStream: 1, synReply: 2, reset: 3, ping: 6, goAway: 7 } as const;
 const FIN = 1;
-/** RST_STREAM's word for "no longer wanted". */
+/** RST_STREAM status CANCEL. */
 const CANCEL = 5;
 const HEAD = 8;
-/** A peer that announces more than this speaks something else. */
+/** The longest frame in bytes; a peer that announces more does not speak SPDY. */
 const LONGEST_FRAME = 1024 * 1024;
 
 /**
@@ -63,7 +63,7 @@ export class FrameWriter {
   }
 }
 
-/** Cuts a stream of bytes into frames. Throws on what is no SPDY. */
+/** Splits a stream of bytes into frames. Throws if it is not SPDY. */
 export class FrameReader {
   private rest: Buffer = Buffer.alloc(0);
 

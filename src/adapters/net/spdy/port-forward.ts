@@ -4,12 +4,12 @@ import { CodedError, messageOf } from "../../../lib/errors.ts";
 import type { Upgraded } from "../unix-client.ts";
 import { SpdySession } from "./session.ts";
 
-/** The connection to the pod broke, or nobody can be let in. */
+/** The connection to the pod was lost, or a local port failed to open. */
 export class PortForwardError extends CodedError<"Lost" | "Listen"> {}
 
 /** One port of this machine that leads to one of the pod. */
 export interface PortPair {
-  /** 0 asks for a free one. */
+  /** 0 selects a free one. */
   readonly local: number;
   readonly remote: number;
 }
@@ -17,18 +17,18 @@ export interface PortPair {
 export interface PortForwardOptions {
   readonly host: string;
   readonly ports: readonly PortPair[];
-  /** Called when everybody can come in, with the ports that were found. */
+  /** Called once all local ports are open. */
   ready(ports: readonly PortPair[]): void;
-  /** What went wrong with one connection; the others go on. */
+  /** The error of one connection; the others continue. */
   trouble(message: string): void;
 }
 
 /** Sub-protocol of port-forward. */
 export const FORWARD_PROTOCOL = "portforward.k8s.io";
-/** How much may wait for a local client that reads slowly before the others are slowed down with it. */
+/** Bytes that are buffered for a slow local client before the other connections are slowed down with it. */
 const MOST_WAITING = 1024 * 1024;
 
-/** Listens on the local ports and leads every connection to the pod, until the signal aborts or the way there breaks. */
+/** Listens on the local ports and forwards connections to the pod until the signal aborts or the connection is lost. */
 export async function runPortForward(
   { socket, head }: Upgraded,
   options: PortForwardOptions,
@@ -65,7 +65,7 @@ export async function runPortForward(
 
 let requests = 0;
 
-/** Two streams for each connection: one for its bytes, one on which the runtime says what went wrong. */
+/** Two streams for each connection: one for data, one for errors of the runtime. */
 function join(
   session: SpdySession,
   client: Socket,

@@ -2,10 +2,10 @@ import type { Duplex } from "node:stream";
 import { CodedError, messageOf } from "../../../lib/errors.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 
-/** The connection broke, or the other side speaks something else. */
+/** The connection was lost, or the peer does not speak SPDY. */
 export class SpdyError extends CodedError<"Lost" | "Reset"> {}
 
-/** What the owner of a stream hears. */
+/** The callbacks of a stream. */
 export interface StreamListener {
   /** More bytes. While the promise is open nothing more is read from the whole connection. */
   data?(bytes: Buffer): Promise<void> | void;
@@ -19,7 +19,7 @@ export interface SpdyStream {
   write(bytes: Uint8Array): Promise<void>;
   /** Nothing more will be written. */
   end(): void;
-  /** Neither side is interested any more. */
+  /** Resets the stream. */
   reset(): void;
 }
 

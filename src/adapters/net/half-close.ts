@@ -1,12 +1,12 @@
 import type { Duplex } from "node:stream";
 
-/** How long what was still on its way may take once the other side is gone. */
-const LAST_WORDS_MS = 10_000;
+/** Milliseconds that remaining data may take once the other side has closed. */
+const DRAIN_MS = 10_000;
 
 /**
- * Makes a failed write the end of the writing side alone. Node destroys the whole socket at the first one, and with it
- * what the peer had said before it closed and what nobody has read yet: a runtime whose command ended while its input was
- * still coming answers that input with a reset, behind the command's last words.
+ * Makes a failed write end the writing side alone. Node destroys the whole socket, with what the peer sent before it
+ * closed and is not read yet: a runtime whose command ended while input was still coming answers that input with a
+ * reset, after the last output of the command.
  */
 export function keepReading(socket: Duplex): void {
   let isBroken = false;
@@ -22,20 +22,20 @@ export function keepReading(socket: Duplex): void {
   socket._final = (done) => (isBroken ? done() : final(forgiving(done)));
 }
 
-/** What was read of a socket before it broke and waits for a slow receiver; a broken one gives it to nobody by itself. */
+/** What was received before a socket failed and is not consumed yet; a failed socket does not emit it. */
 export function unread(socket: Duplex): Buffer | undefined {
   const rest: unknown = socket.read();
   return Buffer.isBuffer(rest) ? rest : undefined;
 }
 
 /**
- * Ends a connection when the other one is over: lets what was written leave, and goes on swallowing what comes until the
- * peer has closed too. Closed with something unread, the system would send a reset and drop what has not left yet.
- * Not for ever: the one that should read may have stopped.
+ * Ends a connection after the other one has closed: flushes what was written, and discards what is received until the
+ * peer closes too. Closed with unread data, the kernel would send a reset and drop what is not sent yet. Has a time limit:
+ * the peer may have stopped reading.
  */
 export function endSoon(stream: Duplex): void {
   if (stream.destroyed) return;
-  const limit = setTimeout(() => stream.destroy(), LAST_WORDS_MS);
+  const limit = setTimeout(() => stream.destroy(), DRAIN_MS);
   limit.unref();
   stream.on("close", () => clearTimeout(limit));
   const look = (): void => {

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { silent } from "../../lib/log.ts";
+import { unread } from "./half-close.ts";
 import { listenHttp } from "./http-server.ts";
-import { unread } from "./last-words.ts";
 
 const ACCEPT = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\n";
 const UP = "POST /up HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";

@@ -39,6 +39,20 @@ module.exports = {
       to: { path: features, pathNot: "^src/[^/]+/index\\.ts$" },
     },
     {
+      name: "runtime-port",
+      comment: "runtimes are used through their port: only connect-runtime.ts knows which ones there are",
+      severity: "error",
+      from: { path: "^src/", pathNot: ["^src/adapters/cri/", "^src/adapters/connect-runtime\\.ts$", tests] },
+      to: { path: "^src/adapters/cri/" },
+    },
+    {
+      name: "agent-below-cli",
+      comment: "the commands start agents through the launcher of main.ts, and load none of their parts",
+      severity: "error",
+      from: { path: "^src/cli/", pathNot: tests },
+      to: { path: "^src/agent/" },
+    },
+    {
       name: "feature-unknown",
       comment: "a new folder in src/ joins the table: add it here and in docs/architecture.md",
       severity: "error",

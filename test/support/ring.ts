@@ -1,6 +1,6 @@
-import { EventQueue } from "../../src/adapters/cri/event-queue.ts";
 import { ProbeNetError } from "../../src/adapters/net/probe-error.ts";
 import type { ProbeNet } from "../../src/adapters/net/probe-net.ts";
+import { EventQueue } from "../../src/adapters/runtime/event-queue.ts";
 import { FakeRuntime } from "../../src/adapters/runtime/fake.ts";
 import { type FakeProgram } from "../../src/adapters/runtime/fake-program.ts";
 import type { RuntimeEvent } from "../../src/adapters/runtime/port.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { ownValue } from "../../lib/own-value.ts";
-import type { EventQueue } from "../cri/event-queue.ts";
+import type { EventQueue } from "./event-queue.ts";
 import type { FakeControl } from "./fake-control.ts";
 import type { FakeImages } from "./fake-images.ts";
 import type { FakeContainer, FakeProgram, FakeSandbox } from "./fake-program.ts";

@@ -1,7 +1,7 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { AbortScope } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { EventQueue } from "../cri/event-queue.ts";
+import { EventQueue } from "./event-queue.ts";
 import { FakeControl } from "./fake-control.ts";
 import { type FakeImage, FakeImages } from "./fake-images.ts";
 import type { FakeProgram } from "./fake-program.ts";

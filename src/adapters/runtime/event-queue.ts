@@ -1,4 +1,4 @@
-import type { RuntimeEvent } from "../runtime/port.ts";
+import type { RuntimeEvent } from "./port.ts";
 
 /** More than a reader ever leaves waiting; past it, listing everything is cheaper than reading on. */
 const MOST_WAITING = 4096;

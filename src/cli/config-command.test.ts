@@ -58,7 +58,7 @@ async function cli(...argv: string[]) {
   return { code, ...texts, ...calls };
 }
 
-test("the agent runs with its file, tells deprecated flags and what it does not act on", async () => {
+test("the agent runs with its file, reports deprecated flags and settings without effect", async () => {
   const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--cadvisor-port=0");
   assert.equal(code, 0, err);
   assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.protectKernelDefaults], [7, 0, true]);
@@ -68,7 +68,7 @@ test("the agent runs with its file, tells deprecated flags and what it does not 
   assert.match(problemLines(start.loaded.warnings).join(), /--cadvisor-port: .*is ignored/);
 });
 
-test("the agent does not start with a bad file and tells all of it", async () => {
+test("the agent does not start with an invalid file and reports all problems", async () => {
   const { code, err, run } = await cli("--config", bad, "--nope", "--v=x");
   assert.deepEqual([code, run], [1, undefined]);
   const lines = err.trim().split("\n");
@@ -92,7 +92,7 @@ test("the agent's file may be unreadable, a directory of manifests or a full one
   assert.match((await cli("--config-dir", a)).err, /a.yaml: is no directory/);
 });
 
-test("config view: values with where they come from, secrets masked", async () => {
+test("config view: values with their origin, secrets masked", async () => {
   const { code, out } = await cli("config", "view", "--config", a, "--max-pods=9");
   assert.equal(code, 0);
   assert.match(out, /^SETTING +VALUE +FROM +APPLIES\n/);
@@ -106,7 +106,7 @@ test("config view: values with where they come from, secrets masked", async () =
   assert.match((await cli("config", "view", "--container-runtime=rkt")).err, /rkt was removed/);
 });
 
-test("config validate: ok, or everything that is wrong, unknown fields too", async () => {
+test("config validate: ok, or all problems, also unknown fields", async () => {
   const { code, out } = await cli("config", "validate", a, bad);
   assert.equal(code, 1);
   assert.match(out, /a.yaml: ok\n/);
@@ -137,7 +137,7 @@ test("config diff", async () => {
   );
 });
 
-test("config migrate: an old file or command line becomes a file of today that means the same", async () => {
+test("config migrate: an old file or command line becomes an equivalent file of the current version", async () => {
   const { code, out, err } = await cli("config", "migrate", old);
   assert.equal(code, 0, err);
   assert.match(out, /^# stays on the command line: --node-ip=10.0.0.1\n/);
@@ -153,7 +153,7 @@ test("config migrate: an old file or command line becomes a file of today that m
   assert.match((await cli("config", "migrate")).err, /needs a file, or flags after --/);
 });
 
-test("config alone and with an unknown word say what there is", async () => {
+test("config without a subcommand or with an unknown one lists the subcommands", async () => {
   assert.match(
     (await cli("config")).err,
     /needs one of view, validate, defaults, diff, migrate, apply, rollback, history/,
@@ -179,7 +179,7 @@ test("config apply, history and rollback work on the store while no agent runs",
   assert.equal(entry?.state, "rolled back");
 });
 
-test("without an agent and a store the commands say what to name", async () => {
+test("without an agent and a store the commands name the missing flag", async () => {
   const socket = join(dir, "none.sock");
   const { code, err } = await cli("config", "apply", a, "--local-api-socket", socket);
   assert.equal(code, 1);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dynamicLines } from "./config-history.ts";
 
-test("config view says who assigns the configuration, and why what is wanted cannot be had", () => {
+test("config view shows the assigned configuration, and why it is not active", () => {
   const none = { assigned: undefined, active: undefined, lastKnownGood: undefined };
   const report = { directory: "/d", state: "local", ...none } as const;
   assert.doesNotMatch(dynamicLines(report), /assigned by/);

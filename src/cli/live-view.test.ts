@@ -37,7 +37,7 @@ function setup() {
   return { clock, frames, state, controller, view, stopTerminal, resumeTerminal };
 }
 
-test("at most ten pictures a second, however often something changes", async () => {
+test("at most ten frames a second, however often something changes", async () => {
   const { clock, frames, state, view } = setup();
   for (let change = 0; change < 100; change++) {
     state.title = `kubelet ${change}`;
@@ -55,7 +55,7 @@ test("an idle view draws nothing and keeps no timer", async () => {
   assert.equal(clock.waiting, 0);
 });
 
-test("while something goes on its clock is drawn every second", async () => {
+test("while a step is running its clock is drawn every second", async () => {
   const { clock, frames, state, view } = setup();
   state.starting = { text: "starting", since: clock.now().wall };
   view.changed();
@@ -64,7 +64,7 @@ test("while something goes on its clock is drawn every second", async () => {
   assert.match(frames.at(-1) ?? "", /starting \([45]s\)/);
 });
 
-test("a stopped terminal gets no further picture until it took the last one, then the newest", async () => {
+test("a stopped terminal gets no further frame until it took the last one, then the newest", async () => {
   const { clock, frames, state, view, stopTerminal, resumeTerminal } = setup();
   view.changed();
   stopTerminal();
@@ -81,7 +81,7 @@ test("a stopped terminal gets no further picture until it took the last one, the
   assert.match(frames[1] ?? "", /kubelet 599/);
 });
 
-test("the last picture is drawn when it ends, and none after it", async () => {
+test("the last frame is drawn at the end, and none after it", async () => {
   const { clock, frames, state, view, controller } = setup();
   view.changed();
   await clock.advance(100);
@@ -95,13 +95,13 @@ test("the last picture is drawn when it ends, and none after it", async () => {
   assert.equal(frames.length, count);
 });
 
-test("a new picture goes over the old one", () => {
+test("a new frame replaces the previous one", () => {
   assert.equal(replaceFrame([], ["a", "b"], 80), "\ra\u001b[K\nb\u001b[K\n\u001b[J");
   assert.equal(replaceFrame(["a", "b"], ["c"], 80), "\u001b[2A\rc\u001b[K\n\u001b[J");
   assert.equal(replaceFrame(["a"], ["a"], 80), "");
 });
 
-test("old lines that a narrower terminal wrapped are counted by the rows they take now", () => {
+test("lines that a narrower terminal wrapped are counted by the rows they take now", () => {
   const painted = `\u001b[32m${"x".repeat(25)}\u001b[39m`;
   assert.match(replaceFrame([painted, ""], ["y"], 10), /^\u001b\[4A/);
 });

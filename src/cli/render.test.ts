@@ -75,7 +75,7 @@ test("the main port speaks TLS", () => {
   assert.equal(lines[1], "  main      https://127.0.0.1:10250/pods");
 });
 
-test("while the agent starts, the view says what it is at", () => {
+test("while the agent starts, the view shows the current step", () => {
   const starting = {
     ...model,
     ports: [],
@@ -99,7 +99,7 @@ test("a state directory of one's own is in every hint", () => {
   assert.ok(lines.some((line) => line.includes("bin/kubelet ps --state-dir /state")));
 });
 
-test("with more pods than rows, the ones with something going on are shown", () => {
+test("with more pods than rows, those with a running step are shown", () => {
   const many = Array.from({ length: 50 }, (_, index) => ({
     ...web,
     uid: `u${index}`,
@@ -114,7 +114,7 @@ test("with more pods than rows, the ones with something going on are shown", () 
   );
 });
 
-test("no line is wider than the terminal and no picture higher, however small", () => {
+test("no line is wider than the terminal and no frame higher, however small", () => {
   const wide = pod("ünï-日本語-🚀", { step: { step: "pull", since: at(1), detail: "日本語".repeat(40) } });
   for (const columns of [1, 2, 5, 20, 40, 79, 80, 200]) {
     for (const rows of [2, 5, 10, 24, 100]) {
@@ -213,7 +213,7 @@ const explanation: PodExplanation = {
   events: [event(1), backOff],
 };
 
-test("explain tells the state, the step, the next try, the way there and what went wrong", () => {
+test("explain shows state, step, next retry, history and errors", () => {
   assert.equal(
     renderExplanation(explanation, { ...plain, columns: 80 }),
     `Pod        default/crash-n1
@@ -247,7 +247,7 @@ Events
   );
 });
 
-test("explain tells what the pod keeps on the node, and what of it is too much", () => {
+test("explain shows the local storage of a pod, and what is over its limit", () => {
   const usage = { bytes: 3 * 2 ** 20, inodes: 1, at: now, by: "walk" } as const;
   const part = { isMemory: false, usage };
   const storage = {
@@ -275,7 +275,7 @@ test("a pod with no history is explained too", () => {
   assert.match(renderExplanation(bare, { ...plain, columns: 80 }), /^Pod +default\/new\n/);
 });
 
-test("without a terminal each change is one line, told once", () => {
+test("without a terminal each change is one line", () => {
   const view = new PlainView();
   const starting = pod("web", { state: "Pending", ip: "", step: { step: "sandbox", since: at(1), detail: "" } });
   const ended = {

@@ -184,7 +184,7 @@ test("explain and events as text and JSON", async () => {
   assert.deepEqual(JSON.parse((await cli(["events", "-o=json", ...at])).out), [started]);
 });
 
-test("ps -w tells the pods and then goes on until it is ended", async () => {
+test("ps -w prints the pods and their changes until it is ended", async () => {
   const cases = [
     { argv: [], says: /web-n1 {2}state Running, 1\/1 ready, IP 10.88.0.2\n$/ },
     { argv: ["-ojson"], says: /^\{"set":\[\{"uid":"u1"/ },
@@ -204,13 +204,13 @@ test("ps -w tells the pods and then goes on until it is ended", async () => {
   }
 });
 
-test("logs passes its wishes on and joins characters that arrive in pieces", async () => {
+test("logs passes its options on and joins characters that arrive in pieces", async () => {
   const { code, out } = await cli(["logs", "-f", "--tail", "5", "web", "-c", "web", ...at]);
   assert.deepEqual([code, out], [0, "ü\n"]);
   assert.deepEqual([asked.at(-1)?.path, asked.at(-1)?.tail, asked.at(-1)?.follow !== undefined], ["/log", 5, true]);
 });
 
-test("a reader that left ends the command quietly", async () => {
+test("a closed output ends the command quietly", async () => {
   const { code, err } = await cli(["logs", "web", ...at], { out: { send: async () => false } });
   assert.deepEqual([code, err], [0, ""]);
 });
@@ -233,14 +233,14 @@ test("help goes to stdout", async () => {
     assert.match((await cli(argv)).out, /kubelet logs \[-f\]/);
 });
 
-test("the version is told by flag and by command", async () => {
+test("the version is printed by flag and by command", async () => {
   assert.match((await cli(["--version", "-v=2"])).out, /^Kubernetes v1\./);
   assert.match((await cli(["--version=raw", "-v=2"])).out, /^\{"major"/);
   assert.match((await cli(["version"])).out, /^Kubernetes v1\./);
   assert.equal((await cli(["--version=false"])).code, 7);
 });
 
-test("up without a terminal prints plain lines and its farewell", async () => {
+test("up without a terminal prints plain lines and a final line", async () => {
   const { code, out, calls } = await cli(["up", "--pods", "/pods", "--state-dir", "/s", "-v2"]);
   assert.equal(code, 0);
   assert.match(out, /Z {2}kubelet {2}getting ready\n/);
@@ -263,7 +263,7 @@ test("a failure of up that has a code is one line", async () => {
   assert.deepEqual([code, err], [1, "error: the state directory is held by pid 12\n"]);
 });
 
-test("a bug is not dressed up as a message", async () => {
+test("an internal error is not shown as a user error", async () => {
   const run = async (): Promise<never> => {
     throw new TypeError("x is undefined");
   };

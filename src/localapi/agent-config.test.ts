@@ -25,7 +25,7 @@ async function ask(path: string, given: AgentConfiguration | undefined = config)
   return { status, body: JSON.parse(String(body) || "null") as { message?: string; problems?: string[] } };
 }
 
-test("the state is told, and files and switches are handed on", async () => {
+test("the state is reported, and files and switches are passed on", async () => {
   assert.deepEqual((await ask("/v1/config")).body.problems, ["p"]);
   assert.equal((await ask("/v1/config/reload")).status, 200);
   await ask("/v1/config/apply?file=%2Fa%20b");
@@ -38,7 +38,7 @@ test("a refusal is an answer with its reason", async () => {
   assert.deepEqual([status, body.message], [409, "maxPods: must be at least 0"]);
 });
 
-test("an agent without files says so", async () => {
+test("an agent without configuration files reports that", async () => {
   const [route] = configRoutes(undefined);
   const answer = await route?.handle(bareRequest("GET", "/"));
   assert.equal(answer?.status, 404);

@@ -60,7 +60,7 @@ for (const c of matching) {
   });
 }
 
-test("match: of two pods with one name the newest is meant", () => {
+test("match: of two pods with one name the newest wins", () => {
   const match = matchPod(
     [summary("a", { uid: "old", seenAt: 1 }), summary("a", { uid: "new", seenAt: 2 })],
     { name: "a" },
@@ -155,7 +155,7 @@ const running: ContainerSummary = {
   ...{ reason: "", message: "", ready: true, restarts: 0 },
 };
 
-test("the agent says who it is", () =>
+test("the agent identifies itself", () =>
   withAgent(async (_agent, client) => {
     assert.deepEqual(await client.json("/v1/agent", { signal }), { pid: process.pid, version: "v0", nodeName: "n1" });
   }));
@@ -237,7 +237,7 @@ test("the watch sends all pods first and then only what changed", () =>
     await lines.return(undefined);
   }));
 
-test("a log is read with the query's wishes", () =>
+test("a log is read with the options of the query", () =>
   withAgent(async (agent, client) => {
     agent.pods = [summary("web-n1")];
     agent.containers = [running];

@@ -119,13 +119,13 @@ for (const c of people) {
   });
 }
 
-test("a certificate's uid and fingerprint are told", async () => {
+test("a certificate's uid and fingerprint are in the user's extra", async () => {
   const user = await site().ask({ peer: certificate({ uids: ["7"] }) });
   assert.equal(user?.uid, "7");
   assert.deepEqual(user?.extra, { "authentication.kubernetes.io/credential-id": ["X509SHA256=ab"] });
 });
 
-test("answers about tokens are kept for their time, yes and no, but failures are not", async () => {
+test("token reviews are cached for their TTL, valid or not, failures are not", async () => {
   const { ask, asked, clock } = site();
   for (const token of ["good", "bad", "broken"]) {
     await ask(bearer(token));
@@ -137,13 +137,13 @@ test("answers about tokens are kept for their time, yes and no, but failures are
   assert.equal(asked.at(-1), "good");
 });
 
-test("many requests with one token wait for one answer", async () => {
+test("concurrent requests with one token share one review", async () => {
   const { ask, asked } = site();
   await Promise.all([1, 2, 3].map(() => ask(bearer("good"))));
   assert.deepEqual(asked, ["good"]);
 });
 
-test("a slow API server is given up after 30 s", async () => {
+test("a token review times out after 30 s", async () => {
   const { clock } = site();
   const controller = { aborted: false };
   const reviewer: TokenReviewer = {
@@ -180,7 +180,7 @@ function authorizer(
   return { clock, asked, authorizer: new Authorizer({ clock, reviewer }, options) };
 }
 
-test("permissions are kept: yes for 5 minutes, no for 30 seconds; what is very long is not", async () => {
+test("access reviews are cached: allowed for 5 minutes, denied for 30 seconds; very long ones are not", async () => {
   const { clock, asked, authorizer: it } = authorizer(({ verb }) => verb === "get");
   const { signal } = new AbortController();
   const ask = (verb: string, name = "ann") =>
@@ -256,7 +256,7 @@ for (const c of guarded) {
   });
 }
 
-test("AlwaysAllow asks nobody", async () => {
+test("AlwaysAllow reviews nothing", async () => {
   const { authorizer: it, asked } = authorizer(() => false, "AlwaysAllow");
   const { signal } = new AbortController();
   assert.equal(

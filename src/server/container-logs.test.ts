@@ -67,7 +67,7 @@ for (const { query, status } of bad) {
   });
 }
 
-test("containerLogs: a bad parameter comes before a pod that is not there, which comes before its container", async () => {
+test("containerLogs: an invalid parameter is reported before a missing pod, and that before a missing container", async () => {
   const nope = { namespace: "default", pod: "nope", container: "main" };
   assert.equal((await logs("limitBytes=0", nope)).status, 422);
   assert.deepEqual(await logs("", nope), { status: 404, body: 'pod "nope" does not exist\n', calls: [] });

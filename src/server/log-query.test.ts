@@ -31,7 +31,7 @@ for (const { query, status } of refused) {
   });
 }
 
-test("the words for journalctl", () => {
+test("the arguments of journalctl", () => {
   const query = readLogQuery(
     new URLSearchParams(
       "query=a&sinceTime=2026-01-02T03:04:05%2B01:00&untilTime=2026-01-03T00:00:00Z&tailLines=5&pattern=x.*&boot=-1",
@@ -65,7 +65,7 @@ test("a unit is searched in the journal, another name in the files", async () =>
   assert.equal((await ask("/logs/syslog?query=kubelet")).status, 406);
 });
 
-test("the answer of a search is zipped only when that is all that the client takes", async () => {
+test("the answer of a query is compressed only if the client accepts nothing else", async () => {
   const { body } = await ask("/logs/?query=/syslog", { "accept-encoding": "gzip" });
   assert.equal(String(gunzipSync(body)), "0123456789");
   assert.equal(String((await ask("/logs/?query=/syslog", { "accept-encoding": "gzip, br" })).body), "0123456789");

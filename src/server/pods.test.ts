@@ -13,7 +13,7 @@ test("pods are a v1 PodList, also when there is none", () => {
   assert.deepEqual(read([]), { kind: "PodList", apiVersion: "v1", metadata: {}, items: [] });
 });
 
-test("what changed of a pod is told the next time: its status, its spec, its metadata", () => {
+test("a changed pod is serialized again: its status, its spec, its metadata", () => {
   const web = pod("web").container("app").build();
   const status = { phase: "Pending" };
   const seen = (now: Pod): unknown => read([now]).items[0];

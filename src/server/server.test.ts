@@ -66,7 +66,7 @@ for (const c of health) {
   });
 }
 
-test("the health port is 200 for every method whatever is wrong, and says it with ?verbose", async () => {
+test("the health port is 200 for every method despite problems, which ?verbose lists", async () => {
   const dispatch = dispatcher(livenessRoutes([ping, sick]));
   for (const method of ["GET", "HEAD", "POST"]) assert.equal((await ask(dispatch, `${method} /healthz`)).status, 200);
   const { status, body } = await ask(dispatch, "/healthz?verbose");
@@ -256,7 +256,7 @@ for (const c of gates) {
   });
 }
 
-test("a checkpoint that fails is told in the runtime's words, with the code that clients look for", async () => {
+test("a failed checkpoint has the runtime's message, with the code that clients match", async () => {
   const { deps } = apiDeps();
   const refused = new RuntimeError("Unimplemented", "unknown method CheckpointContainer");
   const runtime = { ...deps.runtime, checkpointContainer: () => Promise.reject(refused) };

@@ -87,7 +87,7 @@ test("another address than the last time: the early connection is closed and the
   await until("nothing is left open", () => first.connections.size === 0 && second.connections.size === 0);
 });
 
-test("a backend that is gone since: the new one is found", async (t) => {
+test("a backend that has closed is replaced by the new one", async (t) => {
   const first = await backend(t, "first");
   const second = await backend(t, "second");
   const targets = [first.url, second.url];
@@ -97,7 +97,7 @@ test("a backend that is gone since: the new one is found", async (t) => {
   assert.equal(await ask(), "second");
 });
 
-test("an answer that leads nowhere closes the early connection", async (t) => {
+test("an answer without an upgrade closes the early connection", async (t) => {
   const first = await backend(t, "first");
   const answers = [upgradeTo(first.url), { status: 404, body: "no" }];
   const ask = await agent(t, async () => answers.shift() ?? { status: 500, body: "" });

@@ -78,7 +78,7 @@ test("what was read and not yet passed on when the connection broke is still the
   assert.equal(unread(socket), undefined);
 });
 
-test("all that a runtime said before it ended reaches a client that reads slowly and still speaks", () => {
+test("all output of a runtime before its end reaches a slow client that is still sending", () => {
   const size = 4 * 1024 * 1024;
   return between(
     (socket) => {

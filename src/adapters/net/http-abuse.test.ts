@@ -63,10 +63,10 @@ function drip(socket: Socket, text: string): void {
   socket.on("close", () => clearInterval(timer));
 }
 
-describe("clients that mean no good", () => {
+describe("hostile clients", () => {
   const impatient: Patience = { headersMs: 150, requestMs: 300, checkMs: 30, answerMs: 100, stallMs: 100 };
 
-  test("a head that comes drop by drop and never ends is 408 and the end of the connection", () =>
+  test("a header that is sent byte by byte without end is a 408 and closes the connection", () =>
     withServer(async ({ port }) => {
       const answer = await converse(port, (socket) => {
         socket.write("GET /plain HTTP/1.1\r\nHost: x\r\nX: ");
@@ -75,7 +75,7 @@ describe("clients that mean no good", () => {
       assert.match(answer, /^HTTP\/1\.1 408 Request Timeout\r\n/);
     }, impatient));
 
-  test("a body that comes drop by drop and never ends is the end of the connection", () =>
+  test("a body that is sent byte by byte without end closes the connection", () =>
     withServer(async ({ port }) => {
       const answer = await converse(port, (socket) => {
         socket.write("POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
@@ -84,7 +84,7 @@ describe("clients that mean no good", () => {
       assert.doesNotMatch(answer, /^HTTP\/1\.1 200/);
     }, impatient));
 
-  test("who says nothing at all is let go", () =>
+  test("a client that sends nothing is disconnected", () =>
     withServer(async ({ port }) => assert.equal(typeof (await converse(port, () => undefined)), "string"), impatient));
 
   for (const path of ["/large", "/flood"]) {
@@ -111,7 +111,7 @@ describe("clients that mean no good", () => {
       assert.match(answer, /first .*last/s);
     }, impatient));
 
-  test("many of them at once do not keep others waiting", () =>
+  test("many slow clients at once do not delay others", () =>
     withServer(async ({ port }) => {
       const slow = Array.from({ length: 100 }, () => converse(port, (socket) => drip(socket, "GET /")));
       const answer = await converse(port, (socket) =>

@@ -70,7 +70,7 @@ test("an answer that breaks off is an error", async () => {
   await withServer(handler, (url) => assert.rejects(fetchManifest(url, options()), code("Unreachable")));
 });
 
-test("nobody listening is an error", async () => {
+test("a port without a listener is an error", async () => {
   let dead = "";
   await withServer(
     () => undefined,

@@ -89,7 +89,7 @@ test("what a handler throws goes to the log and not to the client", async () => 
 test("text is sent as utf-8 text", () =>
   withServer(routes, async ({ port }) => assert.equal((await ask(port, "/plain")).type, "text/plain; charset=utf-8")));
 
-test("a client that sends garbage gets a 400 and the server goes on", () =>
+test("a client that sends garbage gets a 400 and the server keeps serving", () =>
   withServer(routes, async ({ port }) => {
     const socket = connect(port, "127.0.0.1");
     socket.end("garbage\r\n\r\n");
@@ -99,7 +99,7 @@ test("a client that sends garbage gets a 400 and the server goes on", () =>
     assert.equal((await ask(port, "/plain")).status, 200);
   }));
 
-test("a streamed body is pulled no faster than it is read, and left when the client goes", async () => {
+test("a streamed body is pulled no faster than it is read, and abandoned when the client disconnects", async () => {
   let pulled = 0;
   let left = false;
   const endless: HttpRoute = {
@@ -134,7 +134,7 @@ test("a streamed body is pulled no faster than it is read, and left when the cli
   });
 });
 
-test("a taken port is named with its option and its holder", async () => {
+test("a port in use is named with its option and its holder", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");
   const address = holder.address();
@@ -153,7 +153,7 @@ test("a taken port is named with its option and its holder", async () => {
   holder.close();
 });
 
-test("an address that the machine does not have is named", async () => {
+test("an address that the host does not have is named", async () => {
   const trying = listenHttp({ log: silent }, { address: { host: "203.0.113.7", port: 0 }, routes });
   await assert.rejects(trying, { code: "NoAddress" });
 });
@@ -263,7 +263,7 @@ test("an abort ends the client's stream", async () => {
   await listener.close();
 });
 
-test("when most of a crowd of connections has gone, it is told once", async () => {
+test("after a crowd of connections the callback is called once", async () => {
   let told = 0;
   const listener = await listenHttp(
     { log: silent },

@@ -21,7 +21,7 @@ function setup(problems: string[]) {
   return { clock, said, kept, closed: () => closed };
 }
 
-test("a taken port is tried again every 5 s until it is free, and said once for each cause", async () => {
+test("a port in use is retried every 5 s, and each different error is logged once", async () => {
   const { clock, said, kept } = setup(["taken by a", "taken by a", "taken by b"]);
   const controller = new AbortController();
   const told: (string | undefined)[] = [];

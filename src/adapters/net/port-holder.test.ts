@@ -35,4 +35,4 @@ const cases = [
 ];
 for (const c of cases) test(c.name, () => assert.deepEqual(findPortHolder(c.port, root), c.want));
 
-test("without /proc nothing is said", () => assert.equal(findPortHolder(80, join(root, "none")), undefined));
+test("without /proc the holder is not named", () => assert.equal(findPortHolder(80, join(root, "none")), undefined));

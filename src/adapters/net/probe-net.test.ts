@@ -128,7 +128,7 @@ describe("an HTTP probe's connection", () => {
     assert.equal(strays, 0);
   });
 
-  test("nobody listens, then somebody does", async (t) => {
+  test("a socket without an agent, then with one", async (t) => {
     const port = await freePort(t);
     await assert.rejects(httpGet(request(port), { signal }), { code: "Dial" });
     await assert.rejects(probeTcp({ host: "127.0.0.1", port }, { signal }), { code: "Dial" });
@@ -173,7 +173,7 @@ describe("an HTTP probe's connection", () => {
     await assert.rejects(httpGet(request(port), { signal }), { code: "Broken", message: "EOF" });
   });
 
-  test("HTTPS that is answered by HTTP is known as such", async (t) => {
+  test("an HTTP response to an HTTPS request is recognized", async (t) => {
     const port = await raw(t, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     await assert.rejects(httpGet(request(port, { scheme: "https" }), { signal }), { code: "PlainAnswer" });
   });
@@ -259,7 +259,7 @@ describe("a TCP probe's connection", () => {
     await assert.rejects(probeTcp({ host: "127.0.0.1", port }, { signal }), { name: "ProbeNetError", message });
   });
 
-  test("a name that nobody has", async () => {
+  test("a name that does not resolve", async () => {
     const refused = probeTcp({ host: "nowhere.invalid", port: 1 }, { signal });
     await assert.rejects(refused, (error) => error instanceof ProbeNetError && error.code === "Dial");
   });

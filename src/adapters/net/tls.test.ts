@@ -109,7 +109,7 @@ for (const { name, client, want } of clients) {
     }));
 }
 
-test("TLS: a chain over an authority in between", () =>
+test("TLS: a chain with an intermediate certificate", () =>
   listening({}, async ({ port }) => {
     const middleKey = newKey();
     const subject = { commonName: "middle" };
@@ -119,7 +119,7 @@ test("TLS: a chain over an authority in between", () =>
     assert.equal((await get(port, leaf)).body, "ann dev+ops not trusted");
   }));
 
-test("TLS: new certificates are shown to new connections, and old connections go on", () =>
+test("TLS: new certificates are used for new connections, existing ones stay open", () =>
   listening({}, async ({ port }, live) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const client = { agent, ...issue(old) };
@@ -132,7 +132,7 @@ test("TLS: new certificates are shown to new connections, and old connections go
     agent.destroy();
   }));
 
-test("TLS: new client authorities hold for connections that stand, too", () =>
+test("TLS: new client authorities apply to existing connections", () =>
   listening({}, async ({ port }, live) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const client = { agent, ...issue(old) };
@@ -158,7 +158,7 @@ test("TLS: a connection that was silent while the client authorities were replac
     assert.match(text, /ann dev\+ops not trusted$/);
   }));
 
-test("TLS: client authorities may come later, and go", () =>
+test("TLS: client authorities may be added and removed", () =>
   listening({ material: fixed(material({ clientAuthorities: "" })) }, async ({ port }, live) => {
     assert.equal((await get(port, issue(old))).body, "nobody");
     live.set(material());
@@ -167,7 +167,7 @@ test("TLS: client authorities may come later, and go", () =>
     assert.equal((await get(port, issue(old))).body, "nobody");
   }));
 
-test("TLS: a pair that does not fit is refused and the old one stays", () =>
+test("TLS: a key that does not match is rejected and the previous pair stays", () =>
   listening({}, async ({ port }, live) => {
     live.set(material({ key: newKey() }));
     live.set(material({ certificate: "garbage" }));
@@ -216,7 +216,7 @@ test("TLS: garbage closes the connection and nothing else", () =>
     assert.equal((await get(port)).body, "nobody");
   }));
 
-test("the self-made pair is as openssl likes it, and made only once", async () => {
+test("the self-signed pair is valid for openssl, and generated only once", async () => {
   const place = join(dir, "pki");
   const pair = await selfSignedPair(place, "Node-1", now);
   assert.deepEqual(await selfSignedPair(place, "other", now), pair);
@@ -234,7 +234,7 @@ test("the self-made pair is as openssl likes it, and made only once", async () =
   execFileSync("openssl", ["verify", "-CAfile", join(place, "ca.crt"), join(place, "kubelet.crt")]);
 });
 
-test("half a pair is an error that names the missing half", async () => {
+test("half a pair is an error that names the missing file", async () => {
   const place = join(dir, "half");
   await selfSignedPair(place, "10.0.0.7", now);
   assert.match(readFileSync(join(place, "kubelet.crt"), "utf8"), /BEGIN CERTIFICATE/);
@@ -242,7 +242,7 @@ test("half a pair is an error that names the missing half", async () => {
   await assert.rejects(selfSignedPair(place, "n", now), /kubelet\.crt exists without .*kubelet\.key/);
 });
 
-test("certificate files are followed, and what does not fit together is waited out", async () => {
+test("certificate files are reloaded once certificate and key match", async () => {
   const names = { certificate: join(dir, "t.crt"), key: join(dir, "t.key"), clientAuthorities: join(dir, "ca.pem") };
   writeFileSync(names.certificate, serving.cert);
   writeFileSync(names.key, serving.key);
@@ -262,7 +262,7 @@ test("certificate files are followed, and what does not fit together is waited o
   await running;
 });
 
-test("authorities that cannot be read are refused, and the last good ones stay", async () => {
+test("invalid authorities are rejected, and the previous ones stay", async () => {
   const place = join(dir, "minute.pem");
   writeFileSync(place, old.pem);
   const clock = new FakeClock();

@@ -139,7 +139,7 @@ test("an upgraded connection on which nothing is sent idles longer than a client
     IMPATIENT,
   ));
 
-test("an upgrade is handed on with what was sent right behind it, and bytes go both ways", () =>
+test("an upgrade is proxied with the data right after it, and bytes are copied both ways", () =>
   site(async ({ port, heads }) => {
     const client = raw(port, `${UP}first;`);
     await client.until(/hello;first;/);
@@ -152,7 +152,7 @@ test("an upgrade is handed on with what was sent right behind it, and bytes go b
     client.socket.destroy();
   }));
 
-test("a token as sub-protocol does not reach the runtime", () =>
+test("a token as subprotocol does not reach the runtime", () =>
   site(async ({ port, heads }) => {
     const protocols = "base64url.bearer.authorization.k8s.io.c2VjcmV0, v4.channel.k8s.io";
     const client = raw(
@@ -177,7 +177,7 @@ test("a reset of either side ends the other at once", () =>
     await second.closed;
   }));
 
-test("the end of one side is the end of the stream, with all that was on its way", () =>
+test("the close of one side closes the stream, after all data in flight", () =>
   site(async ({ port, backends }) => {
     const client = raw(port, UP);
     await client.until(/hello;/);
@@ -191,7 +191,7 @@ test("the end of one side is the end of the stream, with all that was on its way
     assert.match(second.text(), /bye;$/);
   }));
 
-test("a backend that refuses is passed on with its body", () =>
+test("the refusal of a backend is passed on with its body", () =>
   site(async ({ port }) => {
     const client = raw(port, UP);
     await client.closed;
@@ -199,7 +199,7 @@ test("a backend that refuses is passed on with its body", () =>
     assert.match(client.text(), /\r\n\r\nnot you$/);
   }, "403"));
 
-test("a backend that is not there is a 500, not a hang", () =>
+test("an unreachable backend is a 500, not a hang", () =>
   site(async ({ port }) => {
     const client = raw(port, UP);
     await client.closed;

@@ -68,7 +68,7 @@ test("frames are found wherever the bytes are cut", () => {
   }
 });
 
-test("what is no SPDY is refused", () => {
+test("data that is not SPDY is rejected", () => {
   assert.throws(
     () => [...new FrameReader().read(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"))],
     /frame is too long/,

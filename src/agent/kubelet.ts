@@ -1,6 +1,5 @@
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { connectRuntime } from "../adapters/connect-runtime.ts";
-import { hostLogFiles } from "../adapters/host/log-files.ts";
 import { openQuotas } from "../adapters/host/open-quotas.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { trimAfterBursts } from "../adapters/host/trim-after-bursts.ts";
@@ -21,7 +20,7 @@ import type { Metrics } from "../lib/metrics.ts";
 import { declareProcessMetrics } from "../lib/process-metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
-import { readLog } from "../logs/index.ts";
+import { logReader } from "../logs/index.ts";
 import type { Pod } from "../model/generated/types.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { NodeRules } from "../node/index.ts";
@@ -178,17 +177,17 @@ export class Kubelet {
     const podOf = (uid: string) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod;
     const storage = composeStorage({ host: volumeHost, clock, log, runtime }, { rootDir, podLogsDir }, signal);
     const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
+    const logs = logReader(clock);
     const { ports, loops } = composePorts({
-      ...{ ...deps, store, nodeName, view: this.view, observer, runtime, streams, connection: settings.connection },
-      logs: { read: (request, options) => readLog({ files: hostLogFiles, clock }, request, options) },
+      ...{ ...deps, store, nodeName, view: this.view, observer, runtime, streams, logs },
+      connection: settings.connection,
       listedAt: () => this.ring.listedAt,
       trimMemory: () => deps.host.trimMemory(),
       makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
     });
     const localApi = localApiServer(
       {
-        ...{ view: this.view, clock, log, config: settings.configuration, storage: storageOf(storage, podOf) },
-        logs: { read: (request, options) => readLog({ files: hostLogFiles, clock }, request, options) },
+        ...{ view: this.view, clock, log, logs, config: settings.configuration, storage: storageOf(storage, podOf) },
         streams: { exec: (...of) => streams.exec(...of), portForward: (...of) => streams.portForward(...of), podOf },
       },
       { nodeName, version: reportedVersion(store.current.version), path: store.current.localApiSocket },

@@ -304,7 +304,7 @@ test("up takes a configuration file and drop-ins; it decides directories and run
   const { agent, warnings } = calls.up ?? assert.fail("up was not called");
   assert.deepEqual([agent.maxPods, agent.registryBurst, agent.eventBurst], [7, 4, 6]);
   assert.deepEqual([agent.staticPodPath, agent.rootDir], ["/p", "/s/kubelet"]);
-  assert.deepEqual([agent.address, agent.anonymousAuth, agent.authorizationMode], ["127.0.0.1", false, "Webhook"]);
+  assert.deepEqual([agent.address, agent.anonymousAuth, agent.authorizationMode], ["127.0.0.1", false, "AlwaysAllow"]);
   assert.deepEqual(warnings, ["staticPodPath: ignored, `kubelet up` decides it"]);
   writeFileSync(config, `${head}address: 0.0.0.0\nmaxPods: many\n`);
   const bad = await cli(argv);

@@ -1,12 +1,10 @@
-import { credentialDirectories, NodeCredentials } from "../adapters/host/node-credentials.ts";
 import { hasSelinux } from "../adapters/host/node-facts.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import type { LinuxVolumeHost } from "../adapters/host/volume-host.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import type { ImagePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
-import { ImagePuller, imageMetrics, pullSecrets } from "../images/index.ts";
-import { select } from "../lib/live.ts";
+import { composePuller } from "../images/index.ts";
 import type { NodeRules } from "../node/index.ts";
 import { type ExecuteDeps, type Journal, thermalPaths, UserRanges } from "../pods/index.ts";
 import { composeResources } from "../resources/index.ts";
@@ -67,7 +65,7 @@ export function composeExecute(
   const { images, ...rest } = ring;
   return {
     ...{ ...rest, files, clock, log, cgroups },
-    images: composePuller(parts, images),
+    images: composePuller({ ...deps, images, store, objects: cluster?.objects }, parts.signal),
     objects: cluster?.objects ?? parts.objects,
     ...(cluster && { cluster: cluster.facts }),
     users: new UserRanges(files, {
@@ -78,21 +76,6 @@ export function composeExecute(
     node: nodeFacts(parts, { files, limits }),
     httpGet: (request, options) => probeNet.http(request, options),
   };
-}
-
-function composePuller({ deps, settings, store, cluster, signal }: ExecuteParts, images: ImagePort): ImagePuller {
-  const { clock, log, metrics } = deps;
-  const credentials = cluster && pullSecrets({ objects: cluster.objects, log });
-  const nodeCredentials = new NodeCredentials(credentialDirectories(settings.options.rootDir));
-  return new ImagePuller(
-    { images, clock, counted: imageMetrics(metrics), ...(credentials && { credentials }), nodeCredentials },
-    select(store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"), (o) => ({
-      parallel: o.serializeImagePulls ? 1 : (o.maxParallelImagePulls ?? 0),
-      qps: o.registryPullQPS,
-      burst: o.registryBurst,
-    })),
-    signal,
-  );
 }
 
 function nodeFacts(

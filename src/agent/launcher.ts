@@ -10,19 +10,18 @@ import { serviceNotifier } from "../adapters/host/service-notifier.ts";
 import { holdSharedLock } from "../adapters/host/shared-lock.ts";
 import { stopAgent } from "../adapters/host/stop-agent.ts";
 import type { AgentLauncher, AgentStart, DownOptions, Progress, RunningAgent, UpOptions } from "../cli/index.ts";
-import { type AgentOptions, logNotActedOn, type RunningConfiguration, startConfiguration } from "../config/index.ts";
+import { type AgentOptions, agentLogger, logNotActedOn, logSinks, startConfiguration } from "../config/index.ts";
 import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { fixed } from "../lib/live.ts";
-import { createLogger, type Logger, type LogLevels, type LogSink, silent } from "../lib/log.ts";
+import { type LogSink, silent } from "../lib/log.ts";
+import { runBeside } from "../lib/loop.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { rejectUnfitHost } from "../node/index.ts";
-import { runOnce, stopOwnedPods } from "../pods/index.ts";
+import { reportOnce, stopOwnedPods } from "../pods/index.ts";
 import { Kubelet } from "./kubelet.ts";
 import { joinCluster, prepareSettings } from "./prepare.ts";
 
-/** Run-once: milliseconds that pods may take, and how often a step may fail. */
-const ONCE = { limitMs: 300_000, retries: 3 };
 /** Timeout of a call to the runtime during `down`, in milliseconds. */
 const DOWN_CALL_MS = 20_000;
 
@@ -76,7 +75,8 @@ export class Launcher implements AgentLauncher {
       started.attach(kubelet, metrics);
       if (options.runOnce) return await this.once(kubelet, scope);
       const notifying = notifier.run(scope);
-      await runTogether(kubelet, configuration, scope).finally(() => scope.abort());
+      const follow = (stop: AbortSignal) => configuration.run(stop);
+      await runBeside((options) => kubelet.run(options), follow, scope).finally(() => scope.abort());
       await notifying;
       return 0;
     } catch (error) {
@@ -104,7 +104,7 @@ export class Launcher implements AgentLauncher {
     try {
       const { stateDir, agent, containerLogsDir } = options;
       const levels = { verbosity: fixed(agent.verbosity), modules: fixed(agent.vmodule) };
-      const log = this.logger({ ...agent, ...levels }, { sink: openLogFile(options.logFile, clock) });
+      const log = agentLogger(clock, { ...agent, ...levels }, { sink: openLogFile(options.logFile, clock) });
       for (const warning of options.warnings) log.warn("Configuration has a problem", { warning });
       logNotActedOn(log, options.notActedOn);
       const embedded =
@@ -130,7 +130,12 @@ export class Launcher implements AgentLauncher {
         runtime: `${settings.runtimeName} ${settings.runtimeVersion}${pid}`,
         ports: () => Object.values(ports).map(({ name, address, trouble }) => ({ name, address, trouble })),
         onPorts: (fn, abortable) => servers.forEach((server) => server.onChange(fn, abortable)),
-        done: untilStopped(kubelet, embedded, { signal }).finally(release),
+        // The embedded runtime outlives the agent, with the pods.
+        done: runBeside((abortable) => kubelet.run(abortable), embedded && ((stop) => embedded.supervise(stop)), {
+          signal,
+        })
+          .finally(release)
+          .then(() => 0),
       };
     } catch (error) {
       release();
@@ -153,29 +158,14 @@ export class Launcher implements AgentLauncher {
     if (left.length > 0) throw new HostError("Busy", `remove ${stateDir}: ${left.join("; ")}`);
   }
 
+  /** Runs until the outcome of each pod is known; the exit code. */
   private async once(kubelet: Kubelet, scope: AbortScope): Promise<number> {
-    const { clock, out } = this.deps;
-    const { view, desired } = kubelet;
     const running = kubelet.run(scope);
     running.catch((error: unknown) => scope.abort(error));
-    const results = await runOnce(
-      {
-        clock,
-        sourcesReady: () => desired.allSourcesReady,
-        pods: () => view.summaries().flatMap(({ uid }) => view.explain(uid) ?? []),
-        onChange: (fn, options) => view.onChange(fn, options),
-      },
-      ONCE,
-      scope,
-    );
-    for (const { namespace, name, ok, outcome } of results) {
-      const where = namespace === "" ? name : `${namespace}/${name}`;
-      await out.send(`${ok ? "ok    " : "FAILED"}  ${where}  ${outcome}\n`, scope);
-    }
-    if (results.length === 0) await out.send("no pods to run\n", scope);
+    const isOk = await reportOnce({ ...this.deps, view: kubelet.view, desired: kubelet.desired }, scope);
     scope.abort();
     await running;
-    return results.every(({ ok }) => ok) ? 0 : 1;
+    return isOk ? 0 : 1;
   }
 
   private configurationDeps(): Parameters<typeof startConfiguration>[0] {
@@ -183,10 +173,8 @@ export class Launcher implements AgentLauncher {
     return {
       ...{ clock, onReload, files: manifestFiles, parse: documentParser(clock) },
       openStore: (directory) => openStore(directory, clock),
-      toLogger: (values, levels) => {
-        const isSplit = values.loggingFormat === "json" ? values.logJsonSplitStream : values.logTextSplitStream;
-        return this.logger({ ...values, ...levels }, isSplit ? { sink, infoSink: out } : { sink });
-      },
+      toLogger: (values, levels) =>
+        agentLogger(clock, { ...values, ...levels }, logSinks(values, { sink, infoSink: out })),
     };
   }
 
@@ -196,53 +184,10 @@ export class Launcher implements AgentLauncher {
     throw new HostError("PermissionDenied", message);
   }
 
-  private logger(
-    { loggingFormat, verbosity, modules }: Pick<AgentOptions, "loggingFormat"> & LogLevels,
-    sinks: { readonly sink: LogSink; readonly infoSink?: LogSink },
-  ): Logger {
-    const format = loggingFormat === "json" ? "json" : "text";
-    return createLogger({ ...sinks, clock: this.deps.clock, format, verbosity, modules });
-  }
-
   private async claim(directory: string, mode: number): Promise<() => void> {
     await this.host.makeDir(directory, mode);
     const lock = await this.host.lock(lockPath(directory));
     return () => lock.release();
-  }
-}
-
-/** Runs the agent and what follows its configuration; whichever fails ends the other. */
-async function runTogether(kubelet: Kubelet, configuration: RunningConfiguration, parent: Abortable): Promise<void> {
-  const scope = new AbortScope([parent.signal]);
-  const endWith = (error: unknown): never => {
-    scope.abort(error);
-    throw error;
-  };
-  try {
-    const following = configuration.run(scope.signal).catch(endWith);
-    const agent = kubelet.run(scope).then(() => scope.abort(), endWith);
-    for (const end of await Promise.allSettled([agent, following])) if (end.status === "rejected") throw end.reason;
-  } finally {
-    scope.dispose();
-  }
-}
-
-/** Runs the agent and supervises its embedded runtime, which outlives it with the pods. */
-async function untilStopped(
-  kubelet: Kubelet,
-  embedded: EmbeddedRuntime | undefined,
-  { signal }: Abortable,
-): Promise<number> {
-  const scope = new AbortScope([signal]);
-  try {
-    const supervising = embedded?.supervise(scope.signal);
-    await kubelet.run({ signal });
-    scope.abort();
-    await supervising;
-    return 0;
-  } finally {
-    scope.abort();
-    scope.dispose();
   }
 }
 

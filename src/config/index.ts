@@ -1,4 +1,5 @@
 export { parseAgentOptions, strayWords } from "./agent.ts";
+export { agentLogger, type LogSinks, logSinks } from "./agent-logger.ts";
 export { type AgentOptions, agentOptions, type OptionName, optionNames, optionOf } from "./agent-options.ts";
 export { type ConfigProblem, formatConfigProblem } from "./config-problem.ts";
 export { ConfigWatch } from "./config-watch.ts";

@@ -1,5 +1,4 @@
-export { imageMetrics } from "./image-metrics.ts";
-export { pullSecrets } from "./pull-secrets.ts";
+export { composePuller } from "./compose.ts";
 export {
   type CredentialSource,
   ImagePuller,

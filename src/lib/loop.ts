@@ -1,3 +1,5 @@
+import { type Abortable, AbortScope } from "./abort.ts";
+
 /** A part that runs as long as the agent: `run` resolves once the signal aborts, and earlier only by an error. */
 export interface Loop {
   readonly name: string;
@@ -8,4 +10,24 @@ export interface Loop {
 export function untilAborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+/** Runs `main` with `beside` next to it: the end of `main` ends `beside`, and a failure of either one ends the other. */
+export async function runBeside(
+  main: (options: Abortable) => Promise<void>,
+  beside: ((signal: AbortSignal) => Promise<void>) | undefined,
+  parent: Abortable,
+): Promise<void> {
+  const scope = new AbortScope([parent.signal]);
+  const endWith = (error: unknown): never => {
+    scope.abort(error);
+    throw error;
+  };
+  try {
+    const other = beside?.(scope.signal).catch(endWith);
+    const first = main(scope).then(() => scope.abort(), endWith);
+    for (const end of await Promise.allSettled([first, other])) if (end.status === "rejected") throw end.reason;
+  } finally {
+    scope.dispose();
+  }
 }

@@ -24,4 +24,4 @@ export { stopOwnedPods } from "./stop-owned.ts";
 export { PodStreams, StreamError } from "./streams.ts";
 export { WorkerPool } from "./worker/pool.ts";
 export type { PoolOptions } from "./worker/pool-deps.ts";
-export { type OnceResult, runOnce } from "./worker/run-once.ts";
+export { reportOnce } from "./worker/report-once.ts";

@@ -40,9 +40,9 @@ module.exports = {
     },
     {
       name: "runtime-port",
-      comment: "runtimes are used through their port: only connect-runtime.ts knows which ones there are",
+      comment: "runtimes are used through their port: only connect-runtime.ts, and the embedded containerd, name one",
       severity: "error",
-      from: { path: "^src/", pathNot: ["^src/adapters/cri/", "^src/adapters/connect-runtime\\.ts$", tests] },
+      from: { path: "^src/", pathNot: ["^src/adapters/(cri|embedded)/", "^src/adapters/connect-runtime\\.ts$", tests] },
       to: { path: "^src/adapters/cri/" },
     },
     {

@@ -4,7 +4,7 @@ import { orderPodIps } from "../../model/pod-ips.ts";
 import { qosClass } from "../../model/qos.ts";
 import { formatResources, podLimits, podRequests } from "../../model/resources.ts";
 import { messageLimit, withinLimit } from "../observe/message-limit.ts";
-import { sandboxProblem } from "../plan/plan.ts";
+import { sandboxProblem } from "../plan/sandbox.ts";
 import { conditionsOf, generationOf } from "./derive-conditions.ts";
 import { deriveContainerStatus, time } from "./derive-container.ts";
 import { endedStatuses } from "./derive-end.ts";

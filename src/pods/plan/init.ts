@@ -15,8 +15,8 @@ export interface InitPlan extends PlanPart {
   readonly verdict: InitVerdict;
 }
 
-/** The message of the event Killing for an init container in unknown state. */
-const UNKNOWN_STATE = "its state is unknown";
+/** The message of the event Killing for an init container in unknown state, as in Kubernetes. */
+const UNKNOWN_STATE = 'Init container is in "unknown" state, try killing it before restart';
 
 /**
  * The last init container that has a status decides how far the pod is; sidecars before it are kept running. Once a

@@ -11,7 +11,7 @@ export function planResize(context: PlanContext, { container, running, kind }: R
   const changed = changedOf(container, { own: facts.actualOf?.(running), pod: podLevel }, pod);
   if (changed.length === 0) return NOTHING;
   if (needsRestart(container, changed)) {
-    const why = `Container ${container.name} resize requires restart, will be restarted`;
+    const why = `Container ${container.name} resize requires restart`;
     const kill = act({ do: "killContainer", container: running, why, replace: true });
     return inOrder(kill, planStart(context, container, kind));
   }

@@ -50,10 +50,9 @@ function planProbed(context: PlanContext, of: RunningContainer): RunningPlan {
   return { ...inOrder(kill, act({ do: "startContainer", start: { ...start, ...previousEnd } })), alive: true };
 }
 
-/** The message of the event Killing. */
+/** The message of the event Killing, in the words of Kubernetes, which has shorter ones for init containers. */
 function killReason({ container, kind }: RunningContainer, what: string): string {
-  if (kind === "init" && what === "definition changed")
-    return `Init container ${container.name} ${what}, will be restarted`;
+  if (kind === "init") return `Init container ${container.name} ${what}`;
   return `Container ${container.name} ${what}, will be restarted`;
 }
 

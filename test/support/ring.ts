@@ -64,6 +64,8 @@ export class FakeRing {
   };
   /** What each container uses, in bytes. */
   memoryUsage: number | undefined;
+  /** What setting a pod's limits does; a test may let it wait or fail. */
+  ensureCgroup: (pod: Pod) => Promise<void> = () => Promise.resolve();
   /** Whether pods find their cgroup. */
   hasCgroup = true;
   /** The node that pods have to fit on; a test may change it. */
@@ -170,7 +172,7 @@ export class FakeRing {
       users: new UserRanges(files, { rootDir: "/root", idsPerPod: () => 65_536 }),
       cgroups: {
         parentOf: () => "/kubepods/pod",
-        ensure: () => Promise.resolve(),
+        ensure: (pod) => this.ensureCgroup(pod),
         exists: () => this.hasCgroup,
         refresh: () => Promise.resolve(),
         read: () => undefined,

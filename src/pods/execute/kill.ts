@@ -1,9 +1,10 @@
 import { AbortScope, TimeLimitError } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
-import type { Container, LifecycleHandler, Pod } from "../../model/generated/types.ts";
+import type { Container, LifecycleHandler } from "../../model/generated/types.ts";
 import { PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
-import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
-import { allContainers, isSidecar } from "../../model/pod-facts.ts";
+import type { ObservedContainer } from "../../model/observed.ts";
+import { allContainers } from "../../model/pod-facts.ts";
+import type { ContainerKill } from "../plan/termination.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { type HookTarget, runHook } from "./hooks.ts";
 
@@ -108,37 +109,29 @@ export function hookTarget(run: PodRun, container: Container, containerId: strin
 }
 
 /**
- * Stops all that runs, then every sandbox. Safe to repeat. All preStop hooks begin at once; the signals of sidecars
- * come after those of the regular containers and of later sidecars have done their work (9 item 4).
+ * Kills containers stage by stage. Safe to repeat. All preStop hooks begin at once; the signals of a stage come after
+ * the stages before it have terminated, or at the end of the grace period.
  */
-export async function stopPod(
+export async function killContainers(
   deps: ExecuteDeps,
   run: PodRun,
-  stop: { observed: ObservedPod; graceSeconds: number; why?: string },
+  stages: readonly (readonly ContainerKill[])[],
 ): Promise<void> {
-  const alive = stop.observed.containers.filter(
-    (container) => container.state === "running" || container.state === "unknown" || container.state === "created",
-  );
-  const order = stopOrder(run.pod, alive);
   const kills: Promise<void>[] = [];
-  for (const stage of order) {
-    // Whatever came of the stage before: its containers are gone, or their grace is over.
+  for (const stage of stages) {
+    // Whatever came of the stages before: their containers are gone, or their grace period is over.
     const after = kills.length === 0 ? {} : { after: Promise.allSettled([...kills]) };
-    for (const container of stage) {
-      const why = stop.why ?? `Stopping container ${container.name}`;
-      kills.push(killContainer(deps, run, { container, why, graceSeconds: stop.graceSeconds, ...after }));
+    for (const { container, graceSeconds } of stage) {
+      const why = `Stopping container ${container.name}`;
+      kills.push(killContainer(deps, run, { container, why, graceSeconds, ...after }));
     }
   }
   const failures = (await Promise.allSettled(kills)).filter((result) => result.status === "rejected");
   run.interrupt.throwIfAborted();
   if (failures.length > 0) throw new Error(failures.map((failure) => messageOf(failure.reason)).join("; "));
-  await Promise.all(stop.observed.sandboxes.map(({ id }) => deps.runtime.stopSandbox(id, { signal: run.interrupt })));
 }
 
-/** Groups of containers, each stopped after the one before: all but the sidecars, then those from last to first. */
-function stopOrder(pod: Pod, alive: readonly ObservedContainer[]): ObservedContainer[][] {
-  const sidecars = (pod.spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name);
-  const others = alive.filter(({ name }) => !sidecars.includes(name));
-  const stages = sidecars.toReversed().map((name) => alive.filter((container) => container.name === name));
-  return [others, ...stages].filter((stage) => stage.length > 0);
+/** Stops sandboxes, and with them their network. Safe to repeat. */
+export async function stopSandboxes(deps: ExecuteDeps, run: PodRun, sandboxIds: readonly string[]): Promise<void> {
+  await Promise.all(sandboxIds.map((id) => deps.runtime.stopSandbox(id, { signal: run.interrupt })));
 }

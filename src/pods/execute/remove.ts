@@ -1,6 +1,6 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { logLinkName } from "../../model/names.ts";
-import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import type { ObservedContainer } from "../../model/observed.ts";
 import type { PodIdentity } from "../../model/step.ts";
 import { podDir, podLogDir } from "../config/paths.ts";
 import type { ExecuteDeps } from "./context.ts";
@@ -22,38 +22,25 @@ export async function removeContainer(
   for (const name of names) await deps.files.removeFile(`${directory}/${name}`);
 }
 
-/** Takes away everything of a pod that is stopped: containers, sandboxes, volumes, directories, logs, cgroup. */
-export async function removePod(
+/** Removes all that the runtime has of the pod: containers, then sandboxes. The logs stay. Safe to repeat. */
+export async function removeInstances(
   deps: ExecuteDeps,
-  of: { pod: PodIdentity; observed: ObservedPod; keepLogs: boolean },
+  of: { pod: PodIdentity; containers: readonly ObservedContainer[]; sandboxIds: readonly string[] },
   options: Abortable,
 ): Promise<void> {
-  const { pod, keepLogs } = of;
-  // Side by side, and each to its end: the next try must not meet what is left of this one.
-  const done = await Promise.allSettled([removeInstances(deps, of, options), removeHolds(deps, pod, options)]);
-  for (const result of done) if (result.status === "rejected") throw result.reason;
-  if (!keepLogs) await deps.files.removeTree(podLogDir(deps.node.paths, pod));
-  // Last: as long as it is there, the next agent knows that something may be left of the pod.
-  await deps.files.removeTree(podDir(deps.node.paths, pod.uid));
-  await deps.users.release(pod.uid);
+  const { pod, containers, sandboxIds } = of;
+  await Promise.all(containers.map((container) => removeContainer(deps, { pod, container, keepLogs: true }, options)));
+  await Promise.all(sandboxIds.map((id) => deps.runtime.removeSandbox(id, options)));
 }
 
-/** All that the runtime has of the pod. */
-async function removeInstances(
-  deps: ExecuteDeps,
-  { pod, observed }: { pod: PodIdentity; observed: ObservedPod },
-  options: Abortable,
-): Promise<void> {
-  await Promise.all(
-    observed.containers.map((container) => removeContainer(deps, { pod, container, keepLogs: true }, options)),
-  );
-  await Promise.all(observed.sandboxes.map(({ id }) => deps.runtime.removeSandbox(id, options)));
+/** Removes the pod's log directory. Safe to repeat. */
+export function removeLogs({ files, node }: Pick<ExecuteDeps, "files" | "node">, pod: PodIdentity): Promise<void> {
+  return files.removeTree(podLogDir(node.paths, pod));
 }
 
-/** What the pod holds on the node. */
-async function removeHolds(deps: ExecuteDeps, pod: PodIdentity, options: Abortable): Promise<void> {
-  await deps.volumes.teardown(pod.uid, options);
-  await deps.cgroups.remove(pod.uid);
+/** Removes the pod's own directory. Safe to repeat. */
+export function removeDirectory({ files, node }: Pick<ExecuteDeps, "files" | "node">, uid: string): Promise<void> {
+  return files.removeTree(podDir(node.paths, uid));
 }
 
 /** What a pod left outside its directory, of which only the UID is known: its cgroups and its logs. */

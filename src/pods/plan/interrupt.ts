@@ -2,6 +2,7 @@ import { containerHash } from "../../model/container-hash.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import { allContainers } from "../../model/pod-facts.ts";
 import type { PodAction } from "./pod-plan.ts";
+import type { TerminationAction } from "./termination.ts";
 
 /** What is wanted now. */
 export interface WantedNow {
@@ -9,15 +10,15 @@ export interface WantedNow {
   readonly stop: { readonly graceSeconds: number } | undefined;
 }
 
-/** What a worker is doing, and what it was told when it began. */
+/** What a worker is doing, and what was wanted when it was planned. */
 export interface Acting {
-  readonly action: PodAction;
+  readonly action: PodAction | TerminationAction;
   readonly pod: Pod;
   /** Set while the whole pod is being stopped. */
   readonly graceSeconds?: number;
 }
 
-/** Whether what goes on has lost its sense, so that it is aborted and planned anew. Pure. */
+/** True if the running action is obsolete, so that it is aborted and the pod planned again. Pure. */
 export function mustInterrupt(wanted: WantedNow, acting: Acting): boolean {
   if (wanted.stop !== undefined) {
     if (acting.graceSeconds === undefined) return true;

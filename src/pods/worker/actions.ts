@@ -6,14 +6,18 @@ import type { PodIdentity } from "../../model/step.ts";
 import { POD_LEVEL } from "../admission/allocation.ts";
 import type { ExecuteDeps, PodRun } from "../execute/context.ts";
 import { createSandbox } from "../execute/create-sandbox.ts";
-import { killContainer, stopPod } from "../execute/kill.ts";
+import { killContainer } from "../execute/kill.ts";
 import { removeContainer } from "../execute/remove.ts";
 import { resizeContainer } from "../execute/resize-container.ts";
 import { resizePod } from "../execute/resize-pod.ts";
 import { startContainer } from "../execute/start-container.ts";
+import { graceFor } from "../plan/grace.ts";
+import type { Acting } from "../plan/interrupt.ts";
 import { type ContainerStart, type PodAction, resizeHold } from "../plan/pod-plan.ts";
+import { planKill } from "../plan/termination.ts";
 import type { PodResize } from "./resize.ts";
 import type { StartMemory } from "./start-memory.ts";
+import { performTermination } from "./termination-actions.ts";
 import { VolumePreparation } from "./volume-preparation.ts";
 
 /** A resize that the runtime or the kernel refused is tried again after this. */
@@ -30,8 +34,8 @@ interface ActionDeps {
 export interface Planned {
   readonly observed: ObservedPod;
   readonly actions: readonly PodAction[];
-  /** Called before each action. */
-  begin(action: PodAction): void;
+  /** Called before each action; throws if it became obsolete since it was planned. */
+  begin(acting: Acting): void;
 }
 
 /** Does what was planned for one pod and remembers what came of it. */
@@ -44,7 +48,7 @@ export class PodActions {
     try {
       for (const action of actions) {
         run.interrupt.throwIfAborted();
-        begin(action);
+        begin({ action, pod: run.pod });
         if (action.do === "createSandbox") await volumes.beforeSandbox();
         if (action.do === "startContainer") await volumes.beforeContainers();
         if (!(await this.act(run, observed, action))) return;
@@ -57,11 +61,11 @@ export class PodActions {
   /** False when the actions after this one make no sense any more. */
   private async act(run: PodRun, observed: ObservedPod, action: PodAction): Promise<boolean> {
     const { execute, identity, memory } = this.deps;
-    const graceSeconds = run.pod.spec.terminationGracePeriodSeconds ?? 30;
+    const graceSeconds = graceFor(run.pod);
     switch (action.do) {
       case "stopPod":
         run.journal.event("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
-        await stopPod(execute, run, { observed, graceSeconds });
+        await this.stop(run, observed, graceSeconds);
         memory.isMisplaced = false;
         return true;
       case "createSandbox":
@@ -87,6 +91,12 @@ export class PodActions {
         await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
         return true;
     }
+  }
+
+  /** Stops everything of the pod, to be created again. */
+  private stop(run: PodRun, observed: ObservedPod, graceSeconds: number): Promise<void> {
+    const actions = planKill(run.pod, { observed, graceSeconds });
+    return performTermination(this.deps.execute, run, { actions, begin: () => run.interrupt.throwIfAborted() });
   }
 
   private async start(run: PodRun, start: ContainerStart): Promise<boolean> {

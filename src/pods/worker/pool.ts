@@ -224,7 +224,6 @@ export class WorkerPool {
       },
     );
     this.workers.set(identity.uid, worker);
-    if (pod.metadata.deletionTimestamp !== undefined) worker.terminate();
     const run = worker.run(this.signal).finally(() => this.runs.delete(run));
     this.runs.add(run);
   }

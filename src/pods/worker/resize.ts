@@ -40,6 +40,11 @@ export class PodResize {
     return this.waits;
   }
 
+  /** True while containers do not have what they were allocated, as far as `follow` has seen. */
+  get isInProgress(): boolean {
+    return this.isResizing;
+  }
+
   /** What went wrong with the last try. */
   get error(): string | undefined {
     return this.failure;
@@ -111,9 +116,9 @@ export class PodResize {
     this.failure = message;
   }
 
-  /** Tells the beginning and the end of a resize; true while containers do not have what they were given. */
-  follow(pod: Pod, observed: ObservedPod): boolean {
-    const isNow = this.isInProgress(pod, observed);
+  /** Records the beginning and the end of a resize. */
+  follow(pod: Pod, observed: ObservedPod): void {
+    const isNow = this.differs(pod, observed);
     if (isNow !== this.isResizing) {
       const { resources } = pod.spec;
       const level = resources === undefined ? {} : { resources };
@@ -123,10 +128,9 @@ export class PodResize {
     }
     this.isResizing = isNow;
     if (!isNow) this.failure = undefined;
-    return isNow;
   }
 
-  private isInProgress(pod: Pod, { containers }: ObservedPod): boolean {
+  private differs(pod: Pod, { containers }: ObservedPod): boolean {
     const isAlive = containers.some(({ state }) => state === "running");
     const { actualPod } = this;
     if (isAlive && actualPod !== undefined && changedResources(actualPod, pod.spec.resources).length > 0) return true;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { containerHash } from "../../model/container-hash.ts";
-import type { Pod } from "../../model/generated/types.ts";
+import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import { CRASH_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 import { allContainers } from "../../model/pod-facts.ts";
@@ -27,14 +27,27 @@ export class StartMemory implements PlanMemory {
   readonly waiting = new Map<string, WaitingReason>();
   /** All containers were removed to be started anew, and are not all there yet. */
   restartingAll = false;
-  /** Containers run outside the pod's cgroup: an earlier agent made them by other settings (16, item 9). */
+  /** Containers run outside the pod's cgroup: an earlier agent with other settings created them. */
   isMisplaced = false;
-  /** Containers whose failure no status has shown yet: `ErrImagePull` is said before `ImagePullBackOff`. */
-  private readonly unsaid = new Set<string>();
+  /** Ids of containers whose preStop hook has begun; it runs once, however often the kill is begun again. */
+  readonly preStopped = new Set<string>();
+  /** Containers whose failure no status has shown yet: `ErrImagePull` comes before `ImagePullBackOff`. */
+  private readonly unreported = new Set<string>();
 
-  constructor(private readonly deps: MemoryDeps) {}
+  constructor(
+    private readonly deps: MemoryDeps,
+    known?: PodStatus,
+  ) {
+    this.restartingAll = isRestartingAll(known);
+  }
 
-  /** What an earlier agent knew of crashes is written on the containers. */
+  /** Drops the ids of containers that no longer exist. */
+  retainPreStopped({ containers }: ObservedPod): void {
+    const ids = new Set(containers.map(({ id }) => id));
+    for (const id of this.preStopped) if (!ids.has(id)) this.preStopped.delete(id);
+  }
+
+  /** Restores the crash history that an earlier agent recorded on the containers. */
   adopt({ containers }: ObservedPod): void {
     for (const { name, annotations } of containers.toReversed()) {
       const crash = parseCrash(annotations[CRASH_ANNOTATION]);
@@ -55,7 +68,7 @@ export class StartMemory implements PlanMemory {
     if (plan.kind !== "converge") return;
     const { journal, identity } = this.deps;
     for (const { container, reason, message } of plan.waits) {
-      if (this.waiting.get(container)?.reason === reason || this.unsaid.has(container)) continue;
+      if (this.waiting.get(container)?.reason === reason || this.unreported.has(container)) continue;
       this.waiting.set(container, { reason, message });
       journal.note("backoff", message, container);
       if (reason !== "CrashLoopBackOff") continue;
@@ -65,10 +78,10 @@ export class StartMemory implements PlanMemory {
     }
   }
 
-  /** The last status has shown every failure. Answers whether there was one: then what follows from it is said next. */
-  said(): boolean {
-    const hadSome = this.unsaid.size > 0;
-    this.unsaid.clear();
+  /** Called once a status has shown every failure. True if there was one: the wait that follows from it is shown next. */
+  takeUnreported(): boolean {
+    const hadSome = this.unreported.size > 0;
+    this.unreported.clear();
     return hadSome;
   }
 
@@ -90,7 +103,7 @@ export class StartMemory implements PlanMemory {
   failed(pod: Pod, name: string, error: StartError): void {
     const container = allContainers(pod).find((one) => one.name === name);
     this.waiting.set(name, { reason: error.reason, message: error.message });
-    this.unsaid.add(name);
+    this.unreported.add(name);
     this.holds.set(name, {
       untilMono: this.deps.clock.now().mono + error.retry.afterMs,
       hash: container === undefined ? "" : containerHash(container),
@@ -110,4 +123,10 @@ export class StartMemory implements PlanMemory {
       this.waiting.set(name, waiting);
     this.deps.journal.note("backoff", `all containers are restarted: ${triggers.map(({ name }) => name).join(", ")}`);
   }
+}
+
+function isRestartingAll(known: PodStatus | undefined): boolean {
+  return (
+    known?.conditions?.some(({ type, status }) => type === "AllContainersRestarting" && status === "True") === true
+  );
 }

@@ -1,0 +1,191 @@
+import type { Instant } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/errors.ts";
+import type { Pod } from "../../model/generated/types.ts";
+import type { ObservedPod } from "../../model/observed.ts";
+import type { PodRun } from "../execute/context.ts";
+import { graceFor } from "../plan/grace.ts";
+import { planPod } from "../plan/plan.ts";
+import type { PodPlan } from "../plan/pod-plan.ts";
+import { DEFAULT_DEAD_LIMITS } from "../plan/prune.ts";
+import { refusalOf } from "../plan/refusal.ts";
+import { restartTriggers } from "../plan/restart-rules.ts";
+import { isTerminalPhase } from "../status/derive.ts";
+import type { WaitingReason } from "../status/derive-container.ts";
+import { podRun, type SyncOperation, type WorkerParts } from "./parts.ts";
+import { RESIZE_RETRY_MS } from "./resize.ts";
+
+type Converge = Extract<PodPlan, { kind: "converge" }>;
+
+/** Syncs a pod that should run: reads, plans, publishes its status, acts. */
+export class PodSync {
+  private operation: SyncOperation = "create";
+  /** The version of the pod whose refusal is known. */
+  private checked: Pod | undefined;
+  private refusal: WaitingReason | undefined;
+  private isAdopted = false;
+  /** The version of the pod whose limits are set on its cgroup. */
+  private limited: Pod | undefined;
+
+  constructor(private readonly parts: WorkerParts) {}
+
+  /** The next sync is for a new version of the pod. */
+  updated(): void {
+    if (this.operation === "sync") this.operation = "update";
+  }
+
+  /** One sync. Answers how long to sleep: 0 not at all, undefined until woken. */
+  async run(interrupt: AbortSignal): Promise<number | undefined> {
+    const { deps, identity, life } = this.parts;
+    const { operation } = this;
+    this.operation = "sync";
+    const began = deps.clock.now().mono;
+    try {
+      const observed = await deps.observer.read(identity, { signal: interrupt });
+      return life().stop === undefined ? await this.sync(podRun(this.parts, observed, interrupt), observed) : 0;
+    } finally {
+      deps.measured?.(operation, deps.clock.now().mono - began);
+    }
+  }
+
+  private async sync(given: PodRun, observed: ObservedPod): Promise<number | undefined> {
+    const { deps, resize, retry, life } = this.parts;
+    await this.adopt(given.pod, observed);
+    const run: PodRun = { ...given, pod: resize.settle(given.pod) };
+    const now = deps.clock.now();
+    const plan = this.plan(run.pod, observed, now);
+    await this.ensureCgroup(run.pod, observed);
+    // Whatever was requested during the waits comes first.
+    if (life().stop !== undefined) return 0;
+    this.publish(run, observed, plan);
+    const deadlineMs = this.untilDeadline(now);
+    if (deadlineMs !== undefined && deadlineMs <= 0) return this.expire();
+    if (isTerminalPhase(this.parts.report.current?.phase) || plan.kind === "finish") return this.finish(run.pod);
+    const blockedMs = retry.waitMs(now.mono);
+    if (blockedMs > 0) return Math.min(blockedMs, deadlineMs ?? blockedMs);
+    retry.unblock();
+    if (plan.actions.length > 0) return this.perform(run, { observed, plan, deadlineMs });
+    return this.parts.memory.takeUnreported() ? 0 : this.settle(plan, deadlineMs);
+  }
+
+  /** Takes over what an earlier agent left. Does nothing when called again. */
+  private async adopt(pod: Pod, observed: ObservedPod): Promise<void> {
+    const { deps, memory, resize } = this.parts;
+    if (!this.isAdopted) {
+      this.isAdopted = true;
+      const isRunning = observed.containers.some(({ state }) => state === "running");
+      memory.isMisplaced = isRunning && !deps.execute.cgroups.exists(pod);
+      memory.adopt(observed);
+    }
+    await resize.adopt(observed);
+  }
+
+  private plan(pod: Pod, observed: ObservedPod, now: Instant): PodPlan {
+    const { deps, memory, resize, identity, options } = this.parts;
+    this.refuse(pod);
+    deps.probes.follow(pod, observed);
+    const plan = planPod(
+      pod,
+      {
+        observed,
+        memory,
+        probes: deps.probes.results(identity.uid),
+        refusal: this.refusal,
+        actualOf: (container) => resize.actualOf(container),
+        actualPod: resize.actualPod,
+        isMisplaced: memory.isMisplaced,
+        dead: options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS,
+      },
+      now,
+    );
+    resize.follow(pod, observed);
+    return plan;
+  }
+
+  private publish(run: PodRun, observed: ObservedPod, plan: PodPlan): void {
+    const { memory, report } = this.parts;
+    memory.noteWaits(plan);
+    if (run.pod.spec.containers.every(({ name }) => run.ids.has(name)))
+      memory.restartingAll = restartTriggers(run.pod, observed).length > 0;
+    report.update(this.parts.pod(), observed, {});
+  }
+
+  private async perform(
+    run: PodRun,
+    { observed, plan, deadlineMs }: { observed: ObservedPod; plan: Converge; deadlineMs: number | undefined },
+  ): Promise<number> {
+    const { deps, running, actions } = this.parts;
+    // Also while it waits for a volume, an image or a hook, a pod is stopped at its deadline.
+    const deadline = deadlineMs === undefined ? undefined : deps.clock.after(deadlineMs, () => this.expire());
+    try {
+      const begin = running.begin.bind(running);
+      await actions.perform(run, { observed, actions: plan.actions, begin });
+    } finally {
+      deadline?.cancel();
+    }
+    return 0;
+  }
+
+  /** Finds out whether the pod needs what the node forbids or the agent lacks; recorded once, shown as long as it does. */
+  private refuse(pod: Pod): void {
+    if (this.checked === pod) return;
+    this.checked = pod;
+    const { deps, memory } = this.parts;
+    const before = this.refusal;
+    this.refusal = refusalOf(pod, deps.execute.node.security?.());
+    memory.refuse(pod, this.refusal, before);
+    if (this.refusal === undefined || this.refusal.message === before?.message) return;
+    deps.journal.event("Warning", "Failed", `Error: ${this.refusal.message}`);
+  }
+
+  /** Sets the limits of a pod that runs already, from an earlier agent or in another version, once. */
+  private async ensureCgroup(pod: Pod, observed: ObservedPod): Promise<void> {
+    const { deps, memory, resize, identity } = this.parts;
+    const { isInProgress } = resize;
+    if ((this.limited === pod && !isInProgress) || observed.sandboxes[0]?.state !== "ready") return;
+    // Created too early, it would hide from the next agent that the containers are not in it.
+    if (memory.isMisplaced) return;
+    // Lower limits of the whole pod come after those of its containers.
+    this.limited = isInProgress ? undefined : pod;
+    await deps.execute.cgroups.ensure(pod, { growOnly: isInProgress }).catch((error: unknown) => {
+      const { name, namespace, uid } = identity;
+      deps.log.warn("Failed to set limits of running pod", {
+        pod: name,
+        namespace,
+        podUID: uid,
+        error: messageOf(error),
+      });
+    });
+  }
+
+  /** Nothing to do now; answers when there will be. */
+  private settle(plan: Converge, deadlineMs: number | undefined): number | undefined {
+    const { deps, resize } = this.parts;
+    const wall = deps.clock.now().wall;
+    const first = [...plan.waits].sort((a, b) => a.afterMs - b.afterMs)[0];
+    deps.journal.setNext(first && { at: wall + first.afterMs, why: `${first.container}: ${first.reason}` });
+    const resizeMs = resize.pending === undefined ? undefined : RESIZE_RETRY_MS;
+    const sleeps = [first?.afterMs, deadlineMs, resizeMs, plan.pruneAfterMs].filter((ms) => ms !== undefined);
+    return sleeps.length === 0 ? undefined : Math.max(1, Math.min(...sleeps));
+  }
+
+  /** Milliseconds until `activeDeadlineSeconds` is over. */
+  private untilDeadline(now: Instant): number | undefined {
+    const seconds = this.parts.pod().spec.activeDeadlineSeconds;
+    const started = this.parts.report.current?.startTime;
+    if (seconds === undefined || started === undefined) return undefined;
+    return Date.parse(started) + seconds * 1000 - now.wall;
+  }
+
+  private finish(pod: Pod): 0 {
+    this.parts.requestStop({ graceSeconds: graceFor(pod) });
+    return 0;
+  }
+
+  private expire(): 0 {
+    const message = "Pod was active on the node longer than the specified deadline";
+    this.parts.deps.journal.event("Normal", "DeadlineExceeded", message);
+    const failure = { reason: "DeadlineExceeded", message };
+    this.parts.requestStop({ graceSeconds: graceFor(this.parts.pod()), failure });
+    return 0;
+  }
+}

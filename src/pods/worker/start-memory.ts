@@ -104,6 +104,8 @@ export class StartMemory implements PlanMemory {
     const container = allContainers(pod).find((one) => one.name === name);
     this.waiting.set(name, { reason: error.reason, message: error.message });
     this.unreported.add(name);
+    // From here on its restart policy decides, as in Kubernetes.
+    this.replacing.delete(name);
     this.holds.set(name, {
       untilMono: this.deps.clock.now().mono + error.retry.afterMs,
       hash: container === undefined ? "" : containerHash(container),

@@ -39,6 +39,22 @@ describe("postStart", () => {
     assert.equal((await ring.containers())[0]?.state, "exited");
   });
 
+  test("its failure kills the container with its preStop hook, as in Kubernetes", async () => {
+    const commands: string[] = [];
+    const ring = new FakeRing({
+      app: {
+        exec: (command) => {
+          commands.push(command.join(" "));
+          return { exitCode: command[0] === "prepare" ? 1 : 0 };
+        },
+      },
+    });
+    await ring.want(web({ postStart: { exec: { command: ["prepare"] } }, preStop: { exec: { command: ["drain"] } } }));
+    assert.deepEqual(commands.slice(0, 2), ["prepare", "drain"]);
+    const killing = ring.journal.events(0).filter(({ reason }) => reason === "Killing");
+    assert.deepEqual([...new Set(killing.map(({ message }) => message))], ["FailedPostStartHook"]);
+  });
+
   test("is given up when the pod is no longer wanted", async () => {
     const ring = new FakeRing();
     await ring.want(web({ postStart: { sleep: { seconds: 3600 } } }));
@@ -136,13 +152,26 @@ describe("preStop", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
-  test("of a pod that only the runtime knows is taken from what was written down", async () => {
+  test("of an orphaned pod is taken from the annotation, with the grace period of the pod", async () => {
     const ring = new FakeRing();
-    await ring.want(web({ preStop: { sleep: { seconds: 1 } } }));
+    await ring.want(web({ preStop: { sleep: { seconds: 20 } } }));
     await ring.restartAgent();
     await ring.want();
-    assert.equal((await ring.containers()).length, 1);
-    await ring.clock.advance(1000);
+    await ring.clock.advance(19_999);
+    assert.equal(ring.runtime.control.count("stopContainer"), 0);
+    await ring.clock.advance(1);
     assert.deepEqual(await ring.containers(), []);
+    assert.equal(reasons(ring).includes("FailedPreStopHook"), false);
+  });
+
+  test("of an orphaned pod may name a port of its container", async () => {
+    const ring = new FakeRing();
+    const ports = [{ name: "admin", containerPort: 9901 }];
+    const lifecycle = { preStop: { httpGet: { port: "admin", path: "/quit" } } };
+    await ring.want(pod("web").container("app", { lifecycle, ports }).build());
+    const ip = ring.status()?.podIP;
+    await ring.restartAgent();
+    await ring.want();
+    assert.deepEqual(ring.requests, [`http://${ip}:9901/quit`]);
   });
 });

@@ -1,31 +1,34 @@
 import { AbortScope, TimeLimitError } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Container, LifecycleHandler } from "../../model/generated/types.ts";
-import { PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
+import { CONTAINER_PORTS_ANNOTATION, PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
 import { allContainers } from "../../model/pod-facts.ts";
 import type { ContainerKill } from "../plan/termination.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { type HookTarget, runHook } from "./hooks.ts";
 
-/** The runtime never gets less, as in Kubernetes: whoever handles its signal quickly still ends by itself. */
-const LEAST_GRACE_SECONDS = 2;
+/** The shortest grace period in seconds that the runtime gets, as in Kubernetes: it avoids needless SIGKILLs. */
+const MIN_GRACE_SECONDS = 2;
 
-/** Stops one container: preStop hook, signal, kill. An interrupt leaves it to be stopped again, with another grace. */
+/** What a kill needs to know of a container. */
+export type KillTarget = Pick<ObservedContainer, "id" | "name" | "state" | "annotations">;
+
+/** Kills one container: preStop hook, SIGTERM, SIGKILL. If interrupted it may be killed again, with a shorter grace period. */
 export async function killContainer(
   deps: ExecuteDeps,
   run: PodRun,
-  kill: { container: ObservedContainer; why: string; graceSeconds: number; after?: Promise<unknown> },
+  kill: { container: KillTarget; why: string; graceSeconds: number; after?: Promise<unknown> },
 ): Promise<void> {
   const { container } = kill;
   const step = run.journal.begin("kill", { container: container.name, detail: kill.why });
   run.journal.event("Normal", "Killing", { message: kill.why, container: container.name });
-  // A hook that outlives the grace goes on beside the signal, as in Kubernetes, and ends with the container.
+  // A hook that outlives the grace period goes on beside the signal, as in Kubernetes, and ends with the container.
   const hook = new AbortScope([run.interrupt]);
   try {
     let left = kill.graceSeconds - (await preStop(deps, run, { ...kill, hook }));
     if (kill.after !== undefined) left -= await waitFor(deps, run, { others: kill.after, seconds: left });
-    const grace = Math.max(LEAST_GRACE_SECONDS, Math.ceil(left));
+    const grace = Math.max(MIN_GRACE_SECONDS, Math.ceil(left));
     await deps.runtime.stopContainer(container.id, grace, { signal: run.interrupt });
     step.done();
   } catch (error) {
@@ -38,15 +41,15 @@ export async function killContainer(
   }
 }
 
-/** Begins the preStop hook once, waits for it at most the grace; answers how many whole seconds it took (9 item 3). */
+/** Begins the preStop hook once and waits for it at most the grace period; answers how many whole seconds it took. */
 async function preStop(
   deps: ExecuteDeps,
   run: PodRun,
-  kill: { container: ObservedContainer; graceSeconds: number; hook: AbortScope },
+  kill: { container: KillTarget; graceSeconds: number; hook: AbortScope },
 ): Promise<number> {
   const { container, graceSeconds } = kill;
-  const spec = allContainers(run.pod).find(({ name }) => name === container.name) ?? { name: container.name };
-  const handler = spec.lifecycle?.preStop ?? handlerOf(container);
+  const spec = allContainers(run.pod).find(({ name }) => name === container.name) ?? recordedSpec(container);
+  const handler = spec.lifecycle?.preStop;
   if (handler === undefined || container.state !== "running" || graceSeconds <= 0) return 0;
   if (run.preStopped.has(container.id)) return 0;
   run.preStopped.add(container.id);
@@ -73,7 +76,7 @@ async function preStop(
   return Math.floor((deps.clock.now().mono - began) / 1000);
 }
 
-/** Waits for the containers that must stop before this one, inside its grace; answers the whole seconds it took. */
+/** Waits for the containers that must stop before this one, at most its grace period; answers the whole seconds it took. */
 async function waitFor(
   deps: ExecuteDeps,
   run: PodRun,
@@ -89,18 +92,23 @@ async function waitFor(
   return Math.floor((deps.clock.now().mono - began) / 1000);
 }
 
-/** The hook of a container whose spec is gone, as it was written down when the container was made. */
-function handlerOf({ annotations }: ObservedContainer): LifecycleHandler | undefined {
-  const text = annotations[PRE_STOP_HANDLER_ANNOTATION];
+/** What a kubelet recorded on the container of an orphaned pod: its preStop hook and the ports that this may name. */
+function recordedSpec({ name, annotations }: KillTarget): Container {
+  const preStop = parse<LifecycleHandler>(annotations[PRE_STOP_HANDLER_ANNOTATION]);
+  const ports = parse<Container["ports"]>(annotations[CONTAINER_PORTS_ANNOTATION]);
+  return { name, ...(preStop && { lifecycle: { preStop } }), ...(Array.isArray(ports) && { ports }) };
+}
+
+function parse<T>(text: string | undefined): T | undefined {
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text) as LifecycleHandler; // reason: the agent wrote it from the spec
+    return (JSON.parse(text) as T | null) ?? undefined; // reason: a kubelet wrote it from the spec
   } catch {
     return undefined;
   }
 }
 
-/** Whose hook it is, as `runHook` wants it. */
+/** The target of a container's hook. */
 export function hookTarget(run: PodRun, container: Container, containerId: string): HookTarget {
   const { pod, journal } = run;
   const onPlainHttp = (message: string): void =>

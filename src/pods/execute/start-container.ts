@@ -8,6 +8,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { containerConfig } from "../config/container-config.ts";
 import { podLogDir } from "../config/paths.ts";
 import type { CrashState } from "../plan/crash-backoff.ts";
+import { graceFor } from "../plan/grace.ts";
 import type { ContainerStart } from "../plan/pod-plan.ts";
 import { type ExecuteDeps, type PodRun, podIps } from "./context.ts";
 import { writeHostsFile } from "./contributors/hosts-file-mount.ts";
@@ -16,7 +17,7 @@ import { collectContributions } from "./contributors/merge.ts";
 import { pullImageVolumes } from "./contributors/volumes.ts";
 import { describeSandbox, pullSandbox } from "./create-sandbox.ts";
 import { runHook } from "./hooks.ts";
-import { hookTarget } from "./kill.ts";
+import { hookTarget, killContainer } from "./kill.ts";
 
 /** Retry delays of a failed create or start, in milliseconds. */
 const RETRY_MS = 10_000;
@@ -77,14 +78,24 @@ async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Contai
     step.fail(error);
     const name = container.name;
     run.journal.event("Warning", "FailedPostStartHook", { message: "PostStartHook failed", container: name });
-    run.journal.event("Normal", "Killing", { message: "FailedPostStartHook", container: name });
-    const grace = run.pod.spec.terminationGracePeriodSeconds ?? 30;
-    await deps.runtime.stopContainer(id, Math.max(2, grace), { signal: run.interrupt });
+    await killStarted(deps, { ...run, podIp: podIps(deps, run)[0] ?? "" }, { id, name });
     throw new StartError(
       "PostStartHookError",
       { afterMs: SHORT_RETRY_MS },
       { message: messageOf(error), cause: error },
     );
+  }
+}
+
+/** Kills a container whose postStart hook failed, with its preStop hook, as in Kubernetes. Rejects only if interrupted. */
+async function killStarted(deps: ExecuteDeps, run: PodRun, { id, name }: { id: string; name: string }): Promise<void> {
+  const container = { id, name, state: "running", annotations: {} } as const;
+  const kill = { container, why: "FailedPostStartHook", graceSeconds: graceFor(run.pod) };
+  try {
+    await killContainer(deps, run, kill);
+  } catch (error) {
+    if (run.interrupt.aborted) throw error;
+    deps.log.warn("Failed to kill container after failed postStart hook", { container: name, error: messageOf(error) });
   }
 }
 

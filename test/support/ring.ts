@@ -56,6 +56,8 @@ export class FakeRing {
   volumesAtHand = true;
   /** Groups that the volumes of every pod need. */
   volumeGroups: readonly number[] = [];
+  /** What taking a pod's volumes down does; a test may let it fail. */
+  tearDownVolumes = (uid: string): Promise<void> => Promise.resolve(void this.tornDown.push(uid));
   /** Requests of lifecycle hooks; a test may answer them otherwise. */
   readonly requests: string[] = [];
   httpGet = (request: HttpRequest, _options: Abortable): Promise<{ status: number }> => {
@@ -166,7 +168,7 @@ export class FakeRing {
         source: (_pod, volume) => ({ kind: "path", path: `/volumes/${volume}`, readonly: false }),
         groups: () => this.volumeGroups,
         subPath: (_pod, { volume, subPath }) => Promise.resolve(`/volumes/${volume}/${subPath}`),
-        teardown: (uid) => Promise.resolve(void this.tornDown.push(uid)),
+        teardown: (uid) => this.tearDownVolumes(uid),
       },
       objects: { get: () => Promise.resolve(undefined), onChange: () => undefined },
       users: new UserRanges(files, { rootDir: "/root", idsPerPod: () => 65_536 }),

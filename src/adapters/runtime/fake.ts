@@ -42,6 +42,8 @@ export class FakeRuntime implements RuntimePort, ImagePort {
 
   /** Whether pods may have a user namespace of their own. */
   hasUserNamespaces = false;
+  /** Why the network of pods is not ready; empty if it is. */
+  networkProblem = "";
   /** Bytes that containers wrote, by id; one that is not here wrote nothing but its directory. */
   readonly written = new Map<string, number>();
   /** Changed after the container was made. */
@@ -140,7 +142,9 @@ export class FakeRuntime implements RuntimePort, ImagePort {
 
   status({ signal }: Abortable): Promise<RuntimeStatus> {
     const handlers = [{ name: "", recursiveReadOnlyMounts: true, userNamespaces: this.hasUserNamespaces }];
-    const status = { ready: true, networkReady: true, message: "", handlers, supplementalGroupsPolicy: true };
+    const { networkProblem } = this;
+    const network = { networkReady: networkProblem === "", message: networkProblem };
+    const status = { ready: true, ...network, handlers, supplementalGroupsPolicy: true };
     return this.control.around(["status", ""], signal, () => status);
   }
 

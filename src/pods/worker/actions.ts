@@ -7,6 +7,7 @@ import { POD_LEVEL } from "../admission/allocation.ts";
 import type { ExecuteDeps, PodRun } from "../execute/context.ts";
 import { createSandbox } from "../execute/create-sandbox.ts";
 import { killContainer } from "../execute/kill.ts";
+import { NetworkNotReadyError, requireNetwork } from "../execute/network.ts";
 import { removeContainer } from "../execute/remove.ts";
 import { resizeContainer } from "../execute/resize-container.ts";
 import { resizePod } from "../execute/resize-pod.ts";
@@ -69,7 +70,7 @@ export class PodActions {
         memory.isMisplaced = false;
         return true;
       case "createSandbox":
-        await createSandbox(execute, run, action.attempt);
+        await this.createSandbox(run, action.attempt);
         return true;
       case "killContainer":
         if (action.replace === true) memory.replacing.add(action.container.name);
@@ -90,6 +91,25 @@ export class PodActions {
       case "removeSandbox":
         await execute.runtime.removeSandbox(action.sandboxId, { signal: run.finish });
         return true;
+    }
+  }
+
+  /** Creates the sandbox. While the network is not ready this is the error, and nothing is created. */
+  private async createSandbox(run: PodRun, attempt: number): Promise<void> {
+    const { execute, memory } = this.deps;
+    const options = { signal: run.interrupt };
+    if (memory.isNetworkDown) await requireNetwork(execute.runtime, run, options);
+    memory.isNetworkDown = false;
+    try {
+      await createSandbox(execute, run, attempt);
+    } catch (error) {
+      // Only asked after a failure: a start costs no call for it.
+      await requireNetwork(execute.runtime, run, options).catch((why: unknown) => {
+        if (!(why instanceof NetworkNotReadyError)) return;
+        memory.isNetworkDown = true;
+        throw why;
+      });
+      throw error;
     }
   }
 

@@ -353,6 +353,34 @@ describe("faults", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
+  test("while the network is not ready a pod says so and is tried again each second", async () => {
+    const ring = new FakeRing();
+    ring.runtime.networkProblem = "NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized";
+    ring.runtime.control.fail("runSandbox", new RuntimeError("Unknown", "cni plugin not initialized"), 1);
+    await ring.want(web);
+    for (let second = 0; second < 20; second++) await ring.clock.advance(1000);
+    assert.equal(ring.runtime.control.count("runSandbox"), 1, "nothing is created while the network is down");
+    const event = ring.journal.events(0).find(({ reason }) => reason === "NetworkNotReady");
+    assert.equal(
+      event?.message,
+      "network is not ready: container runtime network not ready: " +
+        "NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized",
+    );
+    assert.equal(event?.count, 21);
+    ring.runtime.networkProblem = "";
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Running");
+  });
+
+  test("a pod on the host's network starts without the network of pods", async () => {
+    const ring = new FakeRing();
+    ring.runtime.networkProblem = "NetworkReady=false";
+    ring.runtime.control.fail("runSandbox", new RuntimeError("Unknown", "busy"), 1);
+    await ring.want(pod("web").container("app").with({ hostNetwork: true }).build());
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Running");
+  });
+
   test("a lost answer of create is not a second container", async () => {
     const ring = new FakeRing();
     ring.runtime.control.failAfterwards("createContainer", new RuntimeError("Unavailable", "connection lost"));
@@ -424,6 +452,20 @@ describe("another agent on the same runtime", () => {
       (await ring.containers()).map(({ name }) => name),
       ["side"],
     );
+  });
+
+  test("an orphaned pod is stopped with the grace period that its containers carry", async () => {
+    const ring = new FakeRing({ app: { ignoresTerm: true } });
+    await ring.want(pod("web").container("app").with({ terminationGracePeriodSeconds: 20 }).build());
+    await ring.restartAgent();
+    await ring.want();
+    await ring.clock.advance(19_999);
+    assert.deepEqual(
+      (await ring.containers()).map(({ state }) => state),
+      ["running"],
+    );
+    await ring.clock.advance(1);
+    assert.deepEqual(await ring.containers(), []);
   });
 
   test("a manifest that changed while no agent ran: the old pod ends before the new one starts", async () => {

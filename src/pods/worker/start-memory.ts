@@ -29,6 +29,8 @@ export class StartMemory implements PlanMemory {
   restartingAll = false;
   /** Containers run outside the pod's cgroup: an earlier agent with other settings created them. */
   isMisplaced = false;
+  /** The last sandbox failed because the runtime's network was not ready. */
+  isNetworkDown = false;
   /** Ids of containers whose preStop hook has begun; it runs once, however often the kill is begun again. */
   readonly preStopped = new Set<string>();
   /** Containers whose failure no status has shown yet: `ErrImagePull` comes before `ImagePullBackOff`. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRing } from "../../../test/support/ring.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
 import type { Pod } from "../../model/generated/types.ts";
 
 /** As the API server shows a pod that it was asked to delete. */
@@ -59,5 +60,32 @@ test("listeners hear when nothing is left of a pod", async () => {
   await ring.want(deleted(web(), 1));
   await ring.clock.advance(5000);
   assert.equal(finished.at(-1), true);
+  ring.stopAgent();
+});
+
+test("volumes that cannot be unmounted are tried again, and are no failure to kill the pod", async () => {
+  const ring = new FakeRing();
+  await ring.want(web());
+  let tries = 0;
+  ring.tearDownVolumes = () => (++tries < 3 ? Promise.reject(new Error("device is busy")) : Promise.resolve());
+  await ring.want(deleted(web(), 1));
+  assert.equal(ring.pool.isFinished(uid), false);
+  await ring.clock.advance(10_000);
+  assert.equal(ring.pool.isFinished(uid), true);
+  assert.equal(tries, 3);
+  const reasons = ring.journal.events(0).map(({ reason }) => reason);
+  assert.equal(reasons.includes("FailedKillPod"), false);
+  ring.stopAgent();
+});
+
+test("a container that cannot be stopped is a failure to kill the pod", async () => {
+  const ring = new FakeRing();
+  await ring.want(web());
+  ring.runtime.control.fail("stopContainer", new RuntimeError("Unknown", "no such process"), 1);
+  await ring.want(deleted(web(), 1));
+  await ring.clock.advance(10_000);
+  const event = ring.journal.events(0).find(({ reason }) => reason === "FailedKillPod");
+  assert.equal(event?.message, "error killing pod: no such process");
+  assert.equal(ring.pool.isFinished(uid), true);
   ring.stopAgent();
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { Container, Pod, PodSpec } from "../../src/model/generated/types.ts";
+import type { Container, Pod, PodSpec, PodStatus } from "../../src/model/generated/types.ts";
 import { http } from "./support/http.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireMachine, Site, whyNoExec } from "./support/site.ts";
@@ -113,12 +113,52 @@ describe("sidecars, hooks and ends", () => {
     await gone("flood");
   });
 
-  it("a postStart that fails ends its container, and it is said", async () => {
+  it("a postStart that fails ends its container with its preStop hook, and it is said", { skip }, async () => {
     const postStart = { exec: { command: ["sh", "-c", "echo no such luck; exit 7"] } };
-    site.write(marked("unlucky", { containers: [shell("main", FOREVER, { lifecycle: { postStart } })] }));
+    const preStop = { exec: { command: ["sh", "-c", "echo stopping >> /marks/unlucky"] } };
+    site.write(marked("unlucky", { containers: [shell("main", FOREVER, { lifecycle: { postStart, preStop } })] }));
     await site.event("FailedPostStartHook", "unlucky");
     await site.event("Killing", "unlucky", /FailedPostStartHook/);
+    await until("the preStop hook has run", () => lines("unlucky").includes("stopping"));
     await gone("unlucky");
+  });
+
+  it("a container whose new image does not exist is not shown as ready any more", async () => {
+    const swapped = (image?: string): Pod => {
+      const main = shell("main", FOREVER, image === undefined ? {} : { image });
+      return manifest("swapped", { containers: [main] }, { uid: "swapped-1" });
+    };
+    const isReady = (status: PodStatus | undefined): boolean =>
+      status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+    site.write(swapped());
+    await site.running("swapped");
+    await until("it is ready", async () => isReady(await statusOf(agent, "swapped")));
+    site.write(swapped("registry.invalid/none:1"));
+    const found = await until("it waits for its image", async () => {
+      const status = await statusOf(agent, "swapped");
+      return status?.containerStatuses?.[0]?.state?.waiting?.reason === "ErrImageNeverPull" ? status : undefined;
+    });
+    assert.equal(isReady(found), false);
+    assert.equal(found.phase, "Running");
+    site.write(swapped());
+    await until("it is ready again", async () => isReady(await statusOf(agent, "swapped")));
+    await gone("swapped");
+  });
+
+  it("a pod that became an orphan while no agent ran has its hook and its grace period", { skip }, async () => {
+    const preStop = { exec: { command: ["sh", "-c", "echo stopping >> /marks/orphan"] } };
+    const main = noisy("orphan", "main", { endsAfter: "4", lifecycle: { preStop } });
+    site.write({
+      ...marked("orphan", { containers: [main], terminationGracePeriodSeconds: 60 }),
+      metadata: { name: "orphan", uid: "orphan-1" },
+    });
+    await site.running("orphan");
+    await until("it has begun", () => lines("orphan").includes("main begins"));
+    await agent.end("SIGTERM");
+    site.remove("orphan");
+    agent = await site.up();
+    await until("nothing is left of it", async () => (await site.containers("orphan-1")).length === 0);
+    assert.deepEqual(lines("orphan"), ["main begins", "stopping", "main told", "main ends"]);
   });
 
   it("an HTTP hook reaches the pod, and sleeping is a hook too", async () => {

@@ -201,7 +201,7 @@ describe("pods from a URL", () => {
     const result = await runOnce();
     assert.equal(result.code, 1);
     assert.deepEqual(resultLines(result), [
-      "FAILED broken main ended with exit code 7",
+      "FAILED broken main exited with code 7",
       "ok job succeeded",
       "ok one running",
       "ok server running",

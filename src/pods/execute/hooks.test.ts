@@ -29,7 +29,7 @@ describe("postStart", () => {
     );
   });
 
-  test("its failure ends the container, and says why", async () => {
+  test("its failure ends the container, and is reported", async () => {
     const ring = new FakeRing({ app: { exec: () => ({ exitCode: 3, stdout: "no database" }) } });
     await ring.want(web({ postStart: { exec: { command: ["prepare"] } } }));
     const waiting = ring.status()?.containerStatuses?.[0]?.state?.waiting;
@@ -55,7 +55,7 @@ describe("postStart", () => {
     assert.deepEqual([...new Set(killing.map(({ message }) => message))], ["FailedPostStartHook"]);
   });
 
-  test("is given up when the pod is no longer wanted", async () => {
+  test("is aborted when the pod is no longer wanted", async () => {
     const ring = new FakeRing();
     await ring.want(web({ postStart: { sleep: { seconds: 3600 } } }));
     await ring.want();
@@ -72,7 +72,7 @@ describe("postStart", () => {
 });
 
 describe("preStop", () => {
-  test("comes before the signal, and its time is taken off the grace", async () => {
+  test("comes before the signal, and its time is taken off the grace period", async () => {
     const ring = new FakeRing({ app: { ignoresTerm: true, exec: () => ({ takesMs: 4000 }) } });
     await ring.want(web({ preStop: { exec: { command: ["drain"] } } }, 10));
     ring.publish();
@@ -86,7 +86,7 @@ describe("preStop", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
-  test("that hangs is cut off at the grace; the signal still leaves two seconds", async () => {
+  test("that hangs is cut off at the grace period; the signal still leaves two seconds", async () => {
     const ring = new FakeRing({ app: { ignoresTerm: true } });
     await ring.want(web({ preStop: { sleep: { seconds: 3600 } } }, 5));
     ring.publish();
@@ -98,7 +98,7 @@ describe("preStop", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
-  test("that outlives the grace goes on until the container is gone, and no longer", async () => {
+  test("that outlives the grace period goes on until the container is gone, and no longer", async () => {
     const ring = new FakeRing({ app: { ignoresTerm: true } });
     let asked: AbortSignal | undefined;
     ring.httpGet = (_request, { signal }) => {
@@ -116,7 +116,7 @@ describe("preStop", () => {
     assert.equal(asked?.aborted, true);
   });
 
-  test("asks by HTTP at the pod's address; a server without TLS is asked again in plain", async () => {
+  test("sends HTTP to the pod's IP; a server without TLS is retried with plain HTTP", async () => {
     const ring = new FakeRing();
     const asked: string[] = [];
     ring.httpGet = (request) => {
@@ -133,7 +133,7 @@ describe("preStop", () => {
     assert.equal(reasons(ring).includes("FailedPreStopHook"), false);
   });
 
-  test("runs once, also when the kill begins anew with a shorter grace", async () => {
+  test("runs once, also when the kill begins again with a shorter grace period", async () => {
     let runs = 0;
     const ring = new FakeRing({
       app: {

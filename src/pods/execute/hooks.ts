@@ -12,25 +12,25 @@ const USER_AGENT = "kube-lifecycle/1.36";
 const COMMAND_BYTES = 512;
 const OUTPUT_BYTES = 1024;
 
-/** What hooks act through. */
+/** What hooks need. */
 export interface HookDeps {
   readonly runtime: Pick<RuntimePort, "execSync">;
   readonly clock: Clock;
-  /** One GET; any answer is a success. Rejects with the code `PlainAnswer` where the other side speaks no TLS. */
+  /** Sends a GET; any response is a success. Rejects with the code `PlainAnswer` if the server does not speak TLS. */
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
 }
 
-/** Whose hook it is. */
+/** The container that a hook belongs to. */
 export interface HookTarget {
   readonly pod: Pod;
   readonly container: Container;
   readonly containerId: string;
   readonly podIp: string;
-  /** Told when an HTTPS hook was answered by plain HTTP and is tried again so. */
+  /** Called when an HTTPS hook got a plain HTTP response and is retried with HTTP. */
   onPlainHttp(message: string): void;
 }
 
-/** Runs a postStart or preStop handler to its end. Rejects when it failed; the signal is its only time limit (section 9). */
+/** Runs a postStart or preStop handler to its end. Rejects if it failed; the signal is its only time limit. */
 export async function runHook(
   deps: HookDeps,
   hook: { handler: LifecycleHandler; target: HookTarget },
@@ -55,7 +55,7 @@ async function runHttp(
   try {
     await deps.httpGet(request, options);
   } catch (error) {
-    // Servers that were asked by HTTPS for years without speaking it still get their hook, as in Kubernetes.
+    // As in Kubernetes, which for years ignored the scheme: servers without TLS still get their hook.
     if (!(error instanceof CodedError) || error.code !== "PlainAnswer") throw error;
     target.onPlainHttp(`request to HTTPS lifecycle hook got HTTP response, retrying with HTTP for ${urlOf(request)}`);
     await deps.httpGet({ ...request, scheme: "http" }, options);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { removeDeadLinks, removeRemains } from "./remove.ts";
 
-test("what a pod left outside its directory is found by its UID alone", async () => {
+test("cgroups and logs of a pod are found by its UID alone", async () => {
   const removed: string[] = [];
   const logs = ["default_web_u1", "default_web_u2", "default_u1", "kube-system_a-u1_u3", "other_b_u1"];
   await removeRemains(
@@ -19,7 +19,7 @@ test("what a pod left outside its directory is found by its UID alone", async ()
   assert.deepEqual(removed, ["cgroup u1", "/logs/default_web_u1", "/logs/default_u1", "/logs/other_b_u1"]);
 });
 
-test("only links to the logs of pods that have none any more are removed", async () => {
+test("only log links of pods without logs are removed", async () => {
   const targets: Readonly<Record<string, string | undefined>> = {
     "web_default_app-1.log": "/logs/default_web_u1/app/0.log",
     "web_default_app-2.log": "/logs/default_web_u2/app/0.log",

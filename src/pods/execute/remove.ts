@@ -5,7 +5,7 @@ import type { PodIdentity } from "../../model/step.ts";
 import { podDir, podLogDir } from "../config/paths.ts";
 import type { ExecuteDeps } from "./context.ts";
 
-/** Removes an ended container with its log files and its link. Safe to repeat. */
+/** Removes a terminated container with its log files and its log link. Safe to repeat. */
 export async function removeContainer(
   deps: ExecuteDeps,
   of: { pod: PodIdentity; container: ObservedContainer; keepLogs?: boolean },
@@ -17,7 +17,7 @@ export async function removeContainer(
   await deps.files.removeFile(`${deps.node.paths.containerLogsDir}/${logLinkName(link)}`);
   if (of.keepLogs === true) return;
   const directory = `${podLogDir(deps.node.paths, pod)}/${container.name}`;
-  // Rotated pieces carry the same prefix: `3.log`, `3.log.20260101-101010.gz`.
+  // Rotated files have the same prefix: `3.log`, `3.log.20260101-101010.gz`.
   const names = (await deps.files.list(directory)).filter((name) => name.startsWith(`${container.attempt}.log`));
   for (const name of names) await deps.files.removeFile(`${directory}/${name}`);
 }
@@ -43,7 +43,7 @@ export function removeDirectory({ files, node }: Pick<ExecuteDeps, "files" | "no
   return files.removeTree(podDir(node.paths, uid));
 }
 
-/** What a pod left outside its directory, of which only the UID is known: its cgroups and its logs. */
+/** Removes the cgroups and logs of a pod of which only the UID is known. */
 export async function removeRemains(
   deps: {
     readonly cgroups: Pick<ExecuteDeps["cgroups"], "remove">;
@@ -58,10 +58,10 @@ export async function removeRemains(
   for (const name of names) await deps.files.removeTree(`${podLogsDir}/${name}`);
 }
 
-/** Log links of pods whose logs are gone: an agent that was killed in the middle of a removal left them. */
+/** Removes log links of pods without logs: an agent that was killed during a removal left them. */
 export async function removeDeadLinks({ files, node }: LinkDeps): Promise<void> {
   const { podLogsDir, containerLogsDir } = node.paths;
-  // In this order: a pod's log directory is made before its links are.
+  // In this order: a pod's log directory is created before its links.
   const links = await files.list(containerLogsDir);
   const pods = new Set(await files.list(podLogsDir));
   for (const name of links) {

@@ -32,14 +32,14 @@ const cases = [
     want: [0, 10, 20, 40, 80, 160, 300, 300],
   },
   {
-    name: "a run of more than ten minutes forgets the crashes",
+    name: "a run of more than ten minutes resets the back-off",
     given: { crashes: 4, ranMs: 601_000 },
     want: [0, 0, 0, 0],
   },
 ];
 for (const c of cases) test(c.name, () => assert.deepEqual(delays(c.given.crashes, c.given.ranMs), c.want));
 
-test("time that passed since the end counts", () => {
+test("time that passed since the termination counts", () => {
   assert.equal(crashWait({ delayMs: 10_000, restartedAt: 0 }, 5000, 9000), 6000);
 });
 
@@ -47,14 +47,14 @@ test("a wall clock set back does not wait longer than the delay", () => {
   assert.equal(crashWait({ delayMs: 10_000, restartedAt: 0 }, 5000, 1000), 10_000);
 });
 
-test("a crash history is read as it was written, and nothing else is", () => {
+test("a crash history is parsed as it was recorded, and nothing else is", () => {
   const state = { delayMs: 20_000, restartedAt: 1_700_000_000_000 };
   assert.deepEqual(parseCrash(formatCrash(state)), state);
   for (const text of [undefined, "", "{}", '{"delayMs":-1,"restartedAt":5}', "x"])
     assert.equal(parseCrash(text), undefined);
 });
 
-test("the longest wait may change while containers crash", () => {
+test("the maximum may change while containers crash", () => {
   let maxMs: number | undefined = 15_000;
   const limits = crashLimits(() => maxMs);
   const first = afterRestart(undefined, { finishedAt: 0, wallNow: 0 }, limits);

@@ -1,6 +1,6 @@
 /** The crash history that decides how long a container waits before it is started again. */
 export interface CrashState {
-  /** How long the next restart has to wait after the container's end. */
+  /** How long the next restart waits after the container terminated. */
   readonly delayMs: number;
   /** Wall-clock milliseconds of the restart that set the delay. */
   readonly restartedAt: number;
@@ -14,7 +14,7 @@ export interface CrashLimits {
 /** 10 s doubling to 5 min, as in Kubernetes. */
 export const DEFAULT_CRASH_LIMITS: CrashLimits = { initialMs: 10_000, maxMs: 300_000 };
 
-/** Those limits with another longest wait, asked for at each restart. */
+/** The default limits with another maximum, which is read at each restart. */
 export function crashLimits(maxMs: () => number | undefined): CrashLimits {
   return {
     initialMs: DEFAULT_CRASH_LIMITS.initialMs,
@@ -24,12 +24,12 @@ export function crashLimits(maxMs: () => number | undefined): CrashLimits {
   };
 }
 
-/** A container that ran longer than this since its last restart starts with a clean slate, as in Kubernetes (10 min). */
+/** A container that ran longer than this since its last restart has no crash history, as in Kubernetes (10 min). */
 const FORGOTTEN_AFTER_MS = 600_000;
 
 /**
- * Milliseconds until a container that ended at `finishedAt` may start again; 0 or less means now.
- * The first end restarts at once; an end with exit code 0 counts like any other.
+ * Milliseconds until a container that terminated at `finishedAt` may restart; 0 or less means now.
+ * The first restart is immediate; exit code 0 counts like any other.
  */
 export function crashWait(state: CrashState | undefined, finishedAt: number, wallNow: number): number {
   if (state === undefined || isForgotten(state, finishedAt)) return 0;
@@ -37,7 +37,7 @@ export function crashWait(state: CrashState | undefined, finishedAt: number, wal
   return state.delayMs - since;
 }
 
-/** The state after a restart at `wallNow` of a container that ended at `finishedAt`. */
+/** The crash history after a restart at `wallNow` of a container that terminated at `finishedAt`. */
 export function afterRestart(
   state: CrashState | undefined,
   times: { finishedAt: number; wallNow: number },
@@ -52,12 +52,12 @@ function isForgotten(state: CrashState, finishedAt: number): boolean {
   return finishedAt - state.restartedAt > FORGOTTEN_AFTER_MS;
 }
 
-/** As it is written on a container. */
+/** The form in which it is recorded on a container. */
 export function formatCrash({ delayMs, restartedAt }: CrashState): string {
   return JSON.stringify({ delayMs, restartedAt });
 }
 
-/** What an earlier agent wrote; undefined when it is nothing that it could have written. */
+/** Parses what an earlier agent recorded; undefined if it is invalid. */
 export function parseCrash(text: string | undefined): CrashState | undefined {
   const match = /^\{"delayMs":(\d+),"restartedAt":(\d+)\}$/.exec(text ?? "");
   return match === null ? undefined : { delayMs: Number(match[1]), restartedAt: Number(match[2]) };

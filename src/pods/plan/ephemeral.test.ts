@@ -26,7 +26,7 @@ describe("an ephemeral container", () => {
     assert.equal(ring.status()?.conditions?.find(({ type }) => type === "Ready")?.status, "True");
   });
 
-  test("is not started again when it has ended, and shows how it ended", async () => {
+  test("is not restarted when it has terminated, and reports its exit code", async () => {
     const ring = new FakeRing({ debug: { exitAfterMs: 1000, exitCode: 3 } });
     await ring.want(debugged);
     await ring.clock.advance(600_000);
@@ -35,7 +35,7 @@ describe("an ephemeral container", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("whose target is not there waits with the reason", async () => {
+  test("whose target does not exist waits with the reason", async () => {
     const ring = new FakeRing();
     const lost = { ...debug, targetContainerName: "nobody" };
     await ring.want({ ...plain, spec: { ...plain.spec, ephemeralContainers: [lost] } });

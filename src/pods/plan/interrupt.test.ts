@@ -27,7 +27,7 @@ const cases: { name: string; wanted: WantedNow; acting: Acting; want: boolean }[
     want: false,
   },
   { name: "the pod is to stop while it starts", wanted: stop(30), acting: start("app"), want: true },
-  { name: "the pod already stops with this grace", wanted: stop(30), acting: stopping, want: false },
-  { name: "the grace was shortened", wanted: stop(1), acting: stopping, want: true },
+  { name: "the pod already stops with this grace period", wanted: stop(30), acting: stopping, want: false },
+  { name: "the grace period was shortened", wanted: stop(1), acting: stopping, want: true },
 ];
 for (const c of cases) test(c.name, () => assert.equal(mustInterrupt(c.wanted, c.acting), c.want));

@@ -21,7 +21,7 @@ describe("a running pod whose cgroup is missing", () => {
     return list.filter(({ state }) => state === "ready").map(({ id }) => id);
   };
 
-  test("is killed and made anew, once", async () => {
+  test("is killed and created again, once", async () => {
     const { ring, before } = await start("Always");
     await ring.clock.advance(60_000);
     assert.deepEqual(
@@ -39,7 +39,7 @@ describe("a running pod whose cgroup is missing", () => {
     assert.equal((await ring.containers()).length, 2);
   });
 
-  test("is killed and not made anew if it never restarts", async () => {
+  test("is killed and not created again if it never restarts", async () => {
     const { ring } = await start("Never");
     await ring.clock.advance(60_000);
     assert.equal(ring.status()?.phase, "Failed");

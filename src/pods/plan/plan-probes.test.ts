@@ -43,19 +43,19 @@ const cases: readonly Case[] = [
   { name: "success leaves it alone", pod: base.build(), probes: { liveness: "success", startup: "success" }, want: [] },
   { name: "unknown leaves it alone", pod: base.build(), probes: { startup: "unknown" }, want: [] },
   {
-    name: "liveness failed: killed and started again",
+    name: "liveness failed: killed and restarted",
     pod: base.build(),
     probes: { liveness: "failure" },
     want: [`kill app-0: ${killed} (replace)`, "start app 1"],
   },
   {
-    name: "startup failed: killed and started again",
+    name: "startup failed: killed and restarted",
     pod: base.build(),
     probes: { startup: "failure" },
     want: ["kill app-0: Container app failed startup probe, will be restarted (replace)", "start app 1"],
   },
   {
-    name: "OnFailure: started again whatever the exit code will be",
+    name: "OnFailure: restarted whatever the exit code will be",
     pod: base.restart("OnFailure").build(),
     probes: { liveness: "failure" },
     want: [`kill app-0: ${killed} (replace)`, "start app 1"],
@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
     want: [`kill app-0 in 3s: ${killed} (replace)`, "start app 1"],
   },
   {
-    name: "the grace of the failed probe, not of the other",
+    name: "the grace period of the failed probe, not of the other",
     pod: pod()
       .container("app", { startupProbe: probe, livenessProbe: { ...probe, terminationGracePeriodSeconds: 3 } })
       .build(),
@@ -104,14 +104,14 @@ const cases: readonly Case[] = [
     want: [],
   },
   {
-    name: "a second kill counts the end before it",
+    name: "a second kill counts the termination before it",
     pod: base.restart("Always").build(),
     probes: { containerId: "app-1", liveness: "failure" },
     containers: [again, ended],
     want: [`kill app-1: ${killed} (replace)`, "start app 2 after 95000"],
   },
   {
-    name: "in back-off it is killed, and started when that is over",
+    name: "in back-off it is killed, and restarted when that is over",
     pod: base.restart("Always").build(),
     probes: { containerId: "app-1", liveness: "failure" },
     containers: [again, ended],

@@ -80,7 +80,7 @@ const cases: readonly Case[] = [
     want: ["start debug ?"],
   },
   {
-    name: "an ephemeral container that has ended is never started again",
+    name: "an ephemeral container that has terminated is never restarted",
     pod: debugged,
     observed: (p) => observed(p, [sandbox()], [seen(app), seen({ name: "debug", image: "debug:1" }, ended)]),
     want: [],
@@ -93,19 +93,19 @@ const cases: readonly Case[] = [
     want: ["finish"],
   },
   {
-    name: "an exit code that asks for all: everything is stopped and removed, the one that asked last",
+    name: "a rule that restarts all: everything is killed and removed, the trigger last",
     pod: restartsAll,
     observed: (p) => observed(p, [sandbox()], [seen(app, { ...ended, exitCode: 42 }), seen(side), seen(one, ended)]),
     want: ["restart all for app", "kill side-0", "remove side-0", "remove one-0", "remove app-0"],
   },
   {
-    name: "another exit code asks for nothing",
+    name: "another exit code triggers nothing",
     pod: restartsAll,
     observed: (p) => observed(p, [sandbox()], [seen(app, { ...ended, exitCode: 41 }), seen(side), seen(one, ended)]),
     want: [],
   },
   {
-    name: "a row of restarts of all waits",
+    name: "repeated restarts of all containers back off",
     pod: restartsAll,
     observed: (p) =>
       observed(
@@ -117,7 +117,7 @@ const cases: readonly Case[] = [
     want: ["wait app 9000 CrashLoopBackOff"],
   },
   {
-    name: "what asked for all in an earlier sandbox does not ask any more",
+    name: "a trigger of an earlier sandbox does not count",
     pod: restartsAll,
     observed: (p) =>
       observed(
@@ -160,7 +160,7 @@ const cases: readonly Case[] = [
     want: ["start app 1"],
   },
   {
-    name: "a failed start is held back until its time",
+    name: "a failed start backs off",
     pod: plain,
     observed: (p) => observed(p, [sandbox()]),
     memory: {
@@ -169,7 +169,7 @@ const cases: readonly Case[] = [
     want: ["wait app 3000 ImagePullBackOff"],
   },
   {
-    name: "a hold of another image does not count",
+    name: "the back-off of another image does not count",
     pod: plain,
     observed: (p) => observed(p, [sandbox()]),
     memory: { holds: new Map([["app", { untilMono: 53_000, hash: "other", reason: "ErrImagePull", message: "" }]]) },
@@ -189,13 +189,13 @@ const cases: readonly Case[] = [
     want: ["start app 1"],
   },
   {
-    name: "Never: an ended container ends the pod",
+    name: "Never: a terminated container ends the pod",
     pod: never,
     observed: (p) => observed(p, [sandbox()], [seen(app, { ...ended, exitCode: 1 })]),
     want: ["finish"],
   },
   {
-    name: "OnFailure: only the failed one starts again",
+    name: "OnFailure: only the failed one restarts",
     pod: onFailure,
     observed: (p) => observed(p, [sandbox()], [seen(side, { ...ended, exitCode: 3 }), seen(app, ended)]),
     want: ["start side 1"],
@@ -250,13 +250,13 @@ const cases: readonly Case[] = [
     want: [],
   },
   {
-    name: "a container that was created but never started is made again under the same number",
+    name: "a container that was created but never started is created again with the same attempt",
     pod: plain,
     observed: (p) => observed(p, [sandbox()], [seen(app, { state: "created", attempt: 2 })]),
     want: ["start app 2 for the created"],
   },
   {
-    name: "an unknown state is killed before the restart",
+    name: "a container in unknown state is killed before the restart",
     pod: plain,
     observed: (p) => observed(p, [sandbox()], [seen(app, { state: "unknown" })]),
     want: ["kill app-0", "start app 1"],
@@ -286,7 +286,7 @@ const cases: readonly Case[] = [
     want: ["start app ?"],
   },
   {
-    name: "a failed init container is tried again",
+    name: "a failed init container is restarted",
     pod: withInit,
     observed: (p) => observed(p, [sandbox()], [seen(one, { ...ended, exitCode: 2 })]),
     want: ["start one 1"],
@@ -317,7 +317,7 @@ const cases: readonly Case[] = [
     want: ["stop", "remove two-0", "remove one-0", "sandbox 1", "start one 1"],
   },
   {
-    name: "one ended instance is kept, older ones go",
+    name: "one terminated instance is kept, older ones are removed",
     pod: plain,
     observed: (p) =>
       observed(
@@ -328,7 +328,7 @@ const cases: readonly Case[] = [
     want: ["remove app-1"],
   },
   {
-    name: "an old sandbox goes once it is empty",
+    name: "an old sandbox is removed once it is empty",
     pod: plain,
     observed: (p) =>
       observed(p, [sandbox({ attempt: 1 }), sandbox({ state: "notReady" })], [seen(app, { sandboxId: "sandbox-1" })]),

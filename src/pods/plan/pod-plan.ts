@@ -19,29 +19,29 @@ export type PodAction =
     }
   | { readonly do: "startContainer"; readonly start: ContainerStart }
   | { readonly do: "removeContainer"; readonly container: ObservedContainer; readonly keepLogs?: boolean }
-  /** All containers are about to be started anew; said before the first of them is stopped. */
+  /** All containers are about to be restarted; recorded before the first of them is killed. */
   | { readonly do: "restartAll"; readonly triggers: readonly ObservedContainer[] }
   | { readonly do: "removeSandbox"; readonly sandboxId: string }
-  /** Other limits for a container that goes on running. */
+  /** Changes the limits of a running container. */
   | { readonly do: "resizeContainer"; readonly running: ObservedContainer; readonly spec: Container }
-  /** The whole pod has other limits. */
+  /** Changes the limits of the whole pod. */
   | { readonly do: "resizePod"; readonly sandboxId: string };
 
-/** Which container to start, and in place of what. */
+/** Which container to start, and what it replaces. */
 export interface ContainerStart {
   readonly name: string;
   readonly kind: ContainerKind;
-  /** The restart count; undefined when the runtime knows of no earlier one and the log files have to tell. */
+  /** The restart count; undefined if the runtime has no earlier instance: it is then taken from the log files. */
   readonly attempt: number | undefined;
   /** A container that was created but never started (the agent died in between): removed first, its attempt used again. */
   readonly replaces?: string;
-  /** When the instance before it ended: what the crash back-off counts from. */
+  /** When the instance before it terminated: the crash back-off counts from there. */
   readonly previousEnd?: number;
   /** The crash history that it starts with; the worker adds it. */
   readonly crash?: CrashState;
 }
 
-/** A container that will be started, but not yet. */
+/** A container that will be started later. */
 export interface ContainerWait {
   readonly container: string;
   readonly afterMs: number;
@@ -49,19 +49,19 @@ export interface ContainerWait {
   readonly message: string;
 }
 
-/** What is to be done for a pod, and what is waited for. */
+/** What to do for a pod that should run, and what is waited for. */
 export type PodPlan =
   | {
       readonly kind: "converge";
       readonly actions: readonly PodAction[];
       readonly waits: readonly ContainerWait[];
-      /** When an ended container is old enough to go. */
+      /** When a terminated container is old enough to be removed. */
       readonly pruneAfterMs?: number;
     }
-  /** Nothing runs and nothing will: stop what is left, the phase is final. */
+  /** Nothing runs and nothing will: what is left is stopped, the phase is terminal. */
   | { readonly kind: "finish"; readonly why: string };
 
-/** A start that failed and is not to be tried again before `untilMono`, as long as the container is the same. */
+/** A failed start that is not tried again before `untilMono`, as long as the container is the same. */
 export interface StartHold {
   readonly untilMono: number;
   readonly hash: string;
@@ -77,24 +77,24 @@ export interface PlanMemory {
   readonly replacing: ReadonlySet<string>;
 }
 
-/** What a plan is made from, besides the pod. */
+/** What a plan is computed from, besides the pod. */
 export interface PlanFacts {
   readonly observed: ObservedPod;
   readonly memory: PlanMemory;
   readonly probes?: PodProbeResults;
-  /** What a running container has of cpu and memory; undefined when nobody knows. */
+  /** Returns the actual resources of a running container; undefined if unknown. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
-  /** What the pod as a whole has of them; undefined when nobody knows. */
+  /** The actual resources of the pod as a whole; undefined if unknown. */
   readonly actualPod?: ResourceRequirements | undefined;
-  /** What runs is not in the pod's cgroup: it has to be killed and made anew. */
+  /** What runs is not in the pod's cgroup: it has to be killed and created again. */
   readonly isMisplaced?: boolean;
   /** Nothing may be started, for this reason; what runs is left alone. */
   readonly refusal?: { readonly reason: string; readonly message: string } | undefined;
-  /** How many ended containers are kept. */
+  /** How many terminated containers are kept. */
   readonly dead?: DeadLimits;
 }
 
-/** Under which name a resize that failed is held back. */
+/** The key under which a failed resize is held back. */
 export function resizeHold(container: string): string {
   return `${container} resize`;
 }

@@ -36,11 +36,11 @@ const cases: readonly {
     ...{ limits: { perContainer: 0, minAgeMs: 0 }, want: ["app-3", "app-2", "app-1"] },
   },
   {
-    ...{ name: "the newest stays when it is an ended one", containers: past },
+    ...{ name: "the newest is kept if it is a terminated one", containers: past },
     ...{ limits: { perContainer: 0, minAgeMs: 0 }, want: ["app-2", "app-1"] },
   },
   {
-    ...{ name: "the young ones wait for their age", containers: [running, ...past] },
+    ...{ name: "young ones are kept until their minimum age", containers: [running, ...past] },
     ...{ limits: { perContainer: 1, minAgeMs: 25_000 }, want: ["app-1"], afterMs: 5000 },
   },
 ];
@@ -55,7 +55,7 @@ for (const { name, containers, limits, want, afterMs } of cases) {
   });
 }
 
-test("an old sandbox goes with the last container in it", () => {
+test("an old sandbox is removed with the last container in it", () => {
   const old = sandbox({ id: "old", state: "notReady" });
   const young = { perContainer: 0, minAgeMs: 50_000 };
   const within = observed(of, [sandbox({ attempt: 1 }), old], [running, { ...ended(1, 70_000), sandboxId: "old" }]);

@@ -1,7 +1,7 @@
 import type { Instant } from "../../lib/clock.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 
-/** How many ended instances are kept, and how long each at least. */
+/** How many terminated instances are kept, and how long at least. */
 export interface DeadLimits {
   /** Of one container; negative means all of them. */
   readonly perContainer: number;
@@ -14,13 +14,13 @@ export const DEFAULT_DEAD_LIMITS: DeadLimits = { perContainer: 1, minAgeMs: 0 };
 export interface Pruning {
   readonly containers: readonly ObservedContainer[];
   readonly sandboxIds: readonly string[];
-  /** When there will be more to remove, if nothing else happens. */
+  /** When there will be more to remove, if nothing else changes. */
   readonly afterMs?: number;
 }
 
 /**
- * What of a pod's past can go: ended instances beyond the limits, and old sandboxes with nothing left in them. The
- * newest instance of a container stays whatever the limits say: it is what the pod's status is made from. Pure.
+ * Returns what of a pod can be removed: terminated instances beyond the limits, and empty old sandboxes. The newest
+ * instance of a container is kept whatever the limits are: the pod's status is derived from it. Pure.
  */
 export function prunePod(observed: ObservedPod, limits: DeadLimits, now: Instant): Pruning {
   const containers: ObservedContainer[] = [];

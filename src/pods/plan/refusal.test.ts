@@ -11,13 +11,13 @@ const bad = pod("web")
   .container("app", { resources: { claims: [{ name: "gpu" }] } })
   .build();
 
-describe("a pod that asks for what cannot be done", () => {
-  test("is refused by the names of the fields", () => {
+describe("a pod that asks for what is not supported", () => {
+  test("is rejected with the names of the fields", () => {
     assert.equal(refusalOf(good), undefined);
     assert.match(refusalOf(bad)?.message ?? "", /spec\.containers\[0\]\.resources\.claims: /);
   });
 
-  test("waits and says why, and is not Failed: a controller would replace it without end", async () => {
+  test("waits with the reason, and is not Failed: a controller would replace it without end", async () => {
     const ring = new FakeRing();
     await ring.want(bad);
     assert.equal(ring.status()?.phase, "Pending");
@@ -68,7 +68,7 @@ const rows: { name: string; of: Pod; rules: Partial<SecurityRules>; source?: str
   { name: "privileged, allowed", of: strong, rules: {} },
   { name: "privileged, not allowed", of: strong, rules: { allowPrivileged: false }, says: "privileged container" },
   { name: "an init container counts", of: strongInit, rules: { allowPrivileged: false }, says: "privileged container" },
-  { name: "one that says it is not privileged", of: modest, rules: { allowPrivileged: false } },
+  { name: "one that sets privileged to false", of: modest, rules: { allowPrivileged: false } },
   { name: "host network, source may", of: network, rules: { hostNetworkSources: ["file", "http"] }, source: "http" },
   {
     name: "host network, source may not",
@@ -82,7 +82,7 @@ const rows: { name: string; of: Pod; rules: Partial<SecurityRules>; source?: str
   { name: "host processes, source may not", of: processes, rules: { hostPIDSources: ["http"] }, says: "host PID" },
   { name: "host IPC, source may", of: ipc, rules: { hostIPCSources: ["file"] }, source: "file" },
   { name: "host IPC, source may not", of: ipc, rules: { hostIPCSources: ["file"] }, source: "http", says: "host ipc" },
-  { name: "the first rule that forbids it is told", of: all, rules: shut, says: "privileged container" },
+  { name: "the first rule that forbids it is reported", of: all, rules: shut, says: "privileged container" },
   { name: "then the network", of: all, rules: { ...shut, allowPrivileged: true }, says: "host networking" },
   { name: "each namespace has its own sources", of: all, rules: { hostIPCSources: ["file"] }, says: "host ipc" },
 ];

@@ -4,7 +4,7 @@ import { allContainers } from "../../model/pod-facts.ts";
 import { unsupportedFields } from "../../model/pod-support.ts";
 import type { WaitingReason } from "../status/derive-container.ts";
 
-/** What of the host pods may have, by the flags of the older kubelets. Sources are `file`, `http`, `api`, or `*`. */
+/** What pods may use of the host, by flags of older kubelets. Sources are `file`, `http`, `api`, or `*`. */
 export interface SecurityRules {
   readonly allowPrivileged: boolean;
   readonly hostNetworkSources: readonly string[];
@@ -13,12 +13,12 @@ export interface SecurityRules {
 }
 
 /**
- * Why nothing of this pod is started: the node forbids what it asks for, or this agent cannot do it. A waiting reason
- * and not a Failed pod, which a controller would replace without end.
+ * Returns why nothing of this pod is started: the node forbids what it asks for, or this agent does not support it. A
+ * waiting reason and not a Failed pod, which a controller would replace without end.
  */
 export function refusalOf(pod: Pod, rules?: SecurityRules): WaitingReason | undefined {
   const forbidden = rules && forbiddenOf(pod, rules);
-  // The reason and the words of the kubelets that had these flags; they left such a pod Pending, too.
+  // Reason and message of the kubelets that had these flags; they left such a pod Pending, too.
   if (forbidden !== undefined) {
     const message = `pod with UID "${pod.metadata.uid}" specified ${forbidden}, but is disallowed`;
     return { reason: "Blocked", message };

@@ -34,7 +34,7 @@ async function exit(ring: FakeRing, name: string, code: number): Promise<void> {
 }
 
 describe("a rule that restarts all containers", () => {
-  test("runs the pod again from its first init container, and counts", async () => {
+  test("restarts the pod from its first init container, and counts", async () => {
     const ring = await started();
     assert.equal(condition(ring), "False");
     const phases = new Set<string | undefined>();
@@ -56,7 +56,7 @@ describe("a rule that restarts all containers", () => {
     assert.deepEqual([...phases], ["Running"], "with restartPolicy Never, and yet no status says that it ended");
   });
 
-  test("the second one in a row waits", async () => {
+  test("the second one in a row backs off", async () => {
     const ring = await started();
     await exit(ring, "app", 42);
     await ring.clock.advance(1000);
@@ -67,7 +67,7 @@ describe("a rule that restarts all containers", () => {
     assert.deepEqual(await running(ring), ["setup"]);
   });
 
-  test("goes on where an agent that died left it", async () => {
+  test("continues where an agent that died left it", async () => {
     const ring = await started();
     await exit(ring, "app", 42);
     await ring.restartAgent();
@@ -77,7 +77,7 @@ describe("a rule that restarts all containers", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("another exit ends the pod as its policy says", async () => {
+  test("another exit code ends the pod by its policy", async () => {
     const ring = await started();
     await exit(ring, "app", 1);
     await exit(ring, "side", 0);

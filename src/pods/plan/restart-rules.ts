@@ -2,8 +2,8 @@ import type { Container, Pod } from "../../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 
 /**
- * Whether an ended container is started again (7.6): a sidecar always, by the container's own rules and policy where it
- * has one, else by the pod's.
+ * True if a terminated container is restarted: a sidecar always, else by the container's own rules and policy if it has
+ * them, else by the pod's.
  */
 export function mayRestart(pod: Pod, ended: Pick<ObservedContainer, "exitCode">, container?: Container): boolean {
   if (container?.restartPolicy !== undefined && ruleFor(container, ended.exitCode) !== undefined) return true;
@@ -17,7 +17,7 @@ export function mayRestart(pod: Pod, ended: Pick<ObservedContainer, "exitCode">,
   }
 }
 
-/** What the first rule that names the exit code asks for. */
+/** The action of the first rule that matches the exit code. */
 function ruleFor(container: Container, exitCode: number): "Restart" | "RestartAllContainers" | undefined {
   const rule = (container.restartPolicyRules ?? []).find(({ exitCodes }) => {
     const isNamed = exitCodes?.values?.includes(exitCode) === true;
@@ -26,14 +26,14 @@ function ruleFor(container: Container, exitCode: number): "Restart" | "RestartAl
   return rule?.action === "Restart" || rule?.action === "RestartAllContainers" ? rule.action : undefined;
 }
 
-/** True when some container of the pod may ask for the restart of all. */
+/** True if a container of the pod has a rule that restarts all containers. */
 export function hasRestartAllRule(pod: Pod): boolean {
   return restartable(pod).some(({ restartPolicyRules }) =>
     (restartPolicyRules ?? []).some(({ action }) => action === "RestartAllContainers"),
   );
 }
 
-/** The ended containers of the newest sandbox whose rule asks for the restart of all (7.7). */
+/** Returns the terminated containers of the newest sandbox whose rule restarts all containers. */
 export function restartTriggers(pod: Pod, observed: ObservedPod): readonly ObservedContainer[] {
   const sandboxId = observed.sandboxes[0]?.id;
   return restartable(pod).flatMap((container) => {

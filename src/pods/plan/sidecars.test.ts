@@ -24,7 +24,7 @@ describe("sidecars", () => {
     assert.equal(ready?.status, "True");
   });
 
-  test("are started again while the regular containers live, without touching them", async () => {
+  test("are restarted while the regular containers run, without touching them", async () => {
     const ring = new FakeRing({ setup: { exitAfterMs: 100 } });
     await ring.want(withSidecars.build());
     await ring.clock.advance(100);
@@ -38,7 +38,7 @@ describe("sidecars", () => {
     assert.equal(after.filter(({ name }) => name === "setup").length, 1);
   });
 
-  test("are started again also while later init containers still run", async () => {
+  test("are restarted also while later init containers still run", async () => {
     const ring = new FakeRing({ setup: { exitAfterMs: 5000 } });
     await ring.want(withSidecars.build());
     const logger = (await ring.containers()).find(({ name }) => name === "logger");
@@ -72,7 +72,7 @@ describe("sidecars", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
-  test("whose turn does not come within the grace get their signal at its end, and two seconds", async () => {
+  test("whose turn does not come within the grace period get their signal at its end, and two seconds", async () => {
     const ring = new FakeRing({ app: { ignoresTerm: true }, logger: { ignoresTerm: true } });
     const grace = { terminationGracePeriodSeconds: 5 };
     await ring.want(pod("web").init("logger", always).container("app").with(grace).build());

@@ -21,7 +21,7 @@ import type { StartMemory } from "./start-memory.ts";
 import { performTermination } from "./termination-actions.ts";
 import { VolumePreparation } from "./volume-preparation.ts";
 
-/** A resize that the runtime or the kernel refused is tried again after this. */
+/** A resize that the runtime or the kernel rejected is tried again after this. */
 const RESIZE_ERROR_MS = 10_000;
 
 interface ActionDeps {
@@ -31,7 +31,7 @@ interface ActionDeps {
   readonly resize: PodResize;
 }
 
-/** What was planned, on what was seen. */
+/** Planned actions, and the observation that they were planned on. */
 export interface Planned {
   readonly observed: ObservedPod;
   readonly actions: readonly PodAction[];
@@ -39,11 +39,11 @@ export interface Planned {
   begin(acting: Acting): void;
 }
 
-/** Does what was planned for one pod and remembers what came of it. */
+/** Performs the planned actions of one pod and remembers their outcome. */
 export class PodActions {
   constructor(private readonly deps: ActionDeps) {}
 
-  /** One after the other, until one of them makes the rest senseless. */
+  /** Performs actions one after the other, until one of them makes the rest obsolete. */
   async perform(run: PodRun, { observed, actions, begin }: Planned): Promise<void> {
     const volumes = new VolumePreparation(this.deps.execute.volumes, run);
     try {
@@ -59,7 +59,7 @@ export class PodActions {
     }
   }
 
-  /** False when the actions after this one make no sense any more. */
+  /** Performs one action; false if the actions after it are obsolete. */
   private async act(run: PodRun, observed: ObservedPod, action: PodAction): Promise<boolean> {
     const { execute, identity, memory } = this.deps;
     const graceSeconds = graceFor(run.pod);
@@ -136,7 +136,7 @@ export class PodActions {
     return true;
   }
 
-  /** False when it failed: the others are tried again with it. */
+  /** Resizes a container; false if it failed: the others are tried again with it. */
   private async resizeOne(run: PodRun, { running, spec }: { running: ObservedContainer; spec: Container }) {
     const { execute, memory, resize } = this.deps;
     try {

@@ -15,7 +15,7 @@ const states = async (ring: FakeRing): Promise<string[]> => (await ring.containe
 const web = (): Pod => pod().container("main").build();
 const uid = "uid-of-web";
 
-test("a pod that is asked to go is stopped with its grace, and kept until its source no longer has it", async () => {
+test("a deleted pod is stopped with its grace period, and kept until its source no longer has it", async () => {
   const ring = new FakeRing({ main: { ignoresTerm: true } });
   await ring.want(web());
   assert.equal(ring.status()?.phase, "Running");
@@ -32,7 +32,7 @@ test("a pod that is asked to go is stopped with its grace, and kept until its so
   ring.stopAgent();
 });
 
-test("a shorter grace counts at once, a longer one never", async () => {
+test("a shorter grace period counts at once, a longer one never", async () => {
   const ring = new FakeRing({ main: { ignoresTerm: true } });
   await ring.want(web());
   await ring.want(deleted(web(), 600));
@@ -43,7 +43,7 @@ test("a shorter grace counts at once, a longer one never", async () => {
   ring.stopAgent();
 });
 
-test("a pod that was asked to go before the agent started is only ended", async () => {
+test("a pod that was deleted before the agent started is only terminated", async () => {
   const ring = new FakeRing();
   await ring.want(deleted(web(), 5));
   assert.deepEqual(await states(ring), []);
@@ -52,7 +52,7 @@ test("a pod that was asked to go before the agent started is only ended", async 
   ring.stopAgent();
 });
 
-test("listeners hear when nothing is left of a pod", async () => {
+test("listeners are notified when nothing is left of a pod", async () => {
   const ring = new FakeRing();
   await ring.want(web());
   const finished: boolean[] = [];
@@ -63,7 +63,7 @@ test("listeners hear when nothing is left of a pod", async () => {
   ring.stopAgent();
 });
 
-test("volumes that cannot be unmounted are tried again, and are no failure to kill the pod", async () => {
+test("a failed unmount is retried and is not reported as FailedKillPod", async () => {
   const ring = new FakeRing();
   await ring.want(web());
   let tries = 0;
@@ -78,7 +78,7 @@ test("volumes that cannot be unmounted are tried again, and are no failure to ki
   ring.stopAgent();
 });
 
-test("a container that cannot be stopped is a failure to kill the pod", async () => {
+test("a container that cannot be stopped is reported as FailedKillPod", async () => {
   const ring = new FakeRing();
   await ring.want(web());
   ring.runtime.control.fail("stopContainer", new RuntimeError("Unknown", "no such process"), 1);

@@ -12,7 +12,7 @@ const web = (volume: Partial<Volume>): Pod =>
     .build();
 
 describe("a variable from a file in a volume", () => {
-  test("is there when the file is, and is waited for until then", async () => {
+  test("is set once the file exists, and is waited for until then", async () => {
     const ring = new FakeRing();
     await ring.want(web({ emptyDir: {} }));
     const waiting = ring.status()?.containerStatuses?.[0]?.state?.waiting;

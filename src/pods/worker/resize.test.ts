@@ -66,7 +66,7 @@ describe("what changed", () => {
 });
 
 describe("a resize", () => {
-  test("gives a running container other limits without a restart", async () => {
+  test("changes the limits of a running container without a restart", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));
     const id = await idOf(ring);
@@ -101,7 +101,7 @@ describe("a resize", () => {
     assert.equal(ring.status()?.containerStatuses?.[0]?.restartCount, 1);
   });
 
-  test("that the node has no room for waits, and is done when there is", async () => {
+  test("that the node has no room for is deferred, and is done when there is", async () => {
     const ring = new FakeRing();
     const other = pod("other")
       .container("app", { resources: { requests: { cpu: "1" } } })
@@ -118,7 +118,7 @@ describe("a resize", () => {
     assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 150_000);
   });
 
-  test("beyond what the node has is never possible", async () => {
+  test("beyond the capacity of the node is infeasible", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));
     await ring.want(web(both("64", "64Mi")));
@@ -128,7 +128,7 @@ describe("a resize", () => {
     assert.equal(event?.message, "Node didn't have enough capacity: cpu, requested: 64100, capacity: 2000");
   });
 
-  test("below what the container uses is refused, and tried again", async () => {
+  test("below what the container uses is rejected, and retried", async () => {
     const ring = new FakeRing();
     ring.memoryUsage = 100 * MIB;
     await ring.want(web(both("500m", "128Mi")));
@@ -146,7 +146,7 @@ describe("a resize", () => {
     assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 64 * MIB);
   });
 
-  test("that the runtime refuses is told and tried again", async () => {
+  test("that the runtime rejects is reported and retried", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));
     ring.runtime.control.fail("updateContainerResources", new RuntimeError("Unknown", "no"));
@@ -156,7 +156,7 @@ describe("a resize", () => {
     assert.deepEqual(conditions(ring), {});
   });
 
-  test("is known to the next agent, which does nothing twice and finishes what is asked for meanwhile", async () => {
+  test("survives a restart of the agent, which does nothing twice and finishes what was requested meanwhile", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));
     await ring.want(web(both("1", "64Mi")));
@@ -175,7 +175,7 @@ describe("a resize", () => {
     assert.equal(ring.runtime.limitsOf(id)?.memoryLimitBytes, 96 * MIB);
   });
 
-  test("holds for a container that is started again later", async () => {
+  test("holds for a container that is restarted later", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));
     await ring.want(web(both("1", "64Mi")));
@@ -244,7 +244,7 @@ describe("a resize of the whole pod", () => {
     assert.deepEqual(conditions(ring), {});
   });
 
-  test("that the node has no room for waits with what it had", async () => {
+  test("that the node has no room for is deferred and changes nothing", async () => {
     const ring = new FakeRing();
     const other = pod("other")
       .container("app", { resources: { requests: { cpu: "1" } } })
@@ -258,7 +258,7 @@ describe("a resize of the whole pod", () => {
     assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("1500m", "64Mi")]);
   });
 
-  test("below what its containers use together is refused, and tried again", async () => {
+  test("below what its containers use together is rejected, and retried", async () => {
     const ring = new FakeRing();
     await ring.want(whole(both("500m", "128Mi")));
     ring.memoryUsage = 40 * MIB;
@@ -276,7 +276,7 @@ describe("a resize of the whole pod", () => {
     assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("500m", "64Mi")]);
   });
 
-  test("is known to the next agent, which does nothing twice", async () => {
+  test("survives a restart of the agent, which does nothing twice", async () => {
     const ring = new FakeRing();
     await ring.want(whole(both("500m", "64Mi")));
     await ring.want(whole(both("1", "128Mi")));

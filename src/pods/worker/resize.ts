@@ -6,14 +6,14 @@ import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 import { type Allocation, allocationOf, changedResources, POD_LEVEL, withAllocation } from "../admission/allocation.ts";
 import type { ResizeVerdict } from "../admission/facts.ts";
 
-/** How long a resize that has to wait is left alone, in milliseconds (3 min, as in Kubernetes). */
+/** How long until a deferred resize is tried again, in milliseconds (3 min, as in Kubernetes). */
 export const RESIZE_RETRY_MS = 180_000;
 
 export type { ResizeVerdict } from "../admission/facts.ts";
 
 export interface ResizeDeps {
   readonly log: Pick<Logger, "warn">;
-  /** One small file of the pod; empty when there is none. */
+  /** Loads the record of the pod; empty if there is none. */
   load(): Promise<string>;
   save(text: string): Promise<void>;
   verdict(pod: Pod): ResizeVerdict;
@@ -21,12 +21,12 @@ export interface ResizeDeps {
 }
 
 /**
- * What of its changed requests and limits a pod was given, and what its containers really have: the first changes when
- * the node has room, the second when the runtime was told. Both survive the agent, so that nothing is done twice.
+ * The resources that a pod is allocated and those that its containers actually have: the first change when the node has
+ * room, the second when the runtime has applied them. Both are persisted, so that nothing is done twice.
  */
 export class PodResize {
   private allocation: Allocation | undefined;
-  /** By container id, or `POD_LEVEL`: what was set after it was made. */
+  /** Actual resources by container id, or `POD_LEVEL`, if they were changed after creation. */
   private readonly actual = new Map<string, ResourceRequirements>();
   private waits: ResizeVerdict;
   private failure: string | undefined;
@@ -35,7 +35,7 @@ export class PodResize {
 
   constructor(private readonly deps: ResizeDeps) {}
 
-  /** Why it has to wait for room, if it has. */
+  /** Why a resize waits for room, if one does. */
   get pending(): ResizeVerdict {
     return this.waits;
   }
@@ -45,12 +45,12 @@ export class PodResize {
     return this.isResizing;
   }
 
-  /** What went wrong with the last try. */
+  /** The error of the last try. */
   get error(): string | undefined {
     return this.failure;
   }
 
-  /** Finds out what an earlier agent gave to containers that are still there. Does nothing when called again. */
+  /** Restores what an earlier agent allocated to containers that still exist. Does nothing when called again. */
   async adopt(observed: ObservedPod): Promise<void> {
     if (this.isAdopted) return;
     this.isAdopted = true;
@@ -64,7 +64,7 @@ export class PodResize {
     for (const [id, resources] of Object.entries(kept.actual)) this.actual.set(id, resources);
   }
 
-  /** Gives the pod what it asks for now, if there is room; answers the pod as it may run. */
+  /** Allocates what the pod asks for now, if there is room; returns the pod with what it is allocated. */
   settle(desired: Pod): Pod {
     if (this.allocation === undefined) {
       this.allocation = allocationOf(desired);
@@ -89,28 +89,29 @@ export class PodResize {
     return desired;
   }
 
-  /** The pod as it may run now, without giving it anything. */
+  /** Returns the pod with what it is allocated. */
   view(desired: Pod): Pod {
     return this.allocation === undefined ? desired : withAllocation(desired, this.allocation);
   }
 
-  /** What a container has; undefined when nobody knows, as with one that another agent made. */
+  /** Returns what a container has; undefined if unknown, as for one that another agent created. */
   actualOf({ id, annotations }: Pick<ObservedContainer, "id" | "annotations">): ResourceRequirements | undefined {
     return this.actual.get(id) ?? parseRequirements(annotations[RESOURCES_ANNOTATION]);
   }
 
-  /** What the pod as a whole has; undefined when nobody knows. */
+  /** What the pod as a whole has; undefined if unknown. */
   get actualPod(): ResourceRequirements | undefined {
     return this.actual.get(POD_LEVEL);
   }
 
-  /** The runtime was told; `id` is a container's, or `POD_LEVEL`. */
+  /** The runtime has applied a resize; `id` is a container's, or `POD_LEVEL`. */
   done(id: string, resources: ResourceRequirements): void {
     this.failure = undefined;
     this.actual.set(id, resources);
     this.store();
   }
 
+  /** A resize failed; an error that is new is recorded as an event. */
   failed(message: string): void {
     if (message !== this.failure) this.deps.event("Warning", "ResizeError", message);
     this.failure = message;
@@ -145,7 +146,7 @@ export class PodResize {
     const allocated = Object.fromEntries(this.allocation ?? []);
     const text = `${JSON.stringify({ version: 1, allocated, actual: Object.fromEntries(this.actual) })}\n`;
     this.deps.save(text).catch((error: unknown) => {
-      this.deps.log.warn("what a pod was given cannot be written down", { error: messageOf(error) });
+      this.deps.log.warn("Failed to persist allocated resources of pod", { error: messageOf(error) });
     });
   }
 
@@ -154,7 +155,7 @@ export class PodResize {
       const parsed: unknown = text === "" ? {} : JSON.parse(text);
       return { allocated: requirementsIn(parsed, "allocated"), actual: requirementsIn(parsed, "actual") };
     } catch (error) {
-      this.deps.log.warn("what a pod was given cannot be read", { error: messageOf(error) });
+      this.deps.log.warn("Failed to load allocated resources of pod", { error: messageOf(error) });
       return { allocated: {}, actual: {} };
     }
   }

@@ -42,7 +42,7 @@ function events(ring: FakeRing, reason: string): string[] {
 }
 
 describe("probes on the ring", () => {
-  test("readiness: running but not ready until the probe succeeds, then ready without a new look at the runtime", async () => {
+  test("readiness: running but not ready until the probe succeeds, then ready without reading the runtime again", async () => {
     const { app, ring, web } = begin({ readinessProbe: probe("ready") });
     await ring.want(web);
     assert.deepEqual([ring.status()?.phase, ready(ring), container(ring)?.started], ["Running", "False", true]);
@@ -68,7 +68,7 @@ describe("probes on the ring", () => {
     assert.equal(ring.journal.events(0).find(({ reason }) => reason === "Unhealthy")?.count, 3);
   });
 
-  test("liveness: killed with the words of Kubernetes and restarted", async () => {
+  test("liveness: killed with the message of Kubernetes and restarted", async () => {
     const { app, ring, web } = begin({ livenessProbe: probe("alive") });
     app.healthy.add("alive");
     await ring.want(web);
@@ -188,7 +188,7 @@ describe("probes on the ring", () => {
     assert.equal(ring.view.summaries().length, 0);
   });
 
-  test("an image change is probed anew", async () => {
+  test("a container with another image is probed from the beginning", async () => {
     const { app, ring, web } = begin({ readinessProbe: probe("ready") });
     app.healthy.add("ready");
     await ring.want(web);
@@ -226,7 +226,7 @@ describe("another agent on the same runtime", () => {
     assert.equal(container(ring)?.started, true);
   });
 
-  test("what was not ready stays not ready until it is", async () => {
+  test("what was not ready stays not ready until its probe succeeds", async () => {
     const { app, ring, web } = begin(probes);
     app.healthy.add("started").add("alive");
     await ring.want(web);

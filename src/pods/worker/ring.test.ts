@@ -53,7 +53,7 @@ describe("a pod's life on the ring", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("a start asks only for what is not certain: nothing is listed, each part is read once after it was made", async () => {
+  test("a start reads only what is not known: nothing is listed, each part is read once after it was created", async () => {
     const ring = new FakeRing();
     await ring.want();
     const before = ring.runtime.control.calls.length;
@@ -107,7 +107,7 @@ describe("a pod's life on the ring", () => {
     );
   });
 
-  test("Never: an ended pod is final, its sandbox stopped, its container kept for its logs", async () => {
+  test("Never: a completed pod is terminal, its sandbox stopped, its container kept for its logs", async () => {
     const ring = new FakeRing({ app: { exitAfterMs: 100, exitCode: 3 } });
     await ring.want(pod("web").container("app").restart("Never").build());
     await ring.clock.advance(100);
@@ -121,7 +121,7 @@ describe("a pod's life on the ring", () => {
     assert.equal(changes(ring).filter((call) => call === "startContainer").length, 1);
   });
 
-  test("a pod that is no longer wanted is stopped with its grace and leaves nothing", async () => {
+  test("a pod that is no longer wanted is stopped with its grace period and leaves nothing", async () => {
     const ring = new FakeRing({ app: { ignoresTerm: true } });
     await ring.want(pod("web").container("app").with({ terminationGracePeriodSeconds: 7 }).build());
     ring.publish();
@@ -145,7 +145,7 @@ describe("a pod's life on the ring", () => {
     assert.deepEqual(ring.view.summaries(), []);
   });
 
-  test("a removal that fails is tried again until nothing is left", async () => {
+  test("a failed removal is retried until nothing is left", async () => {
     const ring = new FakeRing();
     await ring.want(web);
     ring.runtime.control.fail("removeSandbox", new RuntimeError("Unavailable", "busy"));
@@ -191,7 +191,7 @@ describe("a pod's life on the ring", () => {
     assert.equal(after.find(({ name }) => name === "app")?.attempt, 1);
   });
 
-  test("Never: no final phase is said between the kill and the restart of a changed image", async () => {
+  test("Never: no terminal phase is published between the kill and the restart of a changed image", async () => {
     const ring = new FakeRing({ app: { termMs: 500 } });
     const seen: string[] = [];
     await ring.want(pod("web").container("app").restart("Never").build());
@@ -205,7 +205,7 @@ describe("a pod's life on the ring", () => {
     assert.equal(seen.includes("Succeeded"), false);
   });
 
-  test("how long a crashing container waits survives a restart of the agent", async () => {
+  test("the crash back-off survives a restart of the agent", async () => {
     const ring = new FakeRing({ app: { exitAfterMs: 100, exitCode: 1 } });
     await ring.want(web);
     await ring.clock.advance(200);
@@ -244,7 +244,7 @@ describe("a pod's life on the ring", () => {
 });
 
 describe("interrupts", () => {
-  test("a pull is given up when the pod is no longer wanted", async () => {
+  test("a pull is aborted when the pod is no longer wanted", async () => {
     const ring = new FakeRing();
     ring.runtime.image("app:1", { state: "pullable" });
     ring.runtime.control.delay("pullImage", 60_000);
@@ -255,7 +255,7 @@ describe("interrupts", () => {
     assert.deepEqual(ring.view.summaries(), []);
   });
 
-  test("a pull is given up when another image is wanted", async () => {
+  test("a pull is aborted when another image is wanted", async () => {
     const ring = new FakeRing();
     ring.runtime.image("app:1", { state: "pullable" });
     ring.runtime.image("app:2");
@@ -265,7 +265,7 @@ describe("interrupts", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("a sandbox in the making is finished and then undone", async () => {
+  test("a sandbox that is being created is finished and then removed", async () => {
     const ring = new FakeRing();
     ring.runtime.control.delay("runSandbox", 1000);
     await ring.want(web);
@@ -302,7 +302,7 @@ describe("interrupts", () => {
 });
 
 describe("faults", () => {
-  test("an image that does not exist waits longer and longer, and comes up once it exists", async () => {
+  test("a pull of an image that does not exist backs off, and succeeds once it exists", async () => {
     const ring = new FakeRing();
     await ring.wantAsIs(web);
     assert.equal(ring.status()?.containerStatuses?.[0]?.state?.waiting?.reason, "ImagePullBackOff");
@@ -317,7 +317,7 @@ describe("faults", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("a failed pull is said as ErrImagePull before it is said as ImagePullBackOff", async () => {
+  test("a failed pull is reported as ErrImagePull before ImagePullBackOff", async () => {
     const ring = new FakeRing();
     const said: string[] = [];
     const { signal } = new AbortController();
@@ -332,7 +332,7 @@ describe("faults", () => {
     assert.deepEqual(said, ["ContainerCreating", "ErrImagePull", "ImagePullBackOff"]);
   });
 
-  test("a command that does not exist backs off like a crash, with the runtime's words", async () => {
+  test("a command that does not exist backs off like a crash, with the runtime's message", async () => {
     const ring = new FakeRing({ app: { failsToStart: "exec: no such file" } });
     await ring.want(web);
     await ring.clock.advance(60_000);
@@ -341,7 +341,7 @@ describe("faults", () => {
     assert.match(ring.view.explain("uid-of-web")?.errors[0]?.message ?? "", /no such file/);
   });
 
-  test("a sandbox that cannot be made is tried again with back-off, not in a spin", async () => {
+  test("a sandbox that cannot be created is retried with back-off", async () => {
     const ring = new FakeRing();
     ring.runtime.control.fail("runSandbox", new RuntimeError("Unknown", "no network"), 3);
     await ring.want(web);
@@ -353,7 +353,7 @@ describe("faults", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("while the network is not ready a pod says so and is tried again each second", async () => {
+  test("while the network is not ready this is reported and retried each second", async () => {
     const ring = new FakeRing();
     ring.runtime.networkProblem = "NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized";
     ring.runtime.control.fail("runSandbox", new RuntimeError("Unknown", "cni plugin not initialized"), 1);
@@ -381,7 +381,7 @@ describe("faults", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("a lost answer of create is not a second container", async () => {
+  test("a lost response of create does not lead to a second container", async () => {
     const ring = new FakeRing();
     ring.runtime.control.failAfterwards("createContainer", new RuntimeError("Unavailable", "connection lost"));
     await ring.want(web);
@@ -393,7 +393,7 @@ describe("faults", () => {
     );
   });
 
-  test("the runtime goes away and comes back: nothing restarts", async () => {
+  test("the runtime becomes unavailable and comes back: nothing restarts", async () => {
     const ring = new FakeRing();
     await ring.want(web);
     const [before] = await ring.containers();
@@ -406,7 +406,7 @@ describe("faults", () => {
     assert.equal(ring.status()?.containerStatuses?.[0]?.restartCount, 0);
   });
 
-  test("a pod that was wanted while the runtime was away starts when it is back", async () => {
+  test("a pod that was added while the runtime was unavailable starts when it is back", async () => {
     const ring = new FakeRing();
     await ring.clock.advance(0);
     ring.runtime.goAway();
@@ -440,7 +440,7 @@ describe("another agent on the same runtime", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("stops pods that nobody wants any more, but only once the sources have spoken", async () => {
+  test("stops orphaned pods, but only once all sources are ready", async () => {
     const ring = new FakeRing();
     await ring.want(web);
     await ring.restartAgent();
@@ -491,7 +491,7 @@ describe("another agent on the same runtime", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
-  test("an ended pod stays ended", async () => {
+  test("a completed pod stays completed", async () => {
     const ring = new FakeRing({ app: { exitAfterMs: 10 } });
     const once = pod("web").container("app").restart("OnFailure").build();
     await ring.want(once);

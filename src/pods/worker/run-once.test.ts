@@ -34,13 +34,13 @@ test("running and succeeded pods are good results", async () => {
   );
 });
 
-test("a program that ends right after its start does not count as running", async () => {
+test("a program that exits right after its start does not count as running", async () => {
   const ring = new FakeRing({ job: { exitAfterMs: 100, exitCode: 7 } });
   await ring.want(pod("work").container("job").restart("Never").build());
   assert.equal(ring.status("work")?.phase, "Running");
   const result = once(ring);
   await ring.clock.advance(500);
-  assert.deepEqual((await result)[0]?.outcome, "job ended with exit code 7");
+  assert.deepEqual((await result)[0]?.outcome, "job exited with code 7");
 });
 
 test("a failed pod is a bad result with its exit code", async () => {
@@ -50,11 +50,11 @@ test("a failed pod is a bad result with its exit code", async () => {
   const result = once(ring);
   assert.deepEqual(
     (await result).map(({ ok, outcome }) => [ok, outcome]),
-    [[false, "job ended with exit code 4"]],
+    [[false, "job exited with code 4"]],
   );
 });
 
-test("an image that does not come is tried four times, not for ever", async () => {
+test("an image that cannot be pulled is tried four times", async () => {
   const ring = new FakeRing();
   await ring.wantAsIs(pod("web").container("app").build());
   const result = once(ring, 600_000);
@@ -83,7 +83,7 @@ test("a failure while the pod was stopped does not hide why it failed", () => {
     containers: [{ ...main, ready: false, restarts: 0, exitCode: 7 }],
     errors: [{ ...error, step: "terminate" }],
   } as PodExplanation; // reason: the literals of the spread objects are wider than the unions
-  assert.equal(judge(failed, 3)?.outcome, "main ended with exit code 7");
+  assert.equal(judge(failed, 3)?.outcome, "main exited with code 7");
   const pull = { ...failed, errors: [{ ...error, step: "pull" as const, message: "no such image" }, ...failed.errors] };
   assert.equal(judge(pull, 3)?.outcome, "no such image");
 });

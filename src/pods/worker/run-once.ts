@@ -2,12 +2,12 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { PodExplanation } from "../../model/step.ts";
 
-/** What came of one pod. */
+/** The outcome of one pod. */
 export interface OnceResult {
   readonly namespace: string;
   readonly name: string;
   readonly ok: boolean;
-  /** `running`, `succeeded`, or what went wrong. */
+  /** `running`, `succeeded`, or why it failed. */
   readonly outcome: string;
 }
 
@@ -20,17 +20,17 @@ export interface RunOnceDeps {
 }
 
 export interface RunOnceOptions {
-  /** A pod that is neither running nor finished after this long has failed. */
+  /** A pod that neither runs nor has completed after this long has failed. */
   readonly limitMs: number;
   /** A step that failed more often than this, or a container that was restarted more often, has failed for good. */
   readonly retries: number;
 }
 
 const RUNNING = "running";
-/** A program that ends right after its start runs for a moment, too: so long must it go on before it counts. */
+/** A program that exits right after its start runs for a moment, too: it counts once it has run this long. */
 const STEADY_MS = 500;
 
-/** Waits until each pod runs, has finished or has failed; the pods go on as they are. Never rejects but for an abort. */
+/** Waits until each pod runs, has completed or has failed; the pods go on as they are. Rejects only on abort. */
 export async function runOnce(
   deps: RunOnceDeps,
   options: RunOnceOptions,
@@ -59,7 +59,7 @@ export async function runOnce(
   }
 }
 
-/** The verdict on one pod, or undefined while it is still open. Pure. */
+/** Returns the verdict on one pod, or undefined while it is open. Pure. */
 export function judge(pod: PodExplanation, retries: number): OnceResult | undefined {
   const { namespace, name, phase } = pod;
   const say = (ok: boolean, outcome: string): OnceResult => ({ namespace, name, ok, outcome });
@@ -73,7 +73,7 @@ export function judge(pod: PodExplanation, retries: number): OnceResult | undefi
   return undefined;
 }
 
-/** The last thing that went wrong on the way up; what fails afterwards, while the pod is stopped, does not explain it. */
+/** The last error of the start; what fails afterwards, while the pod is stopped, does not explain it. */
 function startError({ errors }: PodExplanation): string | undefined {
   return errors.findLast(({ step }) => step !== "kill" && step !== "terminate" && step !== "remove")?.message;
 }
@@ -86,7 +86,7 @@ function late(pod: PodExplanation, { limitMs }: RunOnceOptions): OnceResult {
 
 function exitWords(pod: PodExplanation): string | undefined {
   const failed = pod.containers.find((container) => (container.exitCode ?? 0) !== 0);
-  return failed && `${failed.name} ended with exit code ${failed.exitCode}${failed.message && `: ${failed.message}`}`;
+  return failed && `${failed.name} exited with code ${failed.exitCode}${failed.message && `: ${failed.message}`}`;
 }
 
 function changed(deps: RunOnceDeps, ms: number, signal: AbortSignal): Promise<void> {

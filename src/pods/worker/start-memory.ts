@@ -18,14 +18,14 @@ interface MemoryDeps {
   readonly crashLimits: CrashLimits;
 }
 
-/** What a worker remembers of the starts of its containers from one look to the next. */
+/** What a worker remembers of its containers from one sync to the next. */
 export class StartMemory implements PlanMemory {
   readonly crashes = new Map<string, CrashState>();
   readonly holds = new Map<string, StartHold>();
   readonly replacing = new Set<string>();
-  /** Why a container does not run, as its status says. */
+  /** The waiting state of containers that do not run. */
   readonly waiting = new Map<string, WaitingReason>();
-  /** All containers were removed to be started anew, and are not all there yet. */
+  /** All containers were removed to be started again, and do not all exist yet. */
   restartingAll = false;
   /** Containers run outside the pod's cgroup: an earlier agent with other settings created them. */
   isMisplaced = false;
@@ -57,7 +57,7 @@ export class StartMemory implements PlanMemory {
     }
   }
 
-  /** Nothing of the pod is started, for this reason; or no longer for that one. */
+  /** Takes over why nothing of the pod is started; undefined if the reason before no longer holds. */
   refuse(pod: Pod, refusal: WaitingReason | undefined, before: WaitingReason | undefined): void {
     for (const { name } of allContainers(pod)) {
       if (refusal !== undefined) this.waiting.set(name, refusal);
@@ -65,7 +65,7 @@ export class StartMemory implements PlanMemory {
     }
   }
 
-  /** What the plan waits for goes into the status and, when it is new, into the journal. */
+  /** Takes over what the plan waits for, for the status; a new wait is recorded in the journal. */
   noteWaits(plan: PodPlan): void {
     if (plan.kind !== "converge") return;
     const { journal, identity } = this.deps;
@@ -87,7 +87,7 @@ export class StartMemory implements PlanMemory {
     return hadSome;
   }
 
-  /** The crash history that a container starts with. */
+  /** Returns the crash history that a container starts with. */
   crashAfter(start: ContainerStart): CrashState | undefined {
     const before = this.crashes.get(start.name);
     if (start.previousEnd === undefined) return before;
@@ -95,13 +95,14 @@ export class StartMemory implements PlanMemory {
     return afterRestart(before, times, this.deps.crashLimits);
   }
 
+  /** A container has started: nothing is waited for any more. */
   started(name: string): void {
     this.holds.delete(name);
     this.replacing.delete(name);
     this.waiting.delete(name);
   }
 
-  /** It is not tried again before the time that the error names, as long as the container is the same. */
+  /** A start failed; it is not tried again before the time that the error names, as long as the container is the same. */
   failed(pod: Pod, name: string, error: StartError): void {
     const container = allContainers(pod).find((one) => one.name === name);
     this.waiting.set(name, { reason: error.reason, message: error.message });
@@ -116,7 +117,7 @@ export class StartMemory implements PlanMemory {
     });
   }
 
-  /** Until each container runs again, none of them being there means nothing. */
+  /** Begins a restart of all containers: until each runs again, their absence means nothing. */
   beginRestartAll(pod: Pod, triggers: readonly ObservedContainer[]): void {
     const finishedAt = Math.max(...triggers.map((trigger) => trigger.finishedAt));
     const times = { finishedAt, wallNow: this.deps.clock.now().wall };
@@ -125,7 +126,10 @@ export class StartMemory implements PlanMemory {
     const waiting = { reason: "RestartingAllContainers", message: "" };
     for (const { name } of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])])
       this.waiting.set(name, waiting);
-    this.deps.journal.note("backoff", `all containers are restarted: ${triggers.map(({ name }) => name).join(", ")}`);
+    this.deps.journal.note(
+      "backoff",
+      `restarting all containers, triggered by: ${triggers.map(({ name }) => name).join(", ")}`,
+    );
   }
 }
 

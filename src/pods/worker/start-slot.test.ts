@@ -18,8 +18,8 @@ function slot(of: Lane, critical = false): StartSlot {
 
 const settle = (): Promise<void> => new FakeClock().advance(0);
 
-describe("a pod's place in the start lane", () => {
-  test("is held until it is given back, and then the next pod's", async () => {
+describe("a pod's slot in the start lane", () => {
+  test("is held until it is released, and then the next pod's", async () => {
     const one = lane(1);
     const [first, second] = [slot(one), slot(one)];
     await first.hold(never);
@@ -31,7 +31,7 @@ describe("a pod's place in the start lane", () => {
     assert.deepEqual([first.isHeld, second.isHeld], [false, true]);
   });
 
-  test("held twice is one place, and one release gives it back", async () => {
+  test("held twice is one slot, and one release frees it", async () => {
     const one = lane(1);
     const first = slot(one);
     await first.hold(never);
@@ -42,7 +42,7 @@ describe("a pod's place in the start lane", () => {
     assert.equal(one.running, 0);
   });
 
-  test("releasing twice, or what was never held, frees nobody else's place", async () => {
+  test("releasing twice, or what was never held, frees no slot of another pod", async () => {
     const one = lane(1);
     const [first, second] = [slot(one), slot(one)];
     second.release();
@@ -81,7 +81,7 @@ describe("a pod's place in the start lane", () => {
     assert.deepEqual([plain.isHeld, critical.isHeld], [false, true]);
   });
 
-  test("says its number while it waits, and 0 when it has it", async () => {
+  test("reports its position while it waits, and 0 when it has it", async () => {
     const one = lane(1);
     const [holder, other, last] = [slot(one), slot(one), slot(one)];
     const places: number[] = [];
@@ -110,7 +110,7 @@ describe("a pod's place in the start lane", () => {
     assert.equal(one.running, 0);
   });
 
-  test("an abort that came before is refused even when there is room", async () => {
+  test("an aborted signal is rejected even when there is room", async () => {
     const one = lane(1);
     await assert.rejects(slot(one).hold(AbortSignal.abort(new AbortedError())), AbortedError);
     assert.equal(one.running, 0);

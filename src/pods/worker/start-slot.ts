@@ -2,8 +2,8 @@ import { AbortedError } from "../../lib/abort.ts";
 import type { Lane } from "../../lib/lane.ts";
 
 /**
- * A pod's place in the start lane. It is held from the sandbox to the last start of one run, so that pods come up one
- * after the other instead of all half; it is given back while something slow (a pull, a hook) goes on.
+ * A pod's slot in the start lane. It is held from the sandbox to the last start of one run, so that pods come up one
+ * after the other instead of all by halves; it is released while something slow (a pull, a hook) goes on.
  */
 export class StartSlot {
   private leave: (() => void) | undefined;
@@ -17,7 +17,7 @@ export class StartSlot {
     return this.leave !== undefined;
   }
 
-  /** Resolves when the pod may start things; at once when it already holds the slot. */
+  /** Resolves once the pod may start things; at once if it holds the slot already. */
   async hold(signal: AbortSignal, onPosition?: (position: number) => void): Promise<void> {
     if (this.leave !== undefined) return;
     await new Promise<void>((entered, refused) => {
@@ -31,7 +31,7 @@ export class StartSlot {
     });
   }
 
-  /** Lets the next pod in. Safe to repeat. */
+  /** Lets the next pod enter the lane. Safe to repeat. */
   release(): void {
     const leave = this.leave;
     this.leave = undefined;

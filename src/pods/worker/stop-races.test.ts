@@ -81,7 +81,7 @@ describe("a stop that arrives while a sync waits", () => {
     assert.equal(ring.pool.isFinished("uid-of-web"), true);
   });
 
-  test("another image is heard before the start of the one before", async () => {
+  test("an image change is acted on before the next action begins", async () => {
     const ring = new FakeRing();
     const web = pod("web").container("app").build();
     await ring.want(web);

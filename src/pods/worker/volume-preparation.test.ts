@@ -42,7 +42,7 @@ function calls(ring: FakeRing, method: string): number {
 }
 
 describe("volumes and the sandbox", () => {
-  test("are made side by side when all is at hand; no container is made before the volumes are", async () => {
+  test("are prepared side by side when everything is available; no container is created before the volumes are", async () => {
     const ring = new FakeRing();
     const volumes = new HeldVolumes(ring);
     await ring.want(web);
@@ -65,7 +65,7 @@ describe("volumes and the sandbox", () => {
     assert.deepEqual(groups, [[1234], [1234]]);
   });
 
-  test("a pod whose volumes cannot be made yet gets no sandbox", async () => {
+  test("a pod whose volumes cannot be mounted yet gets no sandbox", async () => {
     const ring = new FakeRing();
     ring.volumesAtHand = false;
     const volumes = new HeldVolumes(ring);
@@ -77,7 +77,7 @@ describe("volumes and the sandbox", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("volumes that fail beside the sandbox are tried again, in the same sandbox", async () => {
+  test("volumes that fail beside the sandbox are retried, in the same sandbox", async () => {
     const ring = new FakeRing();
     const volumes = new HeldVolumes(ring);
     await ring.want(web);
@@ -90,7 +90,7 @@ describe("volumes and the sandbox", () => {
     assert.equal(calls(ring, "runSandbox"), 1);
   });
 
-  test("a sandbox that fails ends the work at the volumes before it is tried again", async () => {
+  test("a failed sandbox aborts the preparation of volumes before it is retried", async () => {
     const ring = new FakeRing();
     const volumes = new HeldVolumes(ring);
     ring.runtime.control.fail("runSandbox", new RuntimeError("Unknown", "no network"));
@@ -103,7 +103,7 @@ describe("volumes and the sandbox", () => {
     assert.equal(ring.status()?.phase, "Running");
   });
 
-  test("a pod that waits for its volumes holds no other up", async () => {
+  test("a pod that waits for its volumes does not block others", async () => {
     const ring = new FakeRing();
     const volumes = new HeldVolumes(ring);
     const others = Array.from({ length: 20 }, (_, at) => pod(`other-${at}`).container("app").build());
@@ -118,7 +118,7 @@ describe("volumes and the sandbox", () => {
     for (const { metadata } of others) assert.equal(ring.status(metadata.name)?.phase, "Running");
   });
 
-  test("a pod that is to go does not wait for its volumes, and its sandbox goes", async () => {
+  test("a deleted pod does not wait for its volumes, and its sandbox is removed", async () => {
     const ring = new FakeRing();
     const volumes = new HeldVolumes(ring);
     await ring.want(web);

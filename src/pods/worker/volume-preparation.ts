@@ -2,8 +2,8 @@ import { AbortScope } from "../../lib/abort.ts";
 import type { PodRun, VolumeProvider } from "../execute/context.ts";
 
 /**
- * A pod's volumes during one run of actions. Containers wait for them; the sandbox does not where everything that they
- * are made from is there. A pod whose volumes cannot be made yet gets no sandbox and no address, as in Kubernetes.
+ * Prepares a pod's volumes during one run of actions. Containers wait for them; the sandbox does not if everything that
+ * they are made from is available. A pod whose volumes cannot be mounted yet gets no sandbox and no IP, as in Kubernetes.
  */
 export class VolumePreparation {
   private readonly scope: AbortScope;
@@ -17,7 +17,7 @@ export class VolumePreparation {
     this.scope = new AbortScope([run.interrupt]);
   }
 
-  /** Begins with the volumes and resolves when the sandbox may be made. */
+  /** Begins to prepare the volumes and resolves once the sandbox may be created. */
   async beforeSandbox(): Promise<void> {
     if ((this.run.pod.spec.volumes ?? []).length === 0) return;
     const made = this.begin();
@@ -26,7 +26,7 @@ export class VolumePreparation {
     if (!first) await made;
   }
 
-  /** Resolves when all volumes are ready. Whoever else wants to start something does not wait as well. */
+  /** Resolves once all volumes are ready. Other pods may start meanwhile. */
   async beforeContainers(): Promise<void> {
     if (this.isDone || (this.run.pod.spec.volumes ?? []).length === 0) return;
     const made = this.begin();
@@ -34,7 +34,7 @@ export class VolumePreparation {
     await made;
   }
 
-  /** Gives up what is not ready, and resolves when nothing is being made any more. */
+  /** Aborts what is not ready, and resolves once nothing is under way any more. */
   async end(): Promise<void> {
     this.scope.abort();
     await this.going?.catch(() => undefined);
@@ -44,7 +44,7 @@ export class VolumePreparation {
   private begin(): Promise<void> {
     if (this.going === undefined) {
       this.going = this.make();
-      // Its failure is told to whoever waits for it; when nobody does, the run has failed for another reason.
+      // Whoever waits for it gets its failure; if nobody does, the run has failed for another reason.
       this.going.catch(() => undefined);
     }
     return this.going;
@@ -55,7 +55,7 @@ export class VolumePreparation {
     const { signal } = this.scope;
     const names = (run.pod.spec.volumes ?? []).map((volume) => volume.name).join(", ");
     const step = run.journal.begin("volumes", { detail: names });
-    // The events of failed tries are the volumes' own; a wait that took too long has none, as in Kubernetes.
+    // The volumes record the events of failed mounts; a wait that timed out has none, as in Kubernetes.
     const onWait = (detail: string): void => step.detail(detail || names);
     try {
       await volumes.prepare(run.pod, { signal, onWait });

@@ -78,7 +78,7 @@ async function postStart(deps: ExecuteDeps, run: PodRun, of: { container: Contai
     step.fail(error);
     const name = container.name;
     run.journal.event("Warning", "FailedPostStartHook", { message: "PostStartHook failed", container: name });
-    await killStarted(deps, { ...run, podIp: podIps(deps, run)[0] ?? "" }, { id, name });
+    await killStarted(deps, { ...run, podIp: podIps(deps, run.pod, run.sandbox?.ips ?? [])[0] ?? "" }, { id, name });
     throw new StartError(
       "PostStartHookError",
       { afterMs: SHORT_RETRY_MS },

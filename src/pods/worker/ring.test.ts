@@ -468,6 +468,22 @@ describe("another agent on the same runtime", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
+  test("an orphaned pod that comes back keeps its grace period, and starts again after it", async () => {
+    const ring = new FakeRing({ app: { ignoresTerm: true } });
+    const slow = pod("web").container("app").with({ terminationGracePeriodSeconds: 50 }).build();
+    await ring.want(slow);
+    await ring.restartAgent();
+    await ring.want();
+    await ring.want(slow);
+    await ring.clock.advance(49_999);
+    assert.equal((await ring.containers())[0]?.attempt, 0);
+    await ring.clock.advance(1);
+    assert.deepEqual(
+      (await ring.containers()).map(({ attempt, state }) => `${attempt} ${state}`),
+      ["1 running"],
+    );
+  });
+
   test("a manifest that changed while no agent ran: the old pod ends before the new one starts", async () => {
     const ring = new FakeRing({ app: { termMs: 700 } });
     await ring.want(pod("web", "uid-1").fromFile().container("app").build());

@@ -50,6 +50,7 @@ export class PodSync {
   private async sync(given: PodRun, observed: ObservedPod): Promise<number | undefined> {
     const { deps, resize, retry, life } = this.parts;
     await this.adopt(given.pod, observed);
+    this.refuse(given.pod);
     const run: PodRun = { ...given, pod: resize.settle(given.pod) };
     const now = deps.clock.now();
     const plan = this.plan(run.pod, observed, now);
@@ -81,7 +82,6 @@ export class PodSync {
 
   private plan(pod: Pod, observed: ObservedPod, now: Instant): PodPlan {
     const { deps, memory, resize, identity, options } = this.parts;
-    this.refuse(pod);
     deps.probes.follow(pod, observed);
     const plan = planPod(
       pod,

@@ -106,8 +106,10 @@ export class PodWorker {
   }
 
   /** The source no longer has the pod: it is stopped, and everything of it removed. */
-  remove({ graceSeconds = graceFor(this.pod), keepLogs }: { graceSeconds?: number; keepLogs?: boolean } = {}): void {
-    this.request({ on: "removed", stop: { graceSeconds }, keepLogs });
+  remove({ graceSeconds, keepLogs }: { graceSeconds?: number; keepLogs?: boolean } = {}): void {
+    // The grace period of an orphaned pod is recorded on its containers.
+    const own = this.parts.options.orphan === true ? Number.POSITIVE_INFINITY : graceFor(this.pod);
+    this.request({ on: "removed", stop: { graceSeconds: graceSeconds ?? own }, keepLogs });
   }
 
   /** The node needs its room: the pod is stopped as Failed, and kept for its source to see. */

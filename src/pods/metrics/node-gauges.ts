@@ -48,7 +48,7 @@ export function declareNodeGauges(metrics: Metrics, facts: NodeGaugeSources): vo
     values: () =>
       tally(
         workers()
-          .filter(({ phase }) => phase === "syncing" || phase === "stopping")
+          .filter(({ life }) => life.phase === "syncing" || life.phase === "stopping")
           .map(({ pod }) => [isStaticPod(pod) ? "true" : ""]),
       ),
   });
@@ -56,9 +56,9 @@ export function declareNodeGauges(metrics: Metrics, facts: NodeGaugeSources): vo
     labels: ["lifecycle", "config", "static"],
     values: () =>
       tally(
-        workers().map(({ phase, pod, identity }) => {
+        workers().map(({ life, pod, identity }) => {
           const config = desired.get(identity.uid) === undefined ? "orphan" : "desired";
-          return [LIFECYCLES[phase], config, isStaticPod(pod) ? "true" : ""];
+          return [LIFECYCLES[life.phase], config, isStaticPod(pod) ? "true" : ""];
         }),
       ),
   });

@@ -178,7 +178,7 @@ describe("pods of one name", () => {
     await ring.want(version("uid-1").build());
     await ring.want(version("uid-2").build());
     assert.equal(ring.pool.status("uid-2")?.phase, "Running");
-    assert.equal(ring.pool.worker("uid-1")?.phase, "stopping", "which still ends");
+    assert.equal(ring.pool.worker("uid-1")?.life.phase, "stopping", "which still ends");
   });
 
   test("an API pod does not wait for one that only the runtime knows", async () => {

@@ -154,7 +154,7 @@ export class WorkerPool {
 
   /** True when nothing of the pod runs or is mounted any more, or it never got that far. */
   isFinished(uid: string): boolean {
-    const phase = this.workers.get(uid)?.phase;
+    const phase = this.workers.get(uid)?.life.phase;
     return phase === undefined ? !this.queue.has(uid) : phase === "stopped" || phase === "gone";
   }
 
@@ -231,13 +231,13 @@ export class WorkerPool {
   private phaseChanged(worker: PodWorker): void {
     const { uid } = worker.identity;
     this.unread.delete(uid);
-    if (worker.phase === "stopped") {
+    if (worker.life.phase === "stopped") {
       this.release(worker.pod);
       this.statuses.notify(uid);
       this.queue.review();
       for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
     }
-    if (worker.phase !== "gone") return;
+    if (worker.life.phase !== "gone") return;
     this.workers.delete(uid);
     this.inRuntime?.delete(uid);
     if (!this.queue.has(uid)) this.drop(uid);

@@ -37,7 +37,8 @@ export class PodWorker {
   readonly identity: PodIdentity;
   /** The newest version of the pod. */
   pod: Pod;
-  private life: Lifecycle;
+  /** Its phase and how it is to stop; set only here. */
+  life: Lifecycle;
   private readonly wakes: Wakes;
   private readonly parts: WorkerParts;
   private readonly sync: PodSync;
@@ -68,10 +69,6 @@ export class PodWorker {
     if (pod.metadata.deletionTimestamp !== undefined) this.update(pod);
   }
 
-  get phase(): WorkerPhase {
-    return this.life.phase;
-  }
-
   /** The pod with the requests and limits that it was allocated, which is what it counts for. */
   get allocated(): Pod {
     return this.parts.resize.view(this.pod);
@@ -90,11 +87,6 @@ export class PodWorker {
   /** True if the pod is deleted or no longer wanted, not if it only ended by itself. */
   get isStopping(): boolean {
     return !this.life.isWanted || this.pod.metadata.deletionTimestamp !== undefined;
-  }
-
-  /** True once the pod is to stop, for whatever reason, whether it has begun to or not. */
-  get willStop(): boolean {
-    return this.life.stop !== undefined;
   }
 
   /** The source has another version under the same UID; a deleted one is stopped, and kept until its source has none. */

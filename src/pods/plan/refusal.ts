@@ -27,7 +27,7 @@ export function refusalOf(pod: Pod, rules?: SecurityRules): WaitingReason | unde
   if (refused.length === 0) return undefined;
   return {
     reason: "CreateContainerConfigError",
-    message: `The pod asks for what this version cannot do, and running without it would be wrong: ${refused.join("; ")}`,
+    message: `The pod uses fields that this version does not support and that it must not run without: ${refused.join("; ")}`,
   };
 }
 

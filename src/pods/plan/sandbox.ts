@@ -17,9 +17,10 @@ export function sandboxProblem(pod: Pod, observed: ObservedPod): string | undefi
   return undefined;
 }
 
-/** A new sandbox and everything in it anew, except what must not run twice; or why the pod ends instead. */
+/** A new sandbox and the containers to start in it, or why the pod ends instead. */
 export type SandboxPlan = PlanPart | { readonly finish: string };
 
+/** Plans a new sandbox: everything starts again in it, except what must not run twice. */
 export function planNewSandbox(context: PlanContext, problem: string): SandboxPlan {
   const { pod, observed } = context;
   const newest = observed.sandboxes[0];

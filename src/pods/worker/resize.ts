@@ -55,13 +55,13 @@ export class PodResize {
     if (this.isAdopted) return;
     this.isAdopted = true;
     if (observed.containers.length === 0) return;
-    const made = observed.containers.toReversed().flatMap(({ name, annotations }) => {
+    const recorded = observed.containers.toReversed().flatMap(({ name, annotations }) => {
       const resources = parseRequirements(annotations[RESOURCES_ANNOTATION]);
       return resources === undefined ? [] : [[name, resources] as const];
     });
-    const kept = this.parse(await this.deps.load().catch(() => ""));
-    this.allocation = new Map([...made, ...Object.entries(kept.allocated)]);
-    for (const [id, resources] of Object.entries(kept.actual)) this.actual.set(id, resources);
+    const persisted = this.parse(await this.deps.load().catch(() => ""));
+    this.allocation = new Map([...recorded, ...Object.entries(persisted.allocated)]);
+    for (const [id, resources] of Object.entries(persisted.actual)) this.actual.set(id, resources);
   }
 
   /** Allocates what the pod asks for now, if there is room; returns the pod with what it is allocated. */

@@ -7,7 +7,7 @@ import type { PodRun, VolumeProvider } from "../execute/context.ts";
  */
 export class VolumePreparation {
   private readonly scope: AbortScope;
-  private going: Promise<void> | undefined;
+  private preparation: Promise<void> | undefined;
   private isDone = false;
 
   constructor(
@@ -20,37 +20,37 @@ export class VolumePreparation {
   /** Begins to prepare the volumes and resolves once the sandbox may be created. */
   async beforeSandbox(): Promise<void> {
     if ((this.run.pod.spec.volumes ?? []).length === 0) return;
-    const made = this.begin();
+    const prepared = this.begin();
     const isAtHand = this.volumes.isAtHand(this.run.pod, this.scope);
-    const first = await Promise.race([made.then(() => true), isAtHand]);
-    if (!first) await made;
+    const first = await Promise.race([prepared.then(() => true), isAtHand]);
+    if (!first) await prepared;
   }
 
   /** Resolves once all volumes are ready. Other pods may start meanwhile. */
   async beforeContainers(): Promise<void> {
     if (this.isDone || (this.run.pod.spec.volumes ?? []).length === 0) return;
-    const made = this.begin();
+    const prepared = this.begin();
     this.run.slot.release();
-    await made;
+    await prepared;
   }
 
   /** Aborts what is not ready, and resolves once nothing is under way any more. */
   async end(): Promise<void> {
     this.scope.abort();
-    await this.going?.catch(() => undefined);
+    await this.preparation?.catch(() => undefined);
     this.scope.dispose();
   }
 
   private begin(): Promise<void> {
-    if (this.going === undefined) {
-      this.going = this.make();
+    if (this.preparation === undefined) {
+      this.preparation = this.prepare();
       // Whoever waits for it gets its failure; if nobody does, the run has failed for another reason.
-      this.going.catch(() => undefined);
+      this.preparation.catch(() => undefined);
     }
-    return this.going;
+    return this.preparation;
   }
 
-  private async make(): Promise<void> {
+  private async prepare(): Promise<void> {
     const { run, volumes } = this;
     const { signal } = this.scope;
     const names = (run.pod.spec.volumes ?? []).map((volume) => volume.name).join(", ");

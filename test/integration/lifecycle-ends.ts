@@ -1,6 +1,6 @@
 /** Sidecars, hooks and the end of pods: who starts and stops when, and how long it may take; on real containers. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Container, Pod, PodSpec, PodStatus } from "../../src/model/generated/types.ts";
@@ -159,6 +159,19 @@ describe("sidecars, hooks and ends", () => {
     agent = await site.up();
     await until("nothing is left of it", async () => (await site.containers("orphan-1")).length === 0);
     assert.deepEqual(lines("orphan"), ["main begins", "stopping", "main told", "main ends"]);
+  });
+
+  it("while the network is not ready a pod says so, and it starts as soon as it is", async () => {
+    const config = join(site.layout.cniConfDir, "10-kubelet-ts.conflist");
+    renameSync(config, `${config}.away`);
+    try {
+      site.write(manifest("unplugged"));
+      await site.event("NetworkNotReady", "unplugged", /^network is not ready: container runtime network not ready: /);
+    } finally {
+      renameSync(`${config}.away`, config);
+    }
+    await site.running("unplugged");
+    await gone("unplugged");
   });
 
   it("an HTTP hook reaches the pod, and sleeping is a hook too", async () => {

@@ -1,3 +1,4 @@
+import { ownValue } from "../../lib/own-value.ts";
 import type { Pod, Probe } from "../../model/generated/types.ts";
 import { POD_DELETION_GRACE_PERIOD_ANNOTATION, POD_TERMINATION_GRACE_PERIOD_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
@@ -29,6 +30,6 @@ export function graceFor({ metadata, spec }: Pod, { probe, container }: GraceFac
 }
 
 function recorded(container: GraceFacts["container"], annotation: string): number | undefined {
-  const text = container?.annotations[annotation] ?? "";
+  const text = ownValue(container?.annotations, annotation) ?? "";
   return /^\d{1,10}$/.test(text) ? Number(text) : undefined;
 }

@@ -92,6 +92,8 @@ export interface PlanFacts {
   readonly refusal?: { readonly reason: string; readonly message: string } | undefined;
   /** How many terminated containers are kept. */
   readonly dead?: DeadLimits;
+  /** How containers ended that the runtime no longer has, by name: they must not run twice. */
+  readonly lost?: ReadonlyMap<string, { readonly exitCode: number }> | undefined;
 }
 
 /** The key under which a failed resize is held back. */

@@ -11,11 +11,12 @@ export function planRegular(context: PlanContext): RunningPlan {
 }
 
 function planOne(context: PlanContext, container: Container): RunningPlan {
-  const { pod, observed, memory } = context;
+  const { pod, observed, memory, facts } = context;
   const newest = newestOf(observed, container.name);
   if (newest?.state === "running") return planRunning(context, { container, running: newest, kind: "regular" });
   const isReplaced = memory.replacing.has(container.name);
-  if (newest?.state === "exited" && !isReplaced && !mayRestart(pod, newest, container)) {
+  const exit = newest === undefined ? facts.lost?.get(container.name) : newest.state === "exited" ? newest : undefined;
+  if (exit !== undefined && !isReplaced && !mayRestart(pod, exit, container)) {
     return { ...NOTHING, alive: false };
   }
   const why = `Container is in "unknown" state, try killing it before restart`;
@@ -25,8 +26,9 @@ function planOne(context: PlanContext, container: Container): RunningPlan {
 
 /** Ephemeral containers: each is started once, whatever the others do, and never again. */
 export function planEphemeral(context: PlanContext): PlanPart {
-  const { pod, observed } = context;
-  const isNew = ({ name }: Container): boolean => newestOf(observed, name) === undefined;
+  const { pod, observed, facts } = context;
+  const isNew = ({ name }: Container): boolean =>
+    newestOf(observed, name) === undefined && facts.lost?.has(name) !== true;
   const added = (pod.spec.ephemeralContainers ?? []).filter(isNew);
   return inOrder(...added.map((container) => planStart(context, container, "ephemeral")));
 }

@@ -22,10 +22,10 @@ export type SandboxPlan = PlanPart | { readonly finish: string };
 
 /** Plans a new sandbox: everything starts again in it, except what must not run twice. */
 export function planNewSandbox(context: PlanContext, problem: string): SandboxPlan {
-  const { pod, observed } = context;
+  const { pod, observed, facts } = context;
   const newest = observed.sandboxes[0];
-  const hasStarted = observed.containers.length > 0;
-  if (newest !== undefined && pod.spec.restartPolicy === "Never" && hasStarted) {
+  const hasStarted = (newest !== undefined && observed.containers.length > 0) || (facts.lost?.size ?? 0) > 0;
+  if (pod.spec.restartPolicy === "Never" && hasStarted) {
     return { finish: `${problem}, and the restart policy is Never` };
   }
   const starts = pod.spec.containers.filter((container) => !hasSucceededForGood(context, container));
@@ -48,8 +48,9 @@ function removeInit({ pod, observed }: PlanContext): PodAction[] {
     .map((container) => ({ do: "removeContainer", container }));
 }
 
-function hasSucceededForGood({ pod, observed }: PlanContext, container: Container): boolean {
+function hasSucceededForGood({ pod, observed, facts }: PlanContext, container: Container): boolean {
   if ((container.restartPolicy ?? pod.spec.restartPolicy) !== "OnFailure") return false;
   const newest = newestOf(observed, container.name);
-  return newest?.state === "exited" && newest.exitCode === 0;
+  if (newest === undefined) return facts.lost?.get(container.name)?.exitCode === 0;
+  return newest.state === "exited" && newest.exitCode === 0;
 }

@@ -12,6 +12,7 @@ import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 import { type ContainerKind, isSidecar } from "../../model/pod-facts.ts";
 import type { ContainerProbes } from "../../model/probe.ts";
 import { mayRestart } from "../plan/restart-rules.ts";
+import { UNKNOWN_EXIT_CODE } from "./lost-exits.ts";
 
 /** Why a container is not started although it should be; kept by the worker, shown as its waiting state. */
 export interface WaitingReason {
@@ -117,8 +118,11 @@ function withoutInstance(container: Container, facts: ContainerFacts): Container
   if (previous === undefined) return waiting;
   if (terminated !== undefined)
     return { ...waiting, lastState: { terminated }, restartCount: previous.restartCount + 1 };
-  const isVanished = previous.state?.running !== undefined && previous.lastState?.terminated === undefined;
-  return isVanished ? vanished(waiting, facts) : waiting;
+  if (previous.state?.running === undefined) return waiting;
+  // One that must not run again is not waiting, also while others of the pod go on.
+  const isOver = !facts.terminating && !mayRestart(facts.pod, LOST, container);
+  if (isOver && restartingAll !== true) return { ...previous, state: { terminated: LOST } };
+  return previous.lastState?.terminated === undefined ? vanished(waiting, facts) : waiting;
 }
 
 /** A container that is to be started and is not shows why, and how it ended before. */
@@ -204,16 +208,17 @@ function ended(
   };
 }
 
+const LOST = {
+  reason: "ContainerStatusUnknown",
+  exitCode: UNKNOWN_EXIT_CODE,
+  message: "The container could not be located when the pod was deleted.  The container used to be Running",
+};
+
 /** A container that ran and is not to be found any more. */
 function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStatus {
-  const lost = {
-    reason: "ContainerStatusUnknown",
-    exitCode: 137,
-    message: "The container could not be located when the pod was deleted.  The container used to be Running",
-  };
   return {
     ...status,
-    lastState: { terminated: lost },
+    lastState: { terminated: LOST },
     restartCount: (facts.previous?.restartCount ?? 0) + (facts.terminating ? 0 : 1),
   };
 }

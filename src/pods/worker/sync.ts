@@ -11,6 +11,7 @@ import { refusalOf } from "../plan/refusal.ts";
 import { restartTriggers } from "../plan/restart-rules.ts";
 import { isTerminalPhase } from "../status/derive.ts";
 import type { WaitingReason } from "../status/derive-container.ts";
+import { lostExits } from "../status/lost-exits.ts";
 import { podRun, type SyncOperation, type WorkerParts } from "./parts.ts";
 import { RESIZE_RETRY_MS } from "./resize.ts";
 
@@ -81,7 +82,7 @@ export class PodSync {
   }
 
   private plan(pod: Pod, observed: ObservedPod, now: Instant): PodPlan {
-    const { deps, memory, resize, identity, options } = this.parts;
+    const { deps, memory, resize, identity, options, report } = this.parts;
     deps.probes.follow(pod, observed);
     const plan = planPod(
       pod,
@@ -94,6 +95,8 @@ export class PodSync {
         actualPod: resize.actualPod,
         isMisplaced: memory.isMisplaced,
         dead: options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS,
+        // Containers that were removed to be restarted all together are not lost.
+        lost: memory.restartingAll ? undefined : lostExits(report.current, observed),
       },
       now,
     );

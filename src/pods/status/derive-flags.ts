@@ -39,6 +39,18 @@ export function withProbeFlags(status: PodStatus, facts: FlagFacts): PodStatus {
   };
 }
 
+const READY_TO_START = "PodReadyToStartContainers";
+
+/** The status with the condition that sandbox, network and volumes are ready. The same object when it said so before. */
+export function withReadyToStart(status: PodStatus, now: number): PodStatus {
+  if (status.conditions?.some(({ type, status }) => type === READY_TO_START && status === "True") !== false)
+    return status;
+  const { observedGeneration: generation } = status;
+  const facts = { previous: status, now, ...(generation === undefined ? {} : { generation }) };
+  const made = condition(READY_TO_START, { holds: true }, facts);
+  return { ...status, conditions: status.conditions.map((known) => (known.type === READY_TO_START ? made : known)) };
+}
+
 function flagged(
   statuses: readonly ContainerStatus[] | undefined,
   containers: readonly Container[],

@@ -24,11 +24,16 @@ import { VolumePreparation } from "./volume-preparation.ts";
 /** A resize that the runtime or the kernel rejected is tried again after this. */
 const RESIZE_ERROR_MS = 10_000;
 
+/** A start that takes no longer is reported with its result: one status less to write. A pull takes longer. */
+const READY_REPORT_MS = 500;
+
 interface ActionDeps {
   readonly execute: ExecuteDeps;
   readonly identity: PodIdentity;
   readonly memory: StartMemory;
   readonly resize: PodResize;
+  /** Called when sandbox, network and volumes are ready and the containers are not started soon after. */
+  readyToStart(): void;
 }
 
 /** Planned actions, and the observation that they were planned on. */
@@ -45,16 +50,22 @@ export class PodActions {
 
   /** Performs actions one after the other, until one of them makes the rest obsolete. */
   async perform(run: PodRun, { observed, actions, begin }: Planned): Promise<void> {
-    const volumes = new VolumePreparation(this.deps.execute.volumes, run);
+    const { execute } = this.deps;
+    const volumes = new VolumePreparation(execute.volumes, run);
+    let ready: { cancel(): void } | undefined;
     try {
       for (const action of actions) {
         run.interrupt.throwIfAborted();
         begin({ action, pod: run.pod });
         if (action.do === "createSandbox") await volumes.beforeSandbox();
-        if (action.do === "startContainer") await volumes.beforeContainers();
+        if (action.do === "startContainer") {
+          await volumes.beforeContainers();
+          ready ??= execute.clock.after(READY_REPORT_MS, () => this.deps.readyToStart());
+        }
         if (!(await this.act(run, observed, action))) return;
       }
     } finally {
+      ready?.cancel();
       await volumes.end();
     }
   }

@@ -90,16 +90,17 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
   });
   const publish = (uid: string, status: PodStatus): void => deps.publish(uid, status);
   const facts = { identity, memory, resize, probes, node: execute.node, clock, publish };
+  const report = new StatusReport(facts, options.known);
   return {
     ...state,
     deps,
     options,
     memory,
     resize,
-    report: new StatusReport(facts, options.known),
+    report,
     running: new RunningAction(() => ({ pod: state.pod(), stop: state.life().stop })),
     retry: new SyncRetry(),
-    actions: new PodActions({ execute, identity, memory, resize }),
+    actions: new PodActions({ execute, identity, memory, resize, readyToStart: () => report.readyToStart() }),
   };
 }
 

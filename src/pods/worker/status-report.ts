@@ -4,7 +4,7 @@ import type { ObservedPod } from "../../model/observed.ts";
 import type { PodIdentity } from "../../model/step.ts";
 import type { NodeFacts } from "../execute/context.ts";
 import { derivePodStatus, isTerminalPhase, type StatusFailure } from "../status/derive.ts";
-import { withProbeFlags } from "../status/derive-flags.ts";
+import { withProbeFlags, withReadyToStart } from "../status/derive-flags.ts";
 import type { PodProbes } from "./probes.ts";
 import type { PodResize } from "./resize.ts";
 import type { StartMemory } from "./start-memory.ts";
@@ -67,6 +67,13 @@ export class StatusReport {
     if (this.current === undefined) return;
     const results = probes.results(identity.uid);
     const status = withProbeFlags(this.current, { pod, probes: results, now: clock.now().wall });
+    if (status !== this.current) this.publish(status);
+  }
+
+  /** Publishes that sandbox, network and volumes are ready, if the last status did not say so. */
+  readyToStart(): void {
+    if (this.current === undefined) return;
+    const status = withReadyToStart(this.current, this.deps.clock.now().wall);
     if (status !== this.current) this.publish(status);
   }
 

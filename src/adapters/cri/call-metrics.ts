@@ -1,14 +1,5 @@
 import type { Metrics } from "../../lib/metrics.ts";
-import type { EventsListener } from "./events.ts";
-
-/** One call that ended: its full path, how long it took, and what went wrong. */
-export interface EndedCall {
-  readonly path: string;
-  readonly tookMs: number;
-  readonly error?: unknown;
-  /** The runtime handler of a sandbox that was to be made. */
-  readonly handler?: string;
-}
+import type { EndedCall, EventsListener } from "./listeners.ts";
 
 /** 5 ms, each bound 2.5 times the one before, as in Kubernetes; the last is twelve minutes. */
 const BUCKETS = Array.from({ length: 14 }, (_, power) => 0.005 * 2.5 ** power);

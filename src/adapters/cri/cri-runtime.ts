@@ -22,8 +22,7 @@ import {
   type SandboxSummary,
   type WritableLayer,
 } from "../runtime/port.ts";
-import type { EndedCall } from "./call-metrics.ts";
-import { type EventsListener, RuntimeEvents } from "./events.ts";
+import { RuntimeEvents } from "./events.ts";
 import {
   fromContainer,
   fromContainerStats,
@@ -34,6 +33,7 @@ import {
 } from "./from-wire.ts";
 import { CgroupDriver } from "./generated/cri.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
+import type { EndedCall, EventsListener } from "./listeners.ts";
 import { runtimeService as rpc } from "./methods.ts";
 import { TaskStates } from "./task-states.ts";
 import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";

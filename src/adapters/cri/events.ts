@@ -10,6 +10,7 @@ import { ContainerdEventSource } from "./events-containerd.ts";
 import { CriEventSource } from "./events-cri.ts";
 import { RelistSource } from "./events-relist.ts";
 import type { GrpcChannel } from "./grpc.ts";
+import type { EventsListener } from "./listeners.ts";
 import { runtimeService } from "./methods.ts";
 import type { TaskStates } from "./task-states.ts";
 
@@ -25,9 +26,6 @@ interface Deps {
   readonly runtime: Pick<RuntimePort, "listContainers" | "listSandboxes">;
   readonly onEvents?: EventsListener;
 }
-
-/** Called when the connection of events is made or lost, and with the delay of each event. */
-export type EventsListener = (what: "connected" | "lost" | { readonly lateMs: number }) => void;
 
 /**
  * Keeps one subscription alive: the best source that the runtime has, a liveness question beside it, and a new

@@ -1,11 +1,11 @@
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { Abortable } from "../../lib/abort.ts";
 import { RuntimeError } from "../runtime/port.ts";
-import type { EndedCall } from "./call-metrics.ts";
 import { socketPath } from "./endpoint.ts";
 import type { MessageFns as EventFns } from "./generated/containerd-events.ts";
 import type { DeepPartial, MessageFns } from "./generated/cri.ts";
 import { toRuntimeError } from "./grpc-error.ts";
+import type { EndedCall } from "./listeners.ts";
 
 type Codec<T> = MessageFns<T> | EventFns<T>;
 

@@ -1,7 +1,8 @@
 import type { Instant } from "../lib/clock.ts";
-import type { Container } from "../model/generated/types.ts";
+import type { Container, ContainerStatus } from "../model/generated/types.ts";
 import type { ObservedContainer } from "../model/observed.ts";
 import type { ContainerProbes, ProbeKind, ProbeResult } from "../model/probe.ts";
+import { carriedOver } from "./carried-over.ts";
 import { handlerOf } from "./handlers/index.ts";
 import type { ContainerRecord, PodRecord } from "./records.ts";
 import type { Ran } from "./run-probe.ts";
@@ -77,13 +78,14 @@ export class ContainerProbing {
     return [results.containerId, { ...started, ...(results.ready === true ? { ready: true } : {}) }];
   }
 
-  /** The newest instance as it was just read. */
-  follow(observed: ObservedContainer, podIp: string): void {
+  /** Takes the newest instance as it was just observed, and its status in the API as the agent received it, if any. */
+  follow(observed: ObservedContainer, podIp: string, reported: ContainerStatus | undefined): void {
+    const isOld = observed.startedAt > 0 && observed.startedAt < this.options.agentStart.wall;
     if (this.seen?.observed.id !== observed.id) {
-      const carried = this.parts.record.get(observed.id);
+      const record = this.parts.record.get(observed.id);
+      const carried = carriedOver(observed.id, { record, reported: isOld ? reported : undefined });
       for (const worker of this.workers) worker.adopt(observed.id, isCarried(worker.kind, carried));
     }
-    const isOld = observed.startedAt > 0 && observed.startedAt < this.options.agentStart.wall;
     this.seen = { observed, podIp, isOld };
     this.look();
     if (observed.state === "running" && this.isStarted) this.worker("readiness")?.hurry();
@@ -138,12 +140,12 @@ export class ContainerProbing {
   }
 }
 
-function isCarried(kind: ProbeKind, record: ContainerRecord | undefined): boolean {
+function isCarried(kind: ProbeKind, { started, ready }: ContainerRecord): boolean {
   switch (kind) {
     case "startup":
-      return record?.started === true;
+      return started === true;
     case "readiness":
-      return record?.ready === true;
+      return ready === true;
     case "liveness":
       return false;
   }

@@ -5,7 +5,7 @@ import type { HttpAnswer } from "../adapters/net/http-answer.ts";
 import { manyListeners } from "../lib/abort.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
-import type { Container, Pod, Probe } from "../model/generated/types.ts";
+import type { Container, ContainerStatus, Pod, Probe } from "../model/generated/types.ts";
 import type { HttpRequest } from "../model/http-action.ts";
 import type { ObservedContainer, ObservedPod } from "../model/observed.ts";
 import { type ProbeChange, type ProbeRun, ProbeScheduler } from "./scheduler.ts";
@@ -292,6 +292,55 @@ describe("another agent", () => {
     await bed.clock.advance(60_000);
     bed.restart();
     bed.follow(own, { startedAt });
+    assert.equal(bed.results?.ready, false);
+  });
+
+  /** A pod as the API has it after another kubelet ran it: its container is older than this agent. */
+  const takenOver = (status: Partial<ContainerStatus>): Pod => ({
+    ...web({ startupProbe: at("/s", { failureThreshold: 1 }), readinessProbe: at("/r", { failureThreshold: 1 }) }),
+    status: {
+      containerStatuses: [
+        {
+          name: "app",
+          image: "",
+          imageID: "",
+          restartCount: 0,
+          containerID: "containerd://app-0",
+          ready: true,
+          ...status,
+        },
+      ],
+    },
+  });
+
+  test("takes over what another kubelet reported: ready stays ready, and no startup probe runs again", async () => {
+    const bed = new Bed();
+    bed.follow(takenOver({ started: true }), { startedAt: bed.clock.now().wall - 60_000 });
+    assert.deepEqual([bed.results?.started, bed.results?.ready], [true, true]);
+    await bed.clock.advance(4950);
+    assert.deepEqual(bed.asked, []);
+    await bed.clock.advance(5000);
+    assert.deepEqual(new Set(bed.asked.map(({ target }) => target)), new Set(["/r"]));
+    assert.deepEqual([bed.results?.started, bed.results?.ready], [true, false]);
+  });
+
+  const notTakenOver: { name: string; status: Partial<ContainerStatus>; startedMs?: number; started?: boolean }[] = [
+    { name: "of another instance", status: { started: true, containerID: "containerd://app-9" } },
+    { name: "of a container that is younger than the agent", status: { started: true }, startedMs: 1000 },
+    { name: "that it was not ready", status: { started: true, ready: false }, started: true },
+  ];
+  for (const { name, status, startedMs = -60_000, started = false } of notTakenOver) {
+    test(`does not call a container ready by a report ${name}`, () => {
+      const bed = new Bed();
+      bed.follow(takenOver(status), { startedAt: bed.clock.now().wall + startedMs });
+      assert.deepEqual([bed.results?.started, bed.results?.ready], [started, false]);
+    });
+  }
+
+  test("trusts a report more than a record, which another kubelet did not write", async () => {
+    const bed = new Bed();
+    bed.records.set(UID, JSON.stringify({ version: 1, containers: { "app-0": { ready: true } } }));
+    bed.follow(takenOver({ started: true, ready: false }), { startedAt: bed.clock.now().wall - 60_000 });
     assert.equal(bed.results?.ready, false);
   });
 

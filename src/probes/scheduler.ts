@@ -11,6 +11,7 @@ import {
   type ProbeResult,
 } from "../model/probe.ts";
 import type { PodIdentity } from "../model/step.ts";
+import { reportedStatus } from "./carried-over.ts";
 import { ContainerProbing } from "./container.ts";
 import type { HandlerDeps, ProbeHandler } from "./handlers/handler.ts";
 import { type ContainerRecord, type PodRecord, type RecordFiles, RecordWriter, readRecord } from "./records.ts";
@@ -108,7 +109,7 @@ export class ProbeScheduler {
         own.containers.set(container.name, probing);
       }
       const newest = observed.containers.find(({ name }) => name === container.name);
-      if (newest !== undefined) probing.follow(newest, podIp);
+      if (newest !== undefined) probing.follow(newest, podIp, reportedStatus(pod, container.name));
     }
   }
 

@@ -1,5 +1,6 @@
 // Builds the Kubernetes control plane and kubectl for the cluster tests, once, into a cache outside the checkout.
-// `build-kubernetes.mjs [kubelet]`: with `kubelet` the original agent too (for the comparing benchmark).
+// `build-kubernetes.mjs [kubelet] [kubeadm] [kube-proxy]`: those too; the original kubelet is for the comparing benchmark
+// and for the exchange with this agent, the other two for the cluster that kubeadm makes.
 // KUBE_BIN_DIR names ready binaries instead; KUBE_VERSION picks another version.
 // Progress goes to stderr; the last line on stdout is the directory that holds the binaries.
 // Exit codes: 0 ready, 3 there is no Go on this machine, 1 anything else.
@@ -20,7 +21,7 @@ import { join } from "node:path";
 const DEFAULT_VERSION = "v1.36.3";
 const MODULE = "k8s.io/kubernetes";
 const BINARIES = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"];
-const ON_REQUEST = ["kubelet"];
+const ON_REQUEST = ["kubelet", "kubeadm", "kube-proxy"];
 const NO_GO = 3;
 /** A line at least this often, so that minutes of compiling do not look like a hang. */
 const PROGRESS_MS = 5000;

@@ -2,7 +2,7 @@
 // Progress goes to stderr; the last line on stdout is the directory that holds the binaries.
 // Exit codes: 0 ready, 3 something to build with is missing on this machine, 1 anything else.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -16,7 +16,9 @@ export const succeeds = (command, ...args) => spawnSync(command, args, { stdio: 
 /**
  * What to build: `name`, `version`, `binaries`, `packages` as `go install` takes them, its `args`, more `env`, `given`
  * (the variable that names a directory with ready binaries), `takes` (how long, in words) and `missing` (a word about
- * what else is not there, or undefined). The answer is an exit code.
+ * what else is not there, or undefined). With `source` (contents by file name) the packages are those of a small module
+ * made of these files: for a module that `go install` refuses by its version, or of which only parts are wanted.
+ * Returns an exit code.
  */
 export async function provide(program) {
   const say = (line) => process.stderr.write(`build-${program.name}: ${line}\n`);
@@ -55,7 +57,9 @@ async function build(program, target, { say, isComplete }) {
   const work = mkdtempSync(`${target}.build-`);
   try {
     say(`building ${program.name} ${program.version} into ${target} (once, ${program.takes})`);
-    const seconds = await install(program, work, say);
+    const dir = program.source === undefined ? work : writeSource(program.source, `${work}/src`);
+    const seconds = await install(program, { work, dir, say });
+    if (dir !== work) rmSync(dir, { recursive: true });
     // Another build may have won the race; its result is as good as this one.
     if (!isComplete(target)) {
       rmSync(target, { recursive: true, force: true });
@@ -67,15 +71,21 @@ async function build(program, target, { say, isComplete }) {
   }
 }
 
-/** `go install` into `work`, counting the packages as they are compiled. */
-function install({ args, packages, env }, work, say) {
+function writeSource(source, dir) {
+  mkdirSync(dir);
+  for (const [name, text] of Object.entries(source)) writeFileSync(join(dir, name), text);
+  return dir;
+}
+
+/** `go install` in `dir` into `work`, counting the packages as they are compiled. */
+function install({ args, packages, env }, { work, dir, say }) {
   const started = Date.now();
   const seconds = () => Math.round((Date.now() - started) / 1000);
   let compiled = 0;
   let tail = "";
   return new Promise((resolve, reject) => {
     const child = spawn("go", ["install", "-v", "-trimpath", ...args, ...packages], {
-      ...{ env: { ...process.env, ...env, GOBIN: work }, cwd: work },
+      ...{ env: { ...process.env, ...env, GOBIN: work }, cwd: dir },
       stdio: ["ignore", "ignore", "pipe"],
     });
     const ticker = setInterval(() => say(`${compiled} packages compiled, ${seconds()} s`), PROGRESS_MS);

@@ -11,7 +11,8 @@ const CNI = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 const RUNTIME_PACKAGES = [
   { name: "containerd", file: "containerd", in: BIN },
   { name: "runc", file: "runc", in: BIN },
-  { name: "containernetworking-plugins", file: "bridge", in: CNI },
+  // Not by a name that PATH may have too: iproute2 brings another program that is called bridge.
+  { name: "containernetworking-plugins", file: "host-local", in: CNI },
   { name: "iptables", file: "iptables", in: BIN },
   { name: "iproute2", file: "ip", in: BIN },
   { name: "busybox-static", file: "busybox", in: BIN, proof: isStatic },

@@ -24,6 +24,8 @@ export interface WorkedPods {
 /** The pods of all sources. */
 export interface ListedPods {
   readonly allSourcesReady: boolean;
+  /** False while a source may want pods that it cannot name. */
+  readonly isComplete: boolean;
   get(uid: string): { readonly pod: Pod } | undefined;
   list(): readonly { readonly uid: string; readonly pod: Pod }[];
 }
@@ -102,6 +104,8 @@ function statusSource({ pool, desired, pods }: PodStatusDeps): StatusSource {
 
 /** Static pods and their mirrors. */
 function mirrorSource({ pool, desired, pods, node }: PodStatusDeps): MirrorSource {
+  /** Names of static pods that were listed since the agent started: only of these it is known that they were removed. */
+  const listedOnce = new Set<string>();
   return {
     node: () => node.current,
     mirror: (namespace, name) => {
@@ -116,7 +120,11 @@ function mirrorSource({ pool, desired, pods, node }: PodStatusDeps): MirrorSourc
         const worker = pool.worker(uid);
         return worker !== undefined && isNamed(worker.pod);
       });
-      if (listed === undefined) return holder === undefined ? undefined : "waits";
+      const key = `${namespace}/${name}`;
+      if (listed !== undefined) listedOnce.add(key);
+      // Its manifest may be the one that is still being read: the mirror of a running pod is not deleted meanwhile.
+      else if (holder !== undefined || (!desired.isComplete && !listedOnce.has(key))) return "waits";
+      else return undefined;
       return holder === listed.uid || (holder === undefined && pool.status(listed.uid) !== undefined)
         ? listed.pod
         : "waits";

@@ -12,11 +12,24 @@ const began = performance.now();
 /** The build script's word for: there is no Go here. */
 const NO_GO = 3;
 
-/** The folder with the binaries, or undefined when there is nothing to build them with. */
-async function binaries() {
-  const command = [process.execPath, join(root, "scripts/build-kubernetes.mjs")];
-  const { code, stdout } = await run("Kubernetes binaries", command, { cwd: root, accept: [NO_GO] });
+/** What the suites of kubeadm and of the exchange need beside the control plane. */
+const ON_REQUEST = ["kubelet", "kubeadm", "kube-proxy"];
+
+/** The folder that a build script names, or undefined when there is nothing to build with. */
+async function built(title, script, args = []) {
+  const command = [process.execPath, join(root, "scripts", script), ...args];
+  const { code, stdout } = await run(title, command, { cwd: root, accept: [NO_GO] });
   return code === 0 ? stdout.trimEnd().split("\n").at(-1) : undefined;
+}
+
+/** The folders with the binaries as variables of the suites, or undefined when there is nothing to build them with. */
+async function binaries() {
+  // Given binaries may be fewer: the suites that need more say so.
+  const more = process.env.KUBE_BIN_DIR ? [] : ON_REQUEST;
+  const kubernetes = await built("Kubernetes binaries", "build-kubernetes.mjs", more);
+  if (kubernetes === undefined) return undefined;
+  const [etcd, coredns] = [await built("etcd", "build-etcd.mjs"), await built("CoreDNS", "build-coredns.mjs")];
+  return { KUBE_BIN_DIR: kubernetes, ETCD_BIN_DIR: etcd ?? "", COREDNS_BIN_DIR: coredns ?? "" };
 }
 
 try {
@@ -25,12 +38,12 @@ try {
   await installNodeModules();
   // The suites of the agent run what users run.
   await build();
-  const binDir = await binaries();
-  if (binDir === undefined) {
+  const folders = await binaries();
+  if (folders === undefined) {
     say(yellow("left out: cluster tests: no Go on this machine to build Kubernetes with"));
   } else {
     const command = [process.execPath, "--import", "tsx", "test/integration/run.ts", "--cluster", ...wanted];
-    const env = { ...process.env, KUBE_BIN_DIR: binDir, TSX_DISABLE_CACHE: "1" };
+    const env = { ...process.env, ...folders, TSX_DISABLE_CACHE: "1" };
     await run("cluster tests", command, { cwd: root, env, through: true });
     say(green(`✓ cluster tests passed in ${seconds(performance.now() - began)}`));
   }

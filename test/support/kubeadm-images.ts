@@ -21,7 +21,7 @@ export function imagePrograms(): Readonly<Record<string, string>> {
   const kubernetes = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
   return {
     ...Object.fromEntries(kubernetes.map((name) => [name, join(kubeBinDir(), name)])),
-    ...{ etcd: ETCD, coredns: COREDNS, pause: find("catatonit") },
+    ...{ etcd: ETCD, coredns: COREDNS, pause: find("catatonit"), busybox: find("busybox") },
   };
 }
 
@@ -40,7 +40,7 @@ export function writeImages(names: readonly string[], dir: string): Map<string, 
 function imageOf(name: string, program: string): Image {
   const path = imagePrograms()[program];
   if (path === undefined) throw new Error(`kubeadm asks for ${name}, which is not built here`);
-  const more = program === "kube-proxy" ? iptablesFiles() : [];
+  const more = program === "kube-proxy" ? iptablesFiles() : program === "busybox" ? busyboxLinks() : [];
   const folders = ["usr", "usr/local", "usr/local/bin", "tmp"].filter(
     (folder) => !more.some((file) => file.path === folder),
   );
@@ -53,19 +53,29 @@ function imageOf(name: string, program: string): Image {
       // CoreDNS is started by its entry point at the root of its image, all others by their names.
       { kind: "symlink", path: program, target: `usr/local/bin/${program}` },
     ],
+    // The sandbox's process waits and reaps.
     entrypoint: program === "pause" ? [`/${program}`, "-P"] : [`/${program}`],
     env: ["PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
   };
 }
 
+function busyboxLinks(): readonly ImageFile[] {
+  const names = ["sh", "sleep", "cat", "echo", "mkdir", "hostname", "timeout", "wget"];
+  return [
+    { kind: "directory", path: "bin", mode: 0o755 },
+    ...names.map((name) => ({ kind: "symlink", path: `bin/${name}`, target: "/usr/local/bin/busybox" }) as const),
+  ];
+}
+
 /** Returns iptables of this machine with all that it loads: the small Debian root that kube-proxy needs. */
 function iptablesFiles(): readonly ImageFile[] {
   const program = realpathSync(find("iptables"));
-  const libraries = [...execFileSync("ldd", [program], { encoding: "utf8" }).matchAll(/(\/\S+) \(0x/g)].map(
-    ([, path = ""]) => path,
-  );
-  const folder = libraries.find((path) => path.includes("libxtables"))?.replace(/\/[^/]*$/, "/xtables") ?? "";
+  const folder =
+    librariesOf(program)
+      .find((path) => path.includes("libxtables"))
+      ?.replace(/\/[^/]*$/, "/xtables") ?? "";
   const plugIns = readdirSync(realpathSync(folder)).map((name) => join(folder, name));
+  const libraries = new Set(librariesOf(program, ...plugIns));
   const contents = new Map<string, ImageFile>();
   const add = (path: string): void => {
     for (let parent = dirname(path).slice(1); parent !== "" && parent !== "."; parent = dirname(parent))
@@ -84,6 +94,12 @@ function iptablesFiles(): readonly ImageFile[] {
   );
   const entries = [...contents.values(), ...links];
   return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** Returns the files that programs and libraries are linked with, the dynamic loader too. */
+function librariesOf(...files: readonly string[]): string[] {
+  const output = execFileSync("ldd", files, { encoding: "utf8" });
+  return [...output.matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path);
 }
 
 function find(name: string): string {

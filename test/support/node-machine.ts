@@ -1,9 +1,9 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { pause, until } from "../integration/support/until.ts";
+import { until } from "../integration/support/until.ts";
 import { removeLeftovers } from "./leftovers.ts";
 
 /** Makes the machine from inside its new namespaces; the last command is its init, which reaps and waits. */
@@ -19,7 +19,9 @@ mount --rbind /sys/fs/cgroup sys/fs/cgroup
 mount --rbind /dev dev
 mount -t tmpfs -o mode=755 tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
-for shared in "$dir" "$@"; do mkdir -p ".$shared"; mount --rbind "$shared" ".$shared"; done
+for shared in "$@"; do mkdir -p ".$shared"; mount --rbind "$shared" ".$shared"; done
+mkdir -p ".$dir"
+mount --bind "$dir" ".$dir"
 mkdir .old
 pivot_root . .old
 umount -l .old
@@ -100,6 +102,20 @@ export class NodeMachine {
     });
   }
 
+  /** Runs a command with a file of this machine as its input. */
+  async runWith(file: string, ...command: readonly string[]): Promise<void> {
+    const input = openSync(file, "r");
+    try {
+      const child = spawn("nsenter", [...this.enter(), ...command], { stdio: [input, "ignore", "pipe"] });
+      let errors = "";
+      child.stderr?.setEncoding("utf8").on("data", (text: string) => (errors += text));
+      const code = await new Promise((resolve, reject) => child.once("error", reject).once("close", resolve));
+      if (code !== 0) throw new Error(`${this.name}: ${command.join(" ")}: code ${code}\n${errors}`);
+    } finally {
+      closeSync(input);
+    }
+  }
+
   runSync(...command: readonly string[]): string {
     return execFileSync("nsenter", [...this.enter(), ...command], { encoding: "utf8", maxBuffer: 64 << 20 });
   }
@@ -124,11 +140,11 @@ export class NodeMachine {
   async stop(cgroup?: string): Promise<void> {
     if (this.unshare.exitCode === null && this.unshare.signalCode === null) {
       const gone = new Promise((resolve) => this.unshare.once("exit", resolve));
-      this.unshare.kill("SIGKILL");
+      // With its init the kernel ends every process of a namespace; the last of them takes its mounts along.
+      if (this.init === 0) this.unshare.kill("SIGKILL");
+      else process.kill(this.init, "SIGKILL");
       await gone;
     }
-    // The kernel ends what is left in the namespace, and takes the mounts away with the last of them.
-    for (let round = 0; round < 250 && this.init !== 0 && isAlive(this.init); round++) await pause(20);
     if (cgroup !== undefined) await removeLeftovers({ dir: this.dir, socket: this.dir, bridge: "none", cgroup });
     await rm(this.dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
@@ -140,8 +156,4 @@ export class NodeMachine {
 
 function childOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ")[0]);
-}
-
-function isAlive(pid: number): boolean {
-  return existsSync(`/proc/${pid}`);
 }

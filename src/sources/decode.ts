@@ -88,8 +88,8 @@ function decodePod(value: unknown, origin: StaticPodOrigin, options: { hasApiSer
   const content = withParts(normalizeObject("Pod", value));
   if (!content.metadata.name) return { problems: ["invalid pod: name is needed for the pod; set metadata.name"] };
   // The UID also covers unknown fields, so that a later version that supports them restarts nothing.
-  const uid = staticPodUid(defaultPod(content), origin);
-  const pod = toStaticPod(defaultPod(withParts(pruneObject("Pod", content))), uid, origin);
+  const known = withParts(pruneObject("Pod", content));
+  const pod = toStaticPod(defaultPod(known), staticPodUid({ content, known }, origin), origin);
   const references = apiReferences(pod, options).map(
     (kind) => `static pods may not reference ${kind}; remove the reference`,
   );

@@ -3,14 +3,14 @@
  * restarted, none is doubled, none is left over. KUBELET_CHAOS_SEED repeats a run, KUBELET_CHAOS_KILLS makes it longer.
  */
 import assert from "node:assert/strict";
-import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { listProcesses, ownProcesses } from "../../src/adapters/embedded/processes.ts";
 import { messageOf } from "../../src/lib/errors.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
+import { deviations, leftovers } from "../integration/support/chaos-checks.ts";
 import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
-import { ids, isRunning, requireMachine, Site, shortName } from "../integration/support/site.ts";
+import { ids, requireMachine, Site } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
 import { randomFrom } from "../support/random.ts";
 
@@ -104,50 +104,6 @@ async function oneLife(): Promise<string> {
   return `${work ? "working" : "starting"} ${Math.round(life)} ms ${notes.join(" ")}`;
 }
 
-/** All that is not as the manifests want it; empty at the end. */
-async function deviations(): Promise<string[]> {
-  const found: string[] = [];
-  const pods = await site.list();
-  const names = pods.map(({ name }) => shortName(name)).sort();
-  const expected = [...wanted.keys()].sort();
-  if (names.join() !== expected.join()) found.push(`pods: ${names.join()} instead of ${expected.join()}`);
-  const uids = new Set(pods.map(({ uid }) => uid));
-  const [sandboxes, containers] = [await site.sandboxes(), await site.containers()];
-  for (const { metadata } of sandboxes) if (!uids.has(metadata.uid)) found.push(`sandbox of ${metadata.name} is left`);
-  const sandboxIds = new Set(sandboxes.map(({ id }) => id));
-  for (const { sandboxId, name } of containers) if (!sandboxIds.has(sandboxId)) found.push(`container ${name} is left`);
-  for (const { name, uid } of pods) {
-    const pod = await site.find(uid);
-    if (pod === undefined || name.startsWith("crashing-")) continue;
-    if (!isRunning(pod)) found.push(`${name} is ${pod.state}`);
-    const own = sandboxes.filter(({ metadata }) => metadata.uid === uid);
-    const ready = own.filter(({ state }) => state === "ready").length;
-    if (ready !== 1) found.push(`${name} has ${ready} sandboxes`);
-    for (const one of pod.containers.filter(({ kind }) => kind === "regular")) {
-      const same = containers.filter(({ sandboxId, name: called, state }) => {
-        return called === one.name && state === "running" && own.some(({ id }) => id === sandboxId);
-      });
-      if (same.length !== 1) found.push(`${name} has ${same.length} running ${one.name}`);
-    }
-  }
-  return found;
-}
-
-/** What the kernel has that belongs to no pod: shims, cables, addresses. */
-async function leftovers(): Promise<string[]> {
-  const sandboxes = (await site.sandboxes()).filter(({ state }) => state === "ready");
-  const onBridge = sandboxes.length - 1; // stable-3 is on the host's network
-  const { shims } = ownProcesses(listProcesses(), site.layout);
-  const cables = readdirSync(`/sys/class/net/${site.layout.bridge}/brif`);
-  const addresses = readdirSync(join(site.layout.ipamDir, site.layout.name)).filter((name) => /^[\d.]+$/.test(name));
-  const counts: [string, number, number][] = [
-    ["shims", shims.length, sandboxes.length],
-    ["cables", cables.length, onBridge],
-    ["addresses", addresses.length, onBridge],
-  ];
-  return counts.filter(([, is, should]) => is !== should).map(([what, is, should]) => `${is} ${what}, not ${should}`);
-}
-
 describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
   before(async () => {
     for (const pod of [...stable, crashing]) put(pod);
@@ -172,7 +128,7 @@ describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
     const started = performance.now();
     let found: string[] = [];
     const look = async (): Promise<boolean> => {
-      found = await deviations();
+      found = await deviations(site, wanted);
       return found.length === 0;
     };
     const story = (): string => `${found.join("\n")}\n${lives.slice(-20).join("\n")}\n${logEnd()}`;
@@ -180,7 +136,7 @@ describe(`the agent killed ${KILLS} times, seed ${seed}`, () => {
     const took = Math.round(performance.now() - started);
     assert.deepEqual(await facts(), began);
     // The agent looks for forgotten shims up to 75 s after its start.
-    const isClean = async (): Promise<boolean> => (found = await leftovers()).length === 0;
+    const isClean = async (): Promise<boolean> => (found = await leftovers(site, 1)).length === 0;
     await until("nothing is left over", isClean, { limitMs: 120_000, seen: story });
     t.diagnostic(
       `seed ${seed}: ${version} changes of manifests, ${wanted.size} pods at the end, as wanted in ${took} ms`,

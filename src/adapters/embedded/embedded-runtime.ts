@@ -3,6 +3,7 @@ import { type Abortable, AbortScope, isAborted, TimeLimitError, withScope } from
 import { readIfExists, writeAtomic } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { RuntimeError } from "../runtime/port.ts";
 import { endAbandonedShims } from "./abandoned-shims.ts";
 import { parseContainerdVersion, renderContainerdConfig } from "./containerd-config.ts";
 import { CriProbe } from "./cri-probe.ts";
@@ -24,6 +25,10 @@ const READY_LIMIT_MS = 60_000;
 const ADOPT_LIMIT_MS = 15_000;
 /** Time that containerd has to end in order before it is killed. */
 const END_LIMIT_MS = 3000;
+/** How often containerd is started before its death is an error. */
+const MOST_STARTS = 3;
+/** Errors that the death of containerd brings about. */
+const RETRIED: readonly string[] = ["StartFailed", "ImportFailed"];
 /** Silence up to this long needs no word on the terminal. */
 const SILENCE_MS = 1000;
 /**
@@ -72,17 +77,38 @@ export class EmbeddedRuntime {
       const settings = await ensureSettings(this.deps, { layout: this.layout, options: this.options }, { signal });
       // Before containerd: it reads the CNI configuration when it starts.
       await ensureNetwork(this.deps, { layout: this.layout, network: settings }, { signal });
-      const adopted = await this.adopt(settings, { signal, progress });
-      const daemon = adopted ?? (await this.launch(settings, { signal }));
       const speak = (text: string): void => {
         if (clock.now().mono >= quietUntil) progress(text);
         else this.deps.log.debug(2, text);
       };
-      await this.prepareImages(settings, { signal, progress: speak });
-      return { adopted: adopted !== undefined, pid: daemon.pid };
+      return await this.bringUp(settings, { signal, progress, speak });
     } finally {
       slow.cancel();
     }
+  }
+
+  /** Once more if containerd dies while it is brought up: a crash of the runtime does not end the agent. */
+  private async bringUp(
+    settings: StateSettings,
+    { signal, progress, speak }: StartOptions & { readonly speak: StartOptions["progress"] },
+  ): Promise<{ adopted: boolean; pid: number }> {
+    for (let left = MOST_STARTS - 1; ; left--) {
+      try {
+        const adopted = await this.adopt(settings, { signal, progress });
+        const daemon = adopted ?? (await this.launch(settings, { signal }));
+        await this.prepareImages(settings, { signal, progress: speak });
+        return { adopted: adopted !== undefined, pid: daemon.pid };
+      } catch (error) {
+        if (signal.aborted || left === 0 || !this.isDeath(error)) throw error;
+        this.deps.log.warn("Containerd ended while it was started", { error: messageOf(error) });
+      }
+    }
+  }
+
+  /** True for an error that the death of containerd brings about; one that lost its connection may still be ending. */
+  private isDeath(error: unknown): boolean {
+    if (error instanceof EmbeddedError) return RETRIED.includes(error.code) && findDaemon(this.layout) === undefined;
+    return error instanceof RuntimeError && error.code === "Unavailable";
   }
 
   /** Starts containerd again whenever it dies, with back-off, until the signal aborts. Never stops it. */

@@ -11,19 +11,19 @@ import { ProbeWorker, type WorkerDeps, type WorkerHooks } from "./worker.ts";
 
 export interface ContainerOptions {
   readonly upstreamTiming: boolean;
-  /** When the agent started. */
+  /** Start time of the agent. */
   readonly agentStart: Instant;
   /** From 0 to below 1. */
   random(): number;
 }
 
-/** Whom a container's probes tell. */
+/** Receives the runs and results of a container's probes. */
 export interface ContainerHooks extends Pick<WorkerHooks, "onBegin" | "onEnd"> {
   ran(container: string, kind: ProbeKind, ran: Ran & { readonly tookMs: number }): void;
   changed(container: string, kind: ProbeKind, result: ProbeResult): void;
 }
 
-/** The probes of one container of one pod. They are made once: a later change of the spec does not change them. */
+/** The probes of one container of a pod. As in Kubernetes, a later change of the spec does not change them. */
 export class ContainerProbing {
   private readonly workers: readonly ProbeWorker[];
   private seen: { observed: ObservedContainer; podIp: string; isOld: boolean } | undefined;
@@ -70,7 +70,7 @@ export class ContainerProbing {
     };
   }
 
-  /** What a later run of the agent has to know; undefined when that is nothing. */
+  /** What is persisted for a restart of the agent; undefined if there is nothing to restore. */
   get record(): readonly [string, ContainerRecord] | undefined {
     const { results } = this;
     if (results === undefined || (results.started !== true && results.ready !== true)) return undefined;
@@ -87,11 +87,11 @@ export class ContainerProbing {
       for (const worker of this.workers) worker.adopt(observed.id, isCarried(worker.kind, carried));
     }
     this.seen = { observed, podIp, isOld };
-    this.look();
-    if (observed.state === "running" && this.isStarted) this.worker("readiness")?.hurry();
+    this.observe();
+    if (observed.state === "running" && this.isStarted) this.worker("readiness")?.trigger();
   }
 
-  /** The pod ends: nothing is restarted any more, but readiness is still told. */
+  /** The pod is terminating: nothing is restarted any more, but readiness is still reported. */
   terminating(): void {
     for (const kind of ["liveness", "startup"] as const) this.worker(kind)?.stop("success");
   }
@@ -109,33 +109,33 @@ export class ContainerProbing {
     return this.workers.find((worker) => worker.kind === kind);
   }
 
-  private look(): void {
+  private observe(): void {
     const { seen, container } = this;
     if (seen === undefined) return;
     const now = this.parts.deps.clock.now();
     const { id, state, startedAt } = seen.observed;
     for (const worker of this.workers) {
       const target = { container, containerId: id, podIp: seen.podIp };
-      const sighting = { state, startedAt, started: this.isStarted, now, jitterMs: this.jitter(worker, seen.isOld) };
-      worker.look(target, sighting);
+      const observation = { state, startedAt, started: this.isStarted, now, jitterMs: this.jitter(worker, seen.isOld) };
+      worker.observe(target, observation);
     }
   }
 
   /**
-   * So that all probes do not run at once when the agent comes up. Kubernetes delays those of new containers too,
-   * which would only make them ready later.
+   * Spreads the probes of running containers over their period when the agent starts. Kubernetes delays those of new
+   * containers too, which would only make them ready later.
    */
   private jitter(worker: ProbeWorker, isOld: boolean): number {
     const { agentStart, upstreamTiming } = this.options;
     const isYoung = worker.tickBase - agentStart.mono < worker.periodMs;
     if (!isYoung || (!upstreamTiming && !isOld)) return 0;
-    // Never 0: that would be no jitter at all, and a container that was ready would count as new.
+    // Never 0: that means no jitter, and a container that was ready would be treated as a new one.
     return Math.max(1, Math.floor(this.options.random() * worker.periodMs));
   }
 
   private changed(kind: ProbeKind, result: ProbeResult): void {
-    // The startup probe opens the way for the others.
-    if (kind === "startup") this.look();
+    // Liveness and readiness probes start once the startup probe has succeeded.
+    if (kind === "startup") this.observe();
     this.parts.hooks.changed(this.name, kind, result);
   }
 }

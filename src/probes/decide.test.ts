@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ProbeKind } from "../model/probe.ts";
-import { adopt, afterRun, hurry, look, nextRun, type ProbeRules, type ProbeState, type RunOutcome } from "./decide.ts";
+import {
+  adopt,
+  afterRun,
+  nextRun,
+  observe,
+  type ProbeRules,
+  type ProbeState,
+  type RunOutcome,
+  trigger,
+} from "./decide.ts";
 
 const WALL = 1_000_000;
 
@@ -21,7 +30,7 @@ interface Life {
   /** When the startup probe is done. */
   readonly startedMs?: number;
   /** Times at which a status of the container is made. */
-  readonly hurryAt?: readonly number[];
+  readonly triggerAt?: readonly number[];
   /** When the agent first sees it. */
   readonly seenMs?: number;
 }
@@ -31,25 +40,25 @@ function live(life: Life): { runs: string[]; results: string[] } {
   const { rules: own, tookMs = 0 } = life;
   const seenMs = life.seenMs ?? 0;
   const gateMs = own.kind === "startup" ? seenMs : Math.max(seenMs, life.startedMs ?? 0);
-  const sighting = (at: number, started: boolean) => ({
+  const observation = (at: number, started: boolean) => ({
     ...({ state: "running", startedAt: WALL, started, now: { wall: WALL + at, mono: at } } as const),
     ...{ tickBase: 0, jitterMs: life.jitterMs ?? 0 },
   });
   let state: ProbeState = adopt(own, "c1", life.carried === true);
   const runs: string[] = [];
   const results = [state.result as string];
-  state = look(own, state, sighting(seenMs, own.kind !== "startup" && gateMs <= seenMs));
+  state = observe(own, state, observation(seenMs, own.kind !== "startup" && gateMs <= seenMs));
   if (gateMs > seenMs) {
     assert.equal(nextRun(state), undefined, "nothing runs before the startup probe is done");
-    state = look(own, state, sighting(gateMs, true));
+    state = observe(own, state, observation(gateMs, true));
   }
-  const hurries = [...(life.hurryAt ?? [])];
+  const triggers = [...(life.triggerAt ?? [])];
   for (;;) {
     const next = nextRun(state);
-    const [first] = hurries;
+    const [first] = triggers;
     if (first !== undefined && (next === undefined || first <= next.at)) {
-      hurries.shift();
-      state = hurry(own, state, first);
+      triggers.shift();
+      state = trigger(own, state, first);
       continue;
     }
     if (next === undefined || next.at > life.untilMs) return { runs, results };
@@ -143,7 +152,7 @@ const resultCases: { name: string; life: Life; want: string[] }[] = [
     name: "a status that is made meanwhile does not speed up a success threshold",
     life: {
       ...{ rules: rules("readiness", { successThreshold: 3 }), answer: always("success"), untilMs: 60_000 },
-      hurryAt: [1000, 2000, 3000, 11_000],
+      triggerAt: [1000, 2000, 3000, 11_000],
     },
     want: ["failure", "success 20000"],
   },
@@ -259,7 +268,7 @@ const runCases: { name: string; life: Life; want: string[] }[] = [
     name: "Kubernetes timing: no extra rounds, but a status that is made asks at once and the period starts anew",
     life: {
       ...{ rules: rules("readiness", { upstreamTiming: true }), answer: successFrom(12_000), untilMs: 25_000 },
-      hurryAt: [3000, 12_500],
+      triggerAt: [3000, 12_500],
     },
     want: ["0", "3000", "12500", "22500"],
   },
@@ -270,7 +279,7 @@ const runCases: { name: string; life: Life; want: string[] }[] = [
         rules: rules("readiness", { failureThreshold: 1 }),
         answer: (at) => (at === 10_000 ? "failure" : "success"),
       },
-      ...{ untilMs: 25_000, hurryAt: [5000, 14_000] },
+      ...{ untilMs: 25_000, triggerAt: [5000, 14_000] },
     },
     want: ["0 extra", "10000", "14000", "24000"],
   },
@@ -278,7 +287,7 @@ const runCases: { name: string; life: Life; want: string[] }[] = [
     name: "statuses that are made one after the other do not make rounds closer than a tenth of the period",
     life: {
       ...{ rules: rules("readiness"), answer: always("failure"), untilMs: 1500 },
-      hurryAt: [100, 200, 300, 400],
+      triggerAt: [100, 200, 300, 400],
     },
     want: ["0 extra", "1000 extra"],
   },
@@ -309,12 +318,12 @@ describe("containers that do not run", () => {
   const base = { startedAt: WALL, started: true, now, tickBase: 0, jitterMs: 0 };
   for (const kind of ["startup", "liveness", "readiness"] as const) {
     test(`${kind}: an ended container is a failure and is not probed`, () => {
-      const after = look(rules(kind), adopt(rules(kind), "c1", true), { ...base, state: "exited" });
+      const after = observe(rules(kind), adopt(rules(kind), "c1", true), { ...base, state: "exited" });
       assert.deepEqual([after.result, nextRun(after)], ["failure", undefined]);
     });
     test(`${kind}: a container that is only created waits with its first result`, () => {
       const before = adopt(rules(kind), "c1", false);
-      const after = look(rules(kind), before, { ...base, started: false, state: "created" });
+      const after = observe(rules(kind), before, { ...base, started: false, state: "created" });
       assert.deepEqual([after.result, nextRun(after)], [before.result, undefined]);
     });
   }

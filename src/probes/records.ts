@@ -1,15 +1,15 @@
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 
-/** Where a pod's record is kept; one small file a pod in the agent's own directory. */
+/** Storage of pod records: one small file a pod in the root directory. */
 export interface RecordFiles {
-  /** Empty when there is none. */
+  /** Returns an empty string if there is none. */
   load(uid: string): string;
-  /** Replaces it as a whole. */
+  /** Replaces the record atomically. */
   save(uid: string, text: string): Promise<void>;
 }
 
-/** What must survive a restart of the agent, by container id. */
+/** Results of one container that are restored after a restart of the agent. */
 export interface ContainerRecord {
   readonly started?: boolean;
   readonly ready?: boolean;
@@ -17,13 +17,13 @@ export interface ContainerRecord {
 
 export type PodRecord = ReadonlyMap<string, ContainerRecord>;
 
-/** The record of a pod. One that cannot be read counts as empty: its containers are probed anew. */
+/** Loads the record of a pod. An unreadable one is treated as empty: its containers are probed again. */
 export function readRecord(files: RecordFiles, uid: string, log: Logger): PodRecord {
   try {
     const text = files.load(uid);
     return text === "" ? new Map() : parseRecord(text);
   } catch (error) {
-    log.warn("the record of a pod's probes cannot be read", { uid, error: messageOf(error) });
+    log.warn("Failed to load probe results of pod", { podUID: uid, error: messageOf(error) });
     return new Map();
   }
 }
@@ -48,7 +48,7 @@ export function formatRecord(record: PodRecord): string {
   return `${JSON.stringify({ version: 1, containers: Object.fromEntries(record) })}\n`;
 }
 
-/** Writes one pod's record, one write at a time; what changes during a write is written after it. */
+/** Persists one pod's record, one write at a time; a change during a write is written after it. */
 export class RecordWriter {
   private next: PodRecord | undefined;
   private isWriting = false;
@@ -65,7 +65,7 @@ export class RecordWriter {
     if (!this.isWriting) void this.drain();
   }
 
-  /** From now on nothing is written: the pod's directory is about to go. */
+  /** Stops writing: the pod's directory is about to be removed. */
   close(): void {
     this.isClosed = true;
     this.next = undefined;
@@ -79,9 +79,9 @@ export class RecordWriter {
       try {
         await this.deps.files.save(this.uid, formatRecord(record));
       } catch (error) {
-        // Readiness is right all the same; only a restart of the agent would have to probe before it knows.
-        this.deps.log.warn("the record of a pod's probes cannot be written", {
-          uid: this.uid,
+        // Readiness is still correct; only after a restart of the agent the containers are probed again.
+        this.deps.log.warn("Failed to persist probe results of pod", {
+          podUID: this.uid,
           error: messageOf(error),
         });
       }

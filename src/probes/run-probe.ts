@@ -5,7 +5,7 @@ import type { Probe } from "../model/generated/types.ts";
 import type { HandlerDeps, ProbeHandler, ProbeTarget, Verdict } from "./handlers/handler.ts";
 import { timeoutOf } from "./spec.ts";
 
-/** Tries of a probe that cannot be made, as in Kubernetes; a container that fails it is asked only once. */
+/** Attempts of a probe that cannot be executed, as in Kubernetes; a failed probe is not retried. */
 const MOST_TRIES = 3;
 
 /** One probe of one container instance. */
@@ -15,12 +15,12 @@ export interface ProbeCall {
   readonly target: ProbeTarget;
 }
 
-/** What came of it; `error` when even the last try could not be made. */
+/** Outcome of a run; `error` if the probe could not be executed in the last attempt either. */
 export type Ran = Verdict | { readonly result: "error"; readonly output: string };
 
 /**
- * Makes one run. Rejects only when the controller is aborted from outside; its own time limit aborts it with a
- * `TimeLimitError`, so that whoever runs many needs a new controller only after one of those.
+ * Executes a probe once. Rejects only if the controller is aborted by the caller; the timeout aborts it with a
+ * `TimeLimitError`, so that a caller needs a new controller only after one of those.
  */
 export async function runProbe(
   deps: HandlerDeps & { clock: Clock },
@@ -29,7 +29,7 @@ export async function runProbe(
 ): Promise<Ran> {
   const { signal } = controller;
   const timeoutMs = timeoutOf(probe);
-  // The runtime ends a command at its limit and says so itself, sometimes a little later.
+  // The runtime enforces the timeout of a command itself, sometimes a little later.
   const hasOwnLimit = handler.name === "exec";
   let output = "";
   for (let tries = 0; tries < MOST_TRIES; tries++) {

@@ -20,10 +20,10 @@ import { SlotClock } from "./slots.ts";
 import { probedContainers } from "./spec.ts";
 import type { WorkerDeps } from "./worker.ts";
 
-/** Commands in containers cost a process each: not more extra rounds of them than this at the same time. */
+/** An exec probe costs a process: at most so many of their extra rounds run at the same time. */
 const MOST_EXTRA_COMMANDS = 2;
 
-/** One run as the world is told of it. */
+/** One run of a probe. */
 export interface ProbeRun {
   readonly pod: PodIdentity;
   readonly container: string;
@@ -33,7 +33,7 @@ export interface ProbeRun {
   readonly tookMs: number;
 }
 
-/** A result that is another one than before. */
+/** A changed result. */
 export interface ProbeChange {
   readonly pod: PodIdentity;
   readonly container: string;
@@ -41,13 +41,13 @@ export interface ProbeChange {
   readonly result: ProbeResult;
 }
 
-/** Whom the scheduler tells. */
+/** Receives runs and changed results. */
 export interface ProbeHooks {
-  /** Every run that counts. */
+  /** Called for every run that counts. */
   ran(run: ProbeRun): void;
-  /** The result of a probe is another one. */
+  /** Called when the result of a probe changes. */
   changed(change: ProbeChange): void;
-  /** Nothing of the pod is probed any more. */
+  /** Called when the pod is no longer probed. */
   forgotten(pod: PodIdentity): void;
 }
 
@@ -58,7 +58,7 @@ export interface SchedulerDeps extends HandlerDeps, Pick<WorkerDeps, "clock"> {
 }
 
 export interface SchedulerOptions {
-  /** Only the runs that Kubernetes would make, at the times at which it would. */
+  /** Only the runs of Kubernetes, at the times of Kubernetes. */
   readonly upstreamTiming: boolean;
   /** The address of pods on the host network. */
   readonly hostIp: string;
@@ -72,7 +72,7 @@ interface ProbedPod {
   readonly containers: Map<string, ContainerProbing>;
 }
 
-/** Runs the probes of all pods: one worker for each, idle while nothing is due. Told of pods by their workers. */
+/** Runs the probes of all pods with one worker per probe, idle while nothing is due. Called by the pod workers. */
 export class ProbeScheduler {
   private readonly pods = new Map<string, ProbedPod>();
   private readonly agentStart: Instant;
@@ -89,7 +89,7 @@ export class ProbeScheduler {
     signal.addEventListener("abort", () => this.stopAll(), { once: true });
   }
 
-  /** Called at each sync of a pod that should run, with what was just read. */
+  /** Called at each sync of a pod that should run, with the pod as it was just observed. */
   follow(pod: Pod, observed: ObservedPod): void {
     const probed = probedContainers(pod);
     const { uid } = podIdentity(pod);
@@ -113,14 +113,14 @@ export class ProbeScheduler {
     }
   }
 
-  /** The pod ends: liveness and startup are no longer probed, readiness is until `forget`. Safe to repeat. */
+  /** The pod is terminating: liveness and startup probes stop, readiness probes run until `forget`. Idempotent. */
   terminating(uid: string): void {
     const pod = this.pods.get(uid);
     pod?.writer.close();
     for (const container of pod?.containers.values() ?? []) container.terminating();
   }
 
-  /** Nothing of the pod runs any more. Safe to repeat. */
+  /** All containers of the pod have terminated. Idempotent. */
   forget(uid: string): void {
     const pod = this.pods.get(uid);
     if (pod === undefined) return;
@@ -130,7 +130,7 @@ export class ProbeScheduler {
     this.deps.hooks.forgotten(pod.identity);
   }
 
-  /** What the probes say, each about the instance of its container that was followed last. */
+  /** Returns the results, each for the latest instance of its container. */
   results(uid: string): PodProbeResults {
     const pod = this.pods.get(uid);
     if (pod === undefined) return NO_PROBE_RESULTS;
@@ -139,7 +139,7 @@ export class ProbeScheduler {
     return results;
   }
 
-  /** The agent ends. What is known stays written, and what is being written is finished. */
+  /** The agent is shutting down. Persisted results stay, and a write in progress is completed. */
   private stopAll(): void {
     for (const pod of this.pods.values()) for (const container of pod.containers.values()) container.stop();
   }

@@ -1,7 +1,7 @@
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock, Instant, Timer } from "../lib/clock.ts";
 
-/** Probes that are due within this time run together: waking up costs more than a probe does. */
+/** Probes that are due within this time run together: a wake-up costs more than a probe. */
 const SLOT_MS = 100;
 
 interface Slot {
@@ -9,7 +9,7 @@ interface Slot {
   drop(call: Call): void;
 }
 
-/** One call of a slot, and its own handle: of these there are two for each probe. */
+/** One call of a slot and its own handle, to save an allocation per probe. */
 class Call implements Timer {
   constructor(
     readonly fn: () => void,
@@ -22,8 +22,8 @@ class Call implements Timer {
 }
 
 /**
- * A clock whose timers fire only at multiples of 100 ms, at the first that is not too early, all of a slot together and
- * with one timer of the clock below. Hundreds of probes a second then cost a few wake-ups.
+ * A clock whose timers are rounded up to multiples of 100 ms and share one timer of the underlying clock per multiple.
+ * Hundreds of probes a second then cost a few wake-ups.
  */
 export class SlotClock implements Clock {
   private readonly slots = new Map<number, Slot>();
@@ -51,7 +51,7 @@ export class SlotClock implements Clock {
     const calls = new Set<Call>();
     const timer = this.clock.after(ms, () => this.fire(slot));
     const drop = (call: Call): void => {
-      // Nobody waits any more: an idle agent is not woken. One that fires has left the map already.
+      // The last call of the slot was cancelled: an idle agent is not woken. A firing slot is no longer in the map.
       if (!calls.delete(call) || calls.size > 0 || this.slots.get(slot)?.calls !== calls) return;
       timer.cancel();
       this.slots.delete(slot);

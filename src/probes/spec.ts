@@ -5,10 +5,10 @@ import type { ProbeRules } from "./decide.ts";
 
 const SECOND = 1000;
 
-/** The order is that of a container's life. */
+/** In the order in which they run in the life of a container. */
 export const PROBE_KINDS: readonly ProbeKind[] = ["startup", "liveness", "readiness"];
 
-/** The probe of a kind that a container has. */
+/** Returns the probe of this kind, if the container has one. */
 export function probeOf(container: Container, kind: ProbeKind): Probe | undefined {
   switch (kind) {
     case "startup":
@@ -20,13 +20,13 @@ export function probeOf(container: Container, kind: ProbeKind): Probe | undefine
   }
 }
 
-/** The containers of a pod that are probed and have something to be probed for: regular ones and sidecars. */
+/** Returns the regular containers and sidecars that have a probe. */
 export function probedContainers(pod: Pod): readonly Container[] {
   const all = [...(pod.spec.initContainers ?? []).filter(isSidecar), ...pod.spec.containers];
   return all.filter((container) => PROBE_KINDS.some((kind) => probeOf(container, kind) !== undefined));
 }
 
-/** A probe's numbers with their defaults; 0 stands for the default, as in the API. */
+/** Returns the rules of a probe with its defaults; 0 means the default, as in the API. */
 export function rulesOf(kind: ProbeKind, probe: Probe, upstreamTiming: boolean): ProbeRules {
   return {
     kind,
@@ -38,7 +38,7 @@ export function rulesOf(kind: ProbeKind, probe: Probe, upstreamTiming: boolean):
   };
 }
 
-/** How long one run may take, redirects included. */
+/** Returns the timeout of one run in milliseconds, redirects included. */
 export function timeoutOf(probe: Probe): number {
   return (probe.timeoutSeconds || 1) * SECOND;
 }

@@ -5,26 +5,26 @@ import type { ProbeKind, ProbeResult } from "../model/probe.ts";
 import {
   adopt,
   afterRun,
-  hurry,
-  look,
+  type ContainerObservation,
   nextRun,
+  observe,
   type ProbeRules,
   type ProbeState,
   type Round,
-  type Sighting,
+  trigger,
 } from "./decide.ts";
 import type { HandlerDeps, ProbeHandler, ProbeTarget } from "./handlers/handler.ts";
 import { type Ran, runProbe } from "./run-probe.ts";
 
-/** A run that begins later than this is late, and the period is counted from it. */
+/** A run that starts later than this is late, and the next period is counted from its start. */
 const MOST_LATE_MS = 200;
 
-/** What workers share. */
+/** Dependencies shared by all workers. */
 export interface WorkerDeps extends HandlerDeps {
   readonly clock: Clock;
-  /** For what may be a little late, so that many can be woken together. */
+  /** Clock for timers that may be a little late, so that many fire together. */
   readonly slots: Clock;
-  /** Extra rounds may be left out; those that cost much are, while others of their kind go on. */
+  /** False if the extra round must be skipped: expensive handlers run only a few of them at a time. */
   mayRunExtra(handler: ProbeHandler): boolean;
 }
 
@@ -35,30 +35,30 @@ export interface WorkerSpec {
   readonly rules: ProbeRules;
 }
 
-/** Whom a worker tells. */
+/** Receives the runs and results of a worker. */
 export interface WorkerHooks {
-  /** A run that counts, or an extra round that succeeded. */
+  /** Called for a run that counts, or an extra round that succeeded. */
   ran(kind: ProbeKind, ran: Ran, tookMs: number): void;
-  /** The result is another one. */
+  /** Called when the result changes. */
   changed(kind: ProbeKind, result: ProbeResult): void;
   onBegin(handler: ProbeHandler): void;
   onEnd(handler: ProbeHandler): void;
 }
 
 /**
- * Runs one probe of one container, whatever instance of it there is:
+ * Runs one probe of one container, for each of its instances in turn:
  *
  *     waiting ──(instance runs, delay over, gate open)──► due ──► running ──► due …
  *        ▲                                                           │
- *        └──────── instance ended, or decided for good ◄─────────────┘
+ *        └──────── instance terminated, or on hold ◄────────────────┘
  *
- * All decisions are those of `decide.ts`; this has the timer and the call.
+ * `decide.ts` makes the decisions; this class has the timer and executes the probe.
  */
 export class ProbeWorker {
   private state: ProbeState | undefined;
   private target: ProbeTarget | undefined;
   private timer: Timer | undefined;
-  /** Ends the run under way; another one after each that was ended. */
+  /** Aborts the current run; replaced after each abort. */
   private controller = manyListeners();
   private isRunning = false;
   private isStopped = false;
@@ -82,33 +82,33 @@ export class ProbeWorker {
     return this.spec.rules.periodMs;
   }
 
-  /** About the instance that was followed last. */
+  /** Result for the latest instance. */
   get result(): ProbeResult {
     return this.state?.result ?? "unknown";
   }
 
-  /** Takes up another instance; `carried` as an earlier run of the agent left it. */
+  /** Switches to a new instance; `carried`: the probe had succeeded before the agent was restarted. */
   adopt(containerId: string, carried: boolean): void {
     this.controller.abort(new AbortedError("another container"));
     this.state = adopt(this.spec.rules, containerId, carried);
   }
 
-  /** A look at the container; may set the next run. Tells nobody: who looks reads the result afterwards. */
-  look(target: ProbeTarget, seen: Omit<Sighting, "tickBase">): void {
+  /** Takes a new observation of the container, which may schedule the next run. Hooks are not called. */
+  observe(target: ProbeTarget, seen: Omit<ContainerObservation, "tickBase">): void {
     if (this.state === undefined || this.isStopped) return;
     this.target = target;
-    this.state = look(this.spec.rules, this.state, { ...seen, tickBase: this.tickBase });
+    this.state = observe(this.spec.rules, this.state, { ...seen, tickBase: this.tickBase });
     this.arm();
   }
 
-  /** 11.6: the container has started and is not ready, and its status is being made. */
-  hurry(): void {
+  /** Triggers a readiness run: a status is being generated for a container that has started and is not ready. */
+  trigger(): void {
     if (this.state === undefined || this.isStopped || this.isRunning) return;
-    this.state = hurry(this.spec.rules, this.state, this.deps.clock.now().mono);
+    this.state = trigger(this.spec.rules, this.state, this.deps.clock.now().mono);
     this.arm();
   }
 
-  /** For good. A pod that ends must not be called unhealthy: `as` is what counts from now on. */
+  /** Stops the worker permanently. A terminating pod must not become unhealthy: `as` is its result from now on. */
   stop(as?: ProbeResult): void {
     this.isStopped = true;
     if (this.state !== undefined && as !== undefined) this.state = { ...this.state, result: as };
@@ -132,7 +132,7 @@ export class ProbeWorker {
     this.timer = undefined;
     if (state === undefined || target === undefined) return;
     const now = deps.clock.now().mono;
-    // Counted from when it was due, else every run would be a little later than the one before it.
+    // Counted from when it was due, otherwise the delays of all runs would add up.
     const startedAt = now - at < MOST_LATE_MS ? at : now;
     if (round === "extra" && !deps.mayRunExtra(spec.handler)) {
       this.state = afterRun(spec.rules, state, { round, outcome: "failure", startedAt, endedAt: now });
@@ -158,8 +158,8 @@ export class ProbeWorker {
 
   private take(ran: Ran, { round, startedAt }: { round: Round; startedAt: number }): void {
     const before = this.state;
-    // The container ended, or its startup probe was decided, while this was under way.
-    if (before === undefined || before.held || before.eligibleAt === undefined) return;
+    // The container terminated, or its startup probe completed, during this run.
+    if (before === undefined || before.onHold || before.eligibleAt === undefined) return;
     const endedAt = this.deps.clock.now().mono;
     const outcome = ran.result === "warning" ? "success" : ran.result;
     this.state = afterRun(this.spec.rules, before, { round, outcome, startedAt, endedAt });

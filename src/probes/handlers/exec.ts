@@ -5,7 +5,7 @@ import { failed, type ProbeHandler, type Verdict } from "./handler.ts";
 
 const OUTPUT_LIMIT = 10 * 1024;
 
-/** Runs a command in the container: exit code 0 is a success. */
+/** Executes a command in the container; exit code 0 is a success. */
 export const exec: ProbeHandler = {
   name: "exec",
   async run({ runtime }, probe, { target, signal, timeoutMs }): Promise<Verdict> {
@@ -26,7 +26,7 @@ export const exec: ProbeHandler = {
   },
 };
 
-/** The expanded command of each probe: a manifest that changes brings another object. */
+/** Cache of expanded commands; a changed pod has new objects. */
 const expanded = new WeakMap<ExecAction, { container: Container; command: readonly string[] }>();
 
 function commandOf(action: ExecAction | undefined, container: Container): readonly string[] {
@@ -38,7 +38,7 @@ function commandOf(action: ExecAction | undefined, container: Container): readon
   return command;
 }
 
-/** Only variables that stand in the manifest with their values are known here, as in Kubernetes. */
+/** Expands only variables with a literal value in the spec, as in Kubernetes. */
 function expandCommand(command: readonly string[], container: Container): string[] {
   const known = new Map<string, string>();
   for (const { name, value, valueFrom } of container.env ?? []) {

@@ -9,18 +9,18 @@ const userAgent = probeUserAgent(gitVersion);
 const DEADLINE_EXCEEDED = 4;
 const UNIMPLEMENTED = 12;
 
-/** A gRPC health check: SERVING is a success. */
+/** Calls the gRPC health service; SERVING is a success. */
 export const grpc: ProbeHandler = {
   name: "grpc",
   async run({ net }, probe, { target, signal, timeoutMs }): Promise<Verdict> {
-    if (probe.grpc === undefined) throw new Error("the probe has no grpc");
+    if (probe.grpc === undefined) throw new Error("grpc probe: action is not set");
     const { port, service = "" } = probe.grpc;
     const address = hostAndPort(target.podIp, port);
     const limit = `${timeoutMs / 1000}s`;
     try {
       return judge(await net.grpc({ host: target.podIp, port, service, userAgent }, { signal }), limit);
     } catch (error) {
-      // Kubernetes tries to connect until the time is over, so a refused connection is called a timeout too.
+      // Kubernetes retries the connection until the timeout, so a refused connection is reported as a timeout too.
       if (error instanceof ProbeNetError) {
         return failed(`timeout: failed to connect service "${address}" within ${limit}: ${error.message}`);
       }

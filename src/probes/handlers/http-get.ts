@@ -8,7 +8,7 @@ import { failed, type ProbeHandler, probeUserAgent, SUCCESS, type Verdict } from
 
 const userAgent = probeUserAgent(gitVersion);
 
-/** The last request of each probe: it is the same as long as the pod's address is. */
+/** Cache of the last request of each probe, valid for one pod IP. */
 const known = new WeakMap<HTTPGetAction, { podIp: string; request: HttpRequest }>();
 
 function requestFor(action: HTTPGetAction, facts: HttpActionFacts): HttpRequest {
@@ -19,11 +19,11 @@ function requestFor(action: HTTPGetAction, facts: HttpActionFacts): HttpRequest 
   return request;
 }
 
-/** A GET: 200 to 399 is a success, though a redirect that was not followed is one with a warning. */
+/** Sends a GET request; status 200 to 399 is a success, with a warning for a redirect that was not followed. */
 export const httpGet: ProbeHandler = {
   name: "httpGet",
   async run({ net }, probe, { target, signal }): Promise<Verdict> {
-    if (probe.httpGet === undefined) throw new Error("the probe has no httpGet");
+    if (probe.httpGet === undefined) throw new Error("http probe: action is not set");
     const { podIp, container } = target;
     const request = requestFor(probe.httpGet, { podIp, container, userAgent });
     try {

@@ -5,10 +5,10 @@ import type { ProbeHandler } from "./handler.ts";
 import { httpGet } from "./http-get.ts";
 import { tcpSocket } from "./tcp-socket.ts";
 
-/** Every way of probing. To add one, add a file and a word here. */
+/** All probe actions. To add one, add a file and an entry here. */
 const handlers: readonly ProbeHandler[] = [exec, httpGet, tcpSocket, grpc];
 
-/** The handler that a probe asks for. */
+/** Returns the handler for the action of a probe. */
 export function handlerOf(probe: Probe): ProbeHandler | undefined {
   return handlers.find(({ name }) => probe[name] !== undefined);
 }

@@ -4,27 +4,33 @@ import type { ProbeKind } from "../model/probe.ts";
 import type { PodIdentity } from "../model/step.ts";
 import type { ProbeChange, ProbeHooks, ProbeRun } from "./scheduler.ts";
 
-/** A pod's journal, as far as probes write into it. */
+/** The part of a pod's journal that probes write to. */
 export interface ProbeJournal {
   note(step: "probe", detail: string, container: string): void;
   event(type: "Warning", reason: string, what: { message: string; container: string }): void;
 }
 
-export interface TellDeps {
+export interface ReportDeps {
   journal: { of(pod: PodIdentity): ProbeJournal };
   metrics: Metrics;
-  /** After the journal has it. */
+  /** Called after the change was recorded in the journal. */
   changed(change: ProbeChange): void;
 }
 
 const NAMES: Readonly<Record<ProbeKind, string>> = { startup: "Startup", liveness: "Liveness", readiness: "Readiness" };
 
-/** Writes what the probes find into the journal, the events and the metrics of Kubernetes' names, and passes changes on. */
-export function probeHooks({ journal, metrics, changed }: TellDeps): ProbeHooks {
+/** Records runs and changed results in the journal, in events and in the metrics of Kubernetes, and forwards changes. */
+export function probeHooks({ journal, metrics, changed }: ReportDeps): ProbeHooks {
   const labels = ["probe_type", "result", "container", "pod", "namespace", "pod_uid"];
-  const total = metrics.counter("prober_probe_total", "Runs of probes by container and result.", labels);
-  const duration = metrics.histogram("prober_probe_duration_seconds", "How long runs of probes took.", ["probe_type"]);
-  /** The series of each pod by its UID, which end with it: pods come and go, and each has a name of its own. */
+  const total = metrics.counter(
+    "prober_probe_total",
+    "Cumulative number of liveness, readiness and startup probes for a container by result.",
+    labels,
+  );
+  const duration = metrics.histogram("prober_probe_duration_seconds", "Duration in seconds of a probe run.", [
+    "probe_type",
+  ]);
+  /** The series of each pod by UID, removed with the pod. */
   const series = new Map<string, Map<string, { labels: readonly string[]; count: CounterSeries }>>();
   const seriesOf = ({ pod, container, kind, result }: ProbeRun): CounterSeries => {
     let own = series.get(pod.uid);
@@ -56,7 +62,7 @@ export function probeHooks({ journal, metrics, changed }: TellDeps): ProbeHooks 
   };
 }
 
-/** The event that a run raises, in the words of Kubernetes; a success raises none. */
+/** Returns the event for a run, worded as in Kubernetes; undefined for a success. */
 export function probeEvent({
   kind,
   result,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Metrics } from "../lib/metrics.ts";
-import { probeHooks } from "./tell.ts";
+import { probeHooks } from "./report.ts";
 
 test("the series of a pod's probes end with the pod, and no others", async () => {
   const metrics = new Metrics();

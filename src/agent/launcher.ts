@@ -10,10 +10,18 @@ import { serviceNotifier } from "../adapters/host/service-notifier.ts";
 import { holdSharedLock } from "../adapters/host/shared-lock.ts";
 import { stopAgent } from "../adapters/host/stop-agent.ts";
 import type { AgentLauncher, AgentStart, DownOptions, Progress, RunningAgent, UpOptions } from "../cli/index.ts";
-import { type AgentOptions, agentLogger, logNotActedOn, logSinks, startConfiguration } from "../config/index.ts";
+import {
+  type AgentOptions,
+  agentLogger,
+  agentOptions,
+  logNotActedOn,
+  logSinks,
+  OptionStore,
+  startConfiguration,
+} from "../config/index.ts";
 import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import { fixed } from "../lib/live.ts";
+import { fixed, LiveValue } from "../lib/live.ts";
 import { type LogSink, silent } from "../lib/log.ts";
 import { runBeside } from "../lib/loop.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
@@ -103,7 +111,7 @@ export class Launcher implements AgentLauncher {
     const release = await this.claim(options.stateDir, 0o711);
     try {
       const { stateDir, agent, containerLogsDir } = options;
-      const levels = { verbosity: fixed(agent.verbosity), modules: fixed(agent.vmodule) };
+      const levels = { verbosity: new LiveValue(agent.verbosity), modules: fixed(agent.vmodule) };
       const log = agentLogger(clock, { ...agent, ...levels }, { sink: openLogFile(options.logFile, clock) });
       for (const warning of options.warnings) log.warn("Configuration has a problem", { warning });
       logNotActedOn(log, options.notActedOn);
@@ -119,7 +127,10 @@ export class Launcher implements AgentLauncher {
         { options: given, containerLogsDir, ...owner },
         { signal },
       );
-      const kubelet = new Kubelet({ host, clock, log, metrics: newMetrics() }, settings);
+      const store = new OptionStore(agentOptions, given);
+      // The main port may change it.
+      store.live("verbosity").onChange(({ verbosity }) => levels.verbosity.set(verbosity), { signal });
+      const kubelet = new Kubelet({ host, clock, log, metrics: newMetrics() }, { ...settings, store });
       const servers = Object.values(kubelet.servers);
       await Promise.all(servers.map((server) => server.open()));
       const pid = started === undefined ? "" : ` (pid ${started.pid}${started.adopted ? ", found running" : ""})`;

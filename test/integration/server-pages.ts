@@ -49,7 +49,7 @@ describe("pages of the main port", () => {
   });
 
   it("/metrics/probes counts the results of probes, and /metrics does not", async () => {
-    const line = /^prober_probe_total\{.*pod="web-here".*probe_type="Readiness".*result="successful".*\} [1-9]/m;
+    const line = /^prober_probe_total\{probe_type="Readiness",result="successful",.*pod="web-here",.*\} [1-9]/m;
     await until("a probe is counted", async () => line.test((await ann.ask("/metrics/probes")).body));
     assert.match((await ann.ask("/metrics/probes")).body, /^prober_probe_duration_seconds_bucket\{/m);
     assert.doesNotMatch((await ann.ask("/metrics")).body, /prober_/);

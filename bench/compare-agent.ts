@@ -46,17 +46,23 @@ export class ComparedAgent {
     const subject = { commonName: `system:node:${node}`, organizations: ["system:nodes"] };
     const port = await freePort();
     const config = {
-      ...{ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" },
-      ...{
-        containerRuntimeEndpoint: containerd.endpoint,
-        cgroupRoot: containerd.cgroupParent,
-        cgroupDriver: "cgroupfs",
-      },
-      ...{ failSwapOn: false, failCgroupV1: false, enforceNodeAllocatable: [], resolvConf: "" },
-      ...{ port, healthzPort: await freePort(), readOnlyPort: 0, maxPods: 250 },
+      apiVersion: "kubelet.config.k8s.io/v1beta1",
+      kind: "KubeletConfiguration",
+      containerRuntimeEndpoint: containerd.endpoint,
+      cgroupRoot: containerd.cgroupParent,
+      cgroupDriver: "cgroupfs",
+      failSwapOn: false,
+      failCgroupV1: false,
+      enforceNodeAllocatable: [],
+      resolvConf: "",
+      port,
+      healthzPort: await freePort(),
+      readOnlyPort: 0,
+      maxPods: 250,
       // A log that is read while it is measured must not be rotated away.
       containerLogMaxSize: "4Gi",
-      ...{ staticPodPath: join(root, "manifests"), podLogsDir: join(root, "logs") },
+      staticPodPath: join(root, "manifests"),
+      podLogsDir: join(root, "logs"),
       authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
       authorization: { mode: "AlwaysAllow" },
       evictionHard: { "memory.available": "1Mi" },

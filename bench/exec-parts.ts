@@ -33,10 +33,14 @@ async function once(find: () => Promise<string>): Promise<Times> {
   let upgraded = 0;
   const made = await new Promise<WebSocketChannels>((resolve, reject) => {
     const call = (url.protocol === "https:" ? httpsRequest : httpRequest)(url, {
-      ...{ agent: false, rejectUnauthorized: false },
+      agent: false,
+      rejectUnauthorized: false,
       headers: {
-        ...{ Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13" },
-        ...{ "Sec-WebSocket-Protocol": "v4.channel.k8s.io", "Sec-WebSocket-Key": randomBytes(16).toString("base64") },
+        Connection: "Upgrade",
+        Upgrade: "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Protocol": "v4.channel.k8s.io",
+        "Sec-WebSocket-Key": randomBytes(16).toString("base64"),
       },
     });
     call.on("socket", (socket) => {

@@ -60,12 +60,18 @@ async function measureSingles(runtime: CriRuntime, { agent, places, raw }: Site)
   const [readyRaw, endRaw] = [median(times.rawReady), median(times.rawEnd)];
   return [
     {
-      ...{ what: "file written → Ready, median", measured: median(times.ready) },
-      ...{ raw: readyRaw, limit: readyRaw * 1.12, unit: "ms" },
+      what: "file written → Ready, median",
+      measured: median(times.ready),
+      raw: readyRaw,
+      limit: readyRaw * 1.12,
+      unit: "ms",
     },
     {
-      ...{ what: "file removed → nothing left, median", measured: median(times.end) },
-      ...{ raw: endRaw, limit: endRaw * 1.3, unit: "ms" },
+      what: "file removed → nothing left, median",
+      measured: median(times.end),
+      raw: endRaw,
+      limit: endRaw * 1.3,
+      unit: "ms",
     },
   ];
 }

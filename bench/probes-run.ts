@@ -42,7 +42,9 @@ const told = probeHooks({
 });
 const scheduler = new ProbeScheduler(
   {
-    ...{ net: probeNet, clock, log: silent },
+    net: probeNet,
+    clock,
+    log: silent,
     runtime: { execSync: () => Promise.reject(new Error("no commands here")) },
     files: { load: () => "", save: () => Promise.resolve() },
     hooks: {
@@ -63,12 +65,29 @@ for (let index = 0; index < count; index++) {
   const readinessProbe = { [kind]: { port }, periodSeconds: 1 };
   const pod: Pod = { metadata, spec: { hostNetwork: true, containers: [{ name: "app", readinessProbe }] } };
   const observed: ObservedPod = {
-    ...{ ...metadata, sandboxes: [], readAt: 0 },
+    ...metadata,
+    sandboxes: [],
+    readAt: 0,
     containers: [
       {
-        ...{ id: `container-${index}`, sandboxId: "", name: "app", attempt: 0, state: "running", hash: "" },
-        ...{ createdAt: 0, startedAt: Date.now(), finishedAt: 0, exitCode: 0, reason: "", message: "" },
-        ...{ image: "", imageRef: "", labels: {}, annotations: {}, logPath: "", mounts: [] },
+        id: `container-${index}`,
+        sandboxId: "",
+        name: "app",
+        attempt: 0,
+        state: "running",
+        hash: "",
+        createdAt: 0,
+        startedAt: Date.now(),
+        finishedAt: 0,
+        exitCode: 0,
+        reason: "",
+        message: "",
+        image: "",
+        imageRef: "",
+        labels: {},
+        annotations: {},
+        logPath: "",
+        mounts: [],
       },
     ],
   };

@@ -13,8 +13,15 @@ const outfile = join(dir, "probes.mjs");
 const define = { __AGENT_VERSION__: '""', __KUBERNETES_VERSION__: '"1.36.3"', __BUILD_DATE__: '""' };
 try {
   await build({
-    ...{ entryPoints: [join(import.meta.dirname, "probes-run.ts")], outfile, define, bundle: true, minifySyntax: true },
-    ...{ platform: "node", format: "esm", target: "node20", logLevel: "warning" },
+    entryPoints: [join(import.meta.dirname, "probes-run.ts")],
+    outfile,
+    define,
+    bundle: true,
+    minifySyntax: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    logLevel: "warning",
   });
   const child = spawn(process.execPath, [...flags, outfile, ...process.argv.slice(2)], { stdio: "inherit" });
   process.exitCode = await new Promise<number>((resolve, reject) => {

@@ -102,12 +102,19 @@ export async function rawEnd(runtime: RuntimePort, name: string, graceSeconds: n
 function sandboxOf(name: string, { logs, cgroup }: RawPlaces): SandboxConfig {
   return {
     metadata: { name, namespace: "default", uid: `uid-${name}`, attempt: 0 },
-    ...{ hostname: name, logDirectory: `${logs}/${name}`, portMappings: [], labels: {}, annotations: {} },
+    hostname: name,
+    logDirectory: `${logs}/${name}`,
+    portMappings: [],
+    labels: {},
+    annotations: {},
     linux: {
-      ...{ cgroupParent: `${cgroup}/kubepods/besteffort/${name}`, sysctls: {} },
+      cgroupParent: `${cgroup}/kubepods/besteffort/${name}`,
+      sysctls: {},
       security: {
         namespaces: { network: "pod", pid: "container", ipc: "pod" },
-        ...{ privileged: false, supplementalGroups: [], seccomp: { type: "runtimeDefault" } },
+        privileged: false,
+        supplementalGroups: [],
+        seccomp: { type: "runtimeDefault" },
       },
     },
   };
@@ -118,19 +125,40 @@ function containerOf(directory: string, places: RawPlaces): ContainerConfig {
   mkdirSync(directory, { recursive: true });
   for (const file of ["etc-hosts", "message"]) writeFileSync(`${directory}/${file}`, "");
   const mount = (containerPath: string, file: string): ContainerConfig["mounts"][number] => ({
-    ...{ containerPath, hostPath: `${directory}/${file}`, readonly: false, propagation: "private" },
+    containerPath,
+    hostPath: `${directory}/${file}`,
+    readonly: false,
+    propagation: "private",
   });
   return {
-    ...{ name: "app", attempt: 0, image: { ref: image, userSpecified: image } },
-    ...{ command, args: [], workingDir: "", envs: [], devices: [], cdiDevices: [] },
+    name: "app",
+    attempt: 0,
+    image: { ref: image, userSpecified: image },
+    command,
+    args: [],
+    workingDir: "",
+    envs: [],
+    devices: [],
+    cdiDevices: [],
     mounts: [mount("/etc/hosts", "etc-hosts"), mount("/dev/termination-log", "message")],
-    ...{ labels: {}, annotations: {}, logPath: "app/0.log", stdin: false, stdinOnce: false, tty: false },
+    labels: {},
+    annotations: {},
+    logPath: "app/0.log",
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
     linux: {
       resources: { cpuShares: 2, oomScoreAdj: 1000 },
       security: {
         namespaces: { network: "pod", pid: "container", ipc: "pod" },
-        ...{ privileged: false, readonlyRootfs: false, noNewPrivs: false, addCapabilities: [], dropCapabilities: [] },
-        ...{ supplementalGroups: [], maskedPaths: MASKED_PATHS, readonlyPaths: READONLY_PATHS },
+        privileged: false,
+        readonlyRootfs: false,
+        noNewPrivs: false,
+        addCapabilities: [],
+        dropCapabilities: [],
+        supplementalGroups: [],
+        maskedPaths: MASKED_PATHS,
+        readonlyPaths: READONLY_PATHS,
         seccomp: { type: "unconfined" },
       },
     },

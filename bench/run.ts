@@ -35,7 +35,9 @@ function say(text: string): void {
 /** Writes a manifest as a careful user does (beside, then renamed); the answer is the time of the rename. */
 function wantPod(name: string, command: readonly string[]): number {
   const pod = {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name },
     spec: {
       terminationGracePeriodSeconds: 1,
       containers: [{ name: "app", image: "kubelet.local/demo:1", command }],
@@ -242,8 +244,11 @@ try {
     },
     { what: "exit → running again, median", measured: crashes, raw: raw.restart, limit: raw.restart + 60, unit: "ms" },
     {
-      ...{ what: `burst of ${BURST}, all running, median of ${BURST_ROUNDS}`, measured: bursts.agent },
-      ...{ raw: bursts.raw, limit: bursts.raw * 1.2, unit: "ms" },
+      what: `burst of ${BURST}, all running, median of ${BURST_ROUNDS}`,
+      measured: bursts.agent,
+      raw: bursts.raw,
+      limit: bursts.raw * 1.2,
+      unit: "ms",
     },
     ...lifecycle,
     { what: "500 HTTP probes at 1 s, of a core", measured: probes, limit: 10, unit: "%" },

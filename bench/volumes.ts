@@ -66,10 +66,14 @@ export async function measureVolumes(directory: string): Promise<readonly Row[]>
   publish("0");
   const volumes = new VolumeReconciler(
     {
-      ...{ host: new LinuxVolumeHost(new LinuxHost({ clock }), clock), objects, clock, log: silent },
+      host: new LinuxVolumeHost(new LinuxHost({ clock }), clock),
+      objects,
+      clock,
+      log: silent,
       tokens: { token: () => Promise.resolve({ token: "t".repeat(900), refreshAt: clock.now().wall + 3_600_000 }) },
       node: { allocatable: { memory: "1Gi" }, labels: {} },
-      ...{ event: () => undefined, waiting: () => undefined },
+      event: () => undefined,
+      waiting: () => undefined,
     },
     { rootDir: root },
   );
@@ -98,11 +102,7 @@ export async function measureVolumes(directory: string): Promise<readonly Row[]>
     for (let i = 1; i <= UPDATES; i++) updates.push(await timeUpdate(() => publish(`v${i}`), { root, value: `v${i}` }));
     return [
       { what: "four volumes of a pod, median", measured: median(starts), limit: 25, unit: "ms" },
-      {
-        what: `idle with ${PODS} pods of four volumes`,
-        ...{ measured: idle, raw: before, limit: before + 0.1 },
-        unit: "%",
-      },
+      { what: `idle with ${PODS} pods of four volumes`, measured: idle, raw: before, limit: before + 0.1, unit: "%" },
       { what: `a ConfigMap changes in ${READERS} pods`, measured: median(updates), limit: 1000, unit: "ms" },
     ];
   } finally {

@@ -5,7 +5,11 @@ import { provide, succeeds } from "./go-binaries.mjs";
 const version = "1.3.6";
 
 process.exitCode = await provide({
-  ...{ name: "runc", version, binaries: ["runc"], given: "RUNC_BIN_DIR", takes: "about a minute" },
+  name: "runc",
+  version,
+  binaries: ["runc"],
+  given: "RUNC_BIN_DIR",
+  takes: "about a minute",
   packages: [`github.com/opencontainers/runc@v${version}`],
   args: ["-tags", "seccomp", "-ldflags", `-s -w -X main.version=${version}`],
   env: { CGO_ENABLED: "1" },

@@ -12,43 +12,63 @@ const isSource = (file) => SOURCE.test(file) && !TEST.test(file);
 const isInner = (file) => isSource(file) && !OUTSIDE_WORLD.test(file);
 
 /** Folders whose log messages are not yet in the form of the rule. Only ever shorter. */
-const LOGS_TO_COME = [
+const LOGS_TO_COME = ["src/adapters/embedded/", "src/pods/worker/", "src/probes/"];
+/** Folders whose comments still cite a document outside the repository. Only ever shorter. */
+const CITATIONS_TO_COME = [
+  "src/config/legacy/",
+  "src/config/table/",
+  "src/pods/execute/",
+  "src/pods/plan/",
+  "src/pods/status/",
+  "src/pods/worker/",
+  "src/probes/",
+];
+/** Folders that still spread object literals. Only ever shorter. */
+const SPREADS_TO_COME = [
+  "src/adapters/cgroup/",
   "src/adapters/cri/",
   "src/adapters/embedded/",
   "src/adapters/host/",
-  "src/adapters/kubeapi/",
   "src/adapters/net/",
+  "src/adapters/net/spdy/",
+  "src/adapters/runtime/",
   "src/agent/",
   "src/cli/",
-  "src/events/",
-  "src/node/",
-  "src/pods/admission/",
-  "src/pods/execute/",
-  "src/pods/observe/",
-  "src/pods/worker/",
-  "src/probes/",
-  "src/resources/",
-  "src/server/",
-  "src/sources/",
-  "src/status/",
-  "src/volumes/",
-];
-/** Folders whose comments still cite a document outside the repository. Only ever shorter. */
-const CITATIONS_TO_COME = [
-  "src/agent/",
-  "src/config/legacy/",
+  "src/config/",
   "src/config/table/",
   "src/images/",
+  "src/lib/",
+  "src/localapi/",
+  "src/logs/",
+  "src/logs/rotation/",
+  "src/main.ts",
+  "src/model/",
+  "src/model/generated/",
+  "src/node/",
+  "src/pods/",
   "src/pods/admission/",
-  "src/pods/config/",
   "src/pods/execute/",
+  "src/pods/execute/contributors/",
+  "src/pods/metrics/",
   "src/pods/observe/",
   "src/pods/plan/",
   "src/pods/status/",
   "src/pods/worker/",
   "src/probes/",
+  "src/probes/handlers/",
+  "src/resources/",
+  "src/server/",
+  "src/server/routes/",
   "src/sources/",
   "src/status/",
+  "src/volumes/",
+  "src/volumes/kinds/",
+  "test/chaos/",
+  "test/cluster/",
+  "test/contract/",
+  "test/integration/",
+  "test/integration/support/",
+  "test/support/",
 ];
 const isBelow = (folders) => (file) => folders.some((folder) => file.startsWith(folder));
 
@@ -133,6 +153,12 @@ const RULES = [
       /^(?!.*\bRFC\b).*(\/\/|\*).*(\bsections? \d|\(\d+(\.\d+)*,? items? \d|[a-z] \(([1-9]|1\d)(\.\d+)?\)\.( |$))/i,
     message: "cites a numbered section of a document outside the repository: say what it says",
     inComments: true,
+  },
+  {
+    name: "no-literal-spread",
+    applies: (file) => !isBelow(SPREADS_TO_COME)(file) && !file.includes("lint-rules"),
+    pattern: /\.\.\.\{/,
+    message: "an object literal is spread only to shorten a line: write its fields",
   },
   {
     name: "no-vague-file-name",

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
-const BASE = "bcba2f7cce49927666fea50de4357e1f8489f86f";
+const BASE = "43ae72ec037c2147ef22840ef2fc3f42f971786c";
 const LIMIT = 72;
 const root = join(import.meta.dirname, "..");
 

@@ -126,6 +126,8 @@ const HOUSE: readonly Sample[] = [
       code: `/** As told: ${text} */`,
     }),
   ),
+  { file: "dashboard/spread.ts", rule: "no-literal-spread", code: "export const x = { ...{ a, b }, c };" },
+  { file: "dashboard/spread-ok.ts", rule: undefined, code: "export const x = { ...rest, ...(c && { c }), d };" },
   {
     file: "model/cites-nothing.ts",
     rule: undefined,

@@ -103,7 +103,12 @@ export class Cluster {
     const { pool, desired, journal, runtime, images, cgroupVersion } = ring;
     const events = recordJournal(
       {
-        ...{ api: clients.events, clock, log, metrics, random: Math.random, journal },
+        api: clients.events,
+        clock,
+        log,
+        metrics,
+        random: Math.random,
+        journal,
         isBusy: () => pool.isStarting,
         podOf: (uid) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod,
       },
@@ -112,7 +117,12 @@ export class Cluster {
     );
     const node = composeClusterNode(
       {
-        ...{ ...this.deps, clients, addresses: connection.addresses, runtime, images, cgroupVersion },
+        ...this.deps,
+        clients,
+        addresses: connection.addresses,
+        runtime,
+        images,
+        cgroupVersion,
         event: (type, reason, message) => journal.event({ type, reason, message, subject: nodeName }),
       },
       { signal },
@@ -125,7 +135,10 @@ export class Cluster {
     };
     const pods: ApiPods = new ApiPods(
       {
-        ...{ api: clients.calls, clock, log, node: podNode },
+        api: clients.calls,
+        clock,
+        log,
+        node: podNode,
         publish: (snapshot) => ring.publish(snapshot),
         seen: (pod, isDeleted) => statuses.seen(pod, isDeleted),
       },

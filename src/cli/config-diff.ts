@@ -29,7 +29,9 @@ export const configDiff = command({
       await print(deps.out, text, { signal });
     } else {
       const list = changed.map((name) => ({
-        ...{ name: nameOf(name), a: encodedValueOf(name, a.values), b: encodedValueOf(name, b.values) },
+        name: nameOf(name),
+        a: encodedValueOf(name, a.values),
+        b: encodedValueOf(name, b.values),
       }));
       await print(deps.out, await formatted(list, values.output), { signal });
     }

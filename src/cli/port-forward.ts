@@ -33,7 +33,8 @@ export const portForward = command({
     await runPortForward(
       upgraded,
       {
-        ...{ host, ports },
+        host,
+        ports,
         ready: (bound) => {
           for (const { local, remote } of bound) out.write(`Forwarding from ${shown}:${local} -> ${remote}\n`);
         },

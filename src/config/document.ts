@@ -143,14 +143,21 @@ export function decodeEntry(
     problem(steps, value, message) {
       isFine = false;
       out.problems.push({
-        ...{ file: document.file, line: lineAt(steps), field: fieldPath(field, steps), message },
+        file: document.file,
+        line: lineAt(steps),
+        field: fieldPath(field, steps),
+        message,
         value: shownIfPublic(value, secret),
       });
     },
     unknownKey(steps, known) {
       const last = String(steps.at(-1));
       out.warnings.push({
-        ...{ file: document.file, line: lineAt(steps), field: fieldPath(field, steps), value: "", isStrictness: true },
+        file: document.file,
+        line: lineAt(steps),
+        field: fieldPath(field, steps),
+        value: "",
+        isStrictness: true,
         message: `is no field here and has no effect${didYouMean(last, known)}`,
       });
     },

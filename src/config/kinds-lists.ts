@@ -137,7 +137,9 @@ interface MapForm<T> {
 export function mapKind<T>(form: MapForm<T>): OptionKind<Readonly<Record<string, T>>> {
   const { placeholder, type, sign } = form;
   return {
-    ...{ placeholder, type, merges: true },
+    placeholder,
+    type,
+    merges: true,
     parse(word, before) {
       const found: Record<string, T> = { ...before };
       for (const pair of form.isSplit ? word.split(",") : [word]) {
@@ -200,24 +202,34 @@ export const textMap = (placeholder = "KEY=VALUE,..."): OptionKind<Readonly<Reco
 /** One `key=value` an occurrence; commas belong to the value. */
 export const singleMap: OptionKind<Readonly<Record<string, string>>> = mapKind({
   ...plain,
-  ...{ placeholder: "KEY=VALUE", sign: "=", isSplit: false },
+  placeholder: "KEY=VALUE",
+  sign: "=",
+  isSplit: false,
 });
 
 /** Labels: a key alone has an empty value. */
 export const labelMap: OptionKind<Readonly<Record<string, string>>> = mapKind({
   ...plain,
-  ...{ placeholder: "KEY=VALUE,...", sign: "=", isSplit: true, bareValue: "" },
+  placeholder: "KEY=VALUE,...",
+  sign: "=",
+  isSplit: true,
+  bareValue: "",
 });
 
 /** Eviction thresholds: `memory.available<100Mi,nodefs.available<10%`. */
 export const thresholdMap: OptionKind<Readonly<Record<string, string>>> = mapKind({
   ...plain,
-  ...{ placeholder: "SIGNAL<AMOUNT,...", sign: "<", isSplit: true },
+  placeholder: "SIGNAL<AMOUNT,...",
+  sign: "<",
+  isSplit: true,
 });
 
 /** Spans by name, in milliseconds: `memory.available=1m30s`. Kept as text, as the file has it. */
 export const spanMap: OptionKind<Readonly<Record<string, string>>> = mapKind({
-  ...{ placeholder: "SIGNAL=DURATION,...", type: "map of durations", sign: "=", isSplit: true },
+  placeholder: "SIGNAL=DURATION,...",
+  type: "map of durations",
+  sign: "=",
+  isSplit: true,
   parse: (word) => word,
   decode: decodeText,
   encode: String,
@@ -226,7 +238,10 @@ export const spanMap: OptionKind<Readonly<Record<string, string>>> = mapKind({
 
 /** Switches by name: `A=true,B=false`; a name alone is no value. */
 export const switchMap: OptionKind<Readonly<Record<string, boolean>>> = mapKind({
-  ...{ placeholder: "NAME=true|false,...", type: "map of booleans", sign: "=", isSplit: true },
+  placeholder: "NAME=true|false,...",
+  type: "map of booleans",
+  sign: "=",
+  isSplit: true,
   parse: parseBool,
   decode(value: unknown, report: DecodeReport) {
     if (typeof value === "boolean") return value;

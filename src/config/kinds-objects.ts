@@ -45,7 +45,9 @@ function objectList<T extends object>(form: {
   readonly joint: string;
 }): OptionKind<readonly T[]> {
   return {
-    ...{ placeholder: form.placeholder, type: form.type, parse: form.parse },
+    placeholder: form.placeholder,
+    type: form.type,
+    parse: form.parse,
     decode: (value, report) => decodeList(value, report, form.decode),
     encode: leaveOutEmpty,
     show: (value) => value.map((each) => form.show(each)).join(form.joint),
@@ -63,7 +65,9 @@ export interface Taint {
 
 /** `key=value:Effect` or `key:Effect`, between commas; a later occurrence replaces. */
 export const taints: OptionKind<readonly Taint[]> = objectList<Taint>({
-  ...{ placeholder: "KEY=VALUE:EFFECT,...", type: "list of {key, value, effect}", joint: "," },
+  placeholder: "KEY=VALUE:EFFECT,...",
+  type: "list of {key, value, effect}",
+  joint: ",",
   parse: (word) => (word === "" ? [] : word.split(",").map(parseTaint)),
   decode: (value, report) =>
     decodeStruct<Taint>(value, report, {
@@ -90,7 +94,9 @@ export interface ReservedMemory {
 
 /** `0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi`, repeatable. */
 export const reservedMemory: OptionKind<readonly ReservedMemory[]> = objectList<ReservedMemory>({
-  ...{ placeholder: "NODE:TYPE=AMOUNT;...", type: "list of {numaNode, limits}", joint: ";" },
+  placeholder: "NODE:TYPE=AMOUNT;...",
+  type: "list of {numaNode, limits}",
+  joint: ";",
   parse: (word, before) => [...(before ?? []), ...(word === "" ? [] : word.split(";").map(parseNodeMemory))],
   decode: (value, report) =>
     decodeStruct<ReservedMemory>(value, report, {
@@ -143,7 +149,9 @@ export interface PriorityGrace {
 }
 
 export const priorityGraces: OptionKind<readonly PriorityGrace[]> = objectList<PriorityGrace>({
-  ...{ placeholder: "", type: "list of {priority, shutdownGracePeriodSeconds}", joint: "," },
+  placeholder: "",
+  type: "list of {priority, shutdownGracePeriodSeconds}",
+  joint: ",",
   parse: () => {
     throw new Error("can only be set in a configuration file");
   },
@@ -163,7 +171,9 @@ export interface ModuleLevel {
 
 /** `pattern=N,pattern=N`; a later occurrence replaces. */
 export const moduleLevels: OptionKind<readonly ModuleLevel[]> = objectList<ModuleLevel>({
-  ...{ placeholder: "PATTERN=N,...", type: "list of {filePattern, verbosity}", joint: "," },
+  placeholder: "PATTERN=N,...",
+  type: "list of {filePattern, verbosity}",
+  joint: ",",
   parse: (word) =>
     word
       .split(",")

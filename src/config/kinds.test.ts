@@ -92,7 +92,11 @@ test("no document makes the loader throw, and what it yields is complete", () =>
   fc.assert(
     fc.property(body, body, (file, dropIn) => {
       const document = (value: object) => ({
-        ...{ file: "f", directory: "/", value: { ...value, ...head }, line: 1, warnings: [] },
+        file: "f",
+        directory: "/",
+        value: { ...value, ...head },
+        line: 1,
+        warnings: [],
       });
       const flags = { values: {}, given: new Set<string>(), problems: [] };
       const { values } = loadConfiguration({ flags, file: document(file), dropIns: [document(dropIn)] });

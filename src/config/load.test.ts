@@ -150,7 +150,10 @@ test("hard eviction: as the file has it, with the defaults if asked, over them i
     "/d/a.conf": `${HEAD}evictionHard:\n  memory.available: 1Gi\n  nodefs.available: null\n`,
   });
   assert.deepEqual(drop.values.evictionHard, {
-    ...{ "memory.available": "1Gi", "nodefs.inodesFree": "5%", "imagefs.available": "15%", "imagefs.inodesFree": "5%" },
+    "memory.available": "1Gi",
+    "nodefs.inodesFree": "5%",
+    "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
   });
   const parts = drop.provenance.get("evictionHard")?.parts;
   assert.deepEqual(parts?.get("memory.available"), { from: "drop-in", file: "/d/a.conf", line: 4 });

@@ -83,8 +83,12 @@ function accept(assembly: Assembly, document: ConfigDocument, versions: readonly
   for (const message of document.warnings) {
     const line = Number(/^line (\d+): /.exec(message)?.[1] ?? Number.NaN);
     assembly.warnings.push({
-      ...{ file: document.file, line: Number.isNaN(line) ? undefined : line, field: "", value: "" },
-      ...{ message: message.replace(/^line \d+: /, ""), isStrictness: true },
+      file: document.file,
+      line: Number.isNaN(line) ? undefined : line,
+      field: "",
+      value: "",
+      message: message.replace(/^line \d+: /, ""),
+      isStrictness: true,
     });
   }
   return problem === undefined;

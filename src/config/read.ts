@@ -98,7 +98,13 @@ export async function readFiles(
     needsOld(file, flags.values["featureGates"]) ||
     dropIns.some(({ value }) => hasUnknownGate(value));
   return {
-    ...{ flags, file, replacesFlags, dropIns, problems, warnings, places: [...reader.places] },
+    flags,
+    file,
+    replacesFlags,
+    dropIns,
+    problems,
+    warnings,
+    places: [...reader.places],
     old: old ?? (speaksOld ? await oldKubelets() : undefined),
   };
 }
@@ -155,7 +161,11 @@ class Reader {
       if (first === undefined) return this.failed(path, "is empty");
       const more = documents[1] === undefined ? [] : [`line ${documents[1].line}: only the first document is read`];
       return {
-        ...{ file: path, directory: dirname(resolve(path)), value: first.value, line: first.line, lines: first.lines },
+        file: path,
+        directory: dirname(resolve(path)),
+        value: first.value,
+        line: first.line,
+        lines: first.lines,
         warnings: [...warnings, ...more],
       };
     } catch (error) {

@@ -59,7 +59,8 @@ export function reportSettings(
         ...(found?.parts === undefined ? {} : { keys: Object.fromEntries(found.parts) }),
         places: placesOf(found),
         isGiven: found !== undefined && isSet(found),
-        ...{ applies, effect },
+        applies,
+        effect,
         ...(waitsFor === undefined ? {} : { waits: { for: waitsFor, ...next } }),
       };
     });

@@ -65,7 +65,10 @@ export async function startConfiguration(
     directory === ""
       ? undefined
       : new DynamicConfiguration({
-          ...{ store: deps.openStore(directory), clock, event, parse },
+          store: deps.openStore(directory),
+          clock,
+          event,
+          parse,
           get log() {
             return log;
           },
@@ -89,7 +92,9 @@ export async function startConfiguration(
   later.live = live;
   const configuration = new RunningConfiguration({ clock, log, store, live, dynamic, files, onReload });
   return {
-    ...{ store, log, configuration },
+    store,
+    log,
+    configuration,
     attach(built, metrics) {
       later.agent = built;
       for (const next of pending) built.recordEvent(next);

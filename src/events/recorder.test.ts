@@ -9,7 +9,9 @@ import type { EventFacts } from "./correlate.ts";
 import { EventRecorder } from "./recorder.ts";
 
 const facts = (message: string): EventFacts => ({
-  ...{ type: "Normal", reason: "Started", message },
+  type: "Normal",
+  reason: "Started",
+  message,
   about: { kind: "Pod", namespace: "ns", name: "web", uid: "u1", fieldPath: "spec.containers{main}" },
 });
 
@@ -36,8 +38,12 @@ function site() {
   const recorder = new EventRecorder(
     // The fake speaks of one kind only.
     {
-      ...{ api: api as never, clock, log: silent, random: () => 0.5 },
-      ...{ dropped: () => void dropped.count++, isBusy: () => load.isBusy },
+      api: api as never,
+      clock,
+      log: silent,
+      random: () => 0.5,
+      dropped: () => void dropped.count++,
+      isBusy: () => load.isBusy,
     },
     { nodeName: "n1" },
   );

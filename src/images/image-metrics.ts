@@ -48,9 +48,7 @@ export function imageMetrics(metrics: Metrics): ImageCounters {
   const duration = metrics.histogram(
     "kubelet_image_pull_duration_seconds",
     "Duration in seconds to pull an image, by image size.",
-    {
-      ...{ labels: ["image_size_in_bytes"], buckets: PULL_BUCKETS },
-    },
+    { labels: ["image_size_in_bytes"], buckets: PULL_BUCKETS },
   );
   return {
     asked: ({ isPresent, policy, isRequired }) =>

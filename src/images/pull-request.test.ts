@@ -36,7 +36,8 @@ class Site {
     this.puller = new ImagePuller(
       {
         // The fake pulls and inspects; nothing else is asked of it here.
-        ...{ images: images as never, clock: new FakeClock() },
+        images: images as never,
+        clock: new FakeClock(),
         credentials: async () => [{ username: "pod" }],
         nodeCredentials: { forImage: async (name) => [{ username: `node for ${name}` }] },
       },

@@ -135,7 +135,9 @@ export class ImagePuller {
       const pull = (work: PullWork): Promise<PulledImage> =>
         this.pullInTurn({ image: name, auths, annotations: request.pod.metadata.annotations, sandbox }, work);
       const pulled = await this.pulls.join(pullKey(name, request.pod, auths), {
-        ...{ pull, onDetail, signal: options.signal },
+        pull,
+        onDetail,
+        signal: options.signal,
       });
       const image = await this.deps.images.imageStatus(name, options);
       if (image === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);

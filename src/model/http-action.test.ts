@@ -43,7 +43,11 @@ describe("the request of an httpGet", () => {
 
   test("goes to the pod's address as kube-probe, taking anything", () => {
     assert.deepEqual(build({ port: 80 }), {
-      ...{ scheme: "http", host: "10.0.0.5", port: 80, target: "/", hostHeader: "10.0.0.5:80" },
+      scheme: "http",
+      host: "10.0.0.5",
+      port: 80,
+      target: "/",
+      hostHeader: "10.0.0.5:80",
       headers: [
         ["User-Agent", "kube-probe/1.36"],
         ["Accept", "*/*"],

@@ -35,7 +35,9 @@ export function httpActionRequest(action: HTTPGetAction, facts: HttpActionFacts)
     );
   }
   return {
-    ...{ scheme: action.scheme?.toLowerCase() === "https" ? "https" : "http", host, port },
+    scheme: action.scheme?.toLowerCase() === "https" ? "https" : "http",
+    host,
+    port,
     target: requestTarget(action.path ?? "/"),
     hostHeader,
     headers: [

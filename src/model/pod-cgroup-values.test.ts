@@ -80,7 +80,9 @@ const cases: Case[] = [
     containers: [{ limits: { ...full, "hugepages-2Mi": "8Mi" }, requests: { ...full, "hugepages-2Mi": "8Mi" } }],
     rules: { hugepageSizes: ["2MB", "1GB"] },
     want: {
-      ...{ cpuShares: 512, cpuQuota: { quota: 50_000, period: 100_000 }, memoryLimit: 64 * MIB },
+      cpuShares: 512,
+      cpuQuota: { quota: 50_000, period: 100_000 },
+      memoryLimit: 64 * MIB,
       hugepages: { "2MB": 8 * MIB, "1GB": 0 },
     },
   },

@@ -51,7 +51,9 @@ export function composeClusterNode(
   const reporter: NodeReporter = nodeReporter(deps, () => csi.problem);
   const csi = new CsiNodeKeeper(
     {
-      ...{ api: deps.clients.calls, clock, log },
+      api: deps.clients.calls,
+      clock,
+      log,
       nodeUid: (options) => nextUid(reporter, options),
       done: () => reporter.kick(),
     },
@@ -88,13 +90,22 @@ export function recordStart({ cgroupVersion, event }: Pick<ClusterNodeDeps, "cgr
 function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefined): NodeReporter {
   const { clock, log, store, dynamic, event } = deps;
   const gatherer = new NodeGatherer({
-    ...{ runtime: deps.runtime, images: deps.images, clock, log, store, addresses: deps.addresses },
+    runtime: deps.runtime,
+    images: deps.images,
+    clock,
+    log,
+    store,
+    addresses: deps.addresses,
     problems: () => [csiProblem()].filter((problem) => problem !== undefined),
     moreConditions: (previous, now) => (dynamic === undefined ? [] : configConditions(dynamic.report(), previous, now)),
   });
   return new NodeReporter(
     {
-      ...{ api: deps.clients.heartbeat, clock, log, random: Math.random, event },
+      api: deps.clients.heartbeat,
+      clock,
+      log,
+      random: Math.random,
+      event,
       gather: (previous, options) => gatherer.gather(previous, options),
     },
     {
@@ -112,7 +123,10 @@ function leaseKeeper(deps: ClusterNodeDeps, reporter: NodeReporter): LeaseKeeper
   const { clock, log, store, event } = deps;
   return new LeaseKeeper(
     {
-      ...{ api: deps.clients.heartbeat, clock, log, random: Math.random },
+      api: deps.clients.heartbeat,
+      clock,
+      log,
+      random: Math.random,
       nodeUid: () => reporter.current?.metadata.uid,
       rival: (message) => {
         log.error("Found another agent with the same node name", new Error(message));

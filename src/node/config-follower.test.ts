@@ -28,7 +28,10 @@ class Scene {
   constructor(t: TestContext) {
     const follower = new ConfigFollower(
       {
-        ...{ clock: this.clock, log: silent, random: () => 0, node: this },
+        clock: this.clock,
+        log: silent,
+        random: () => 0,
+        node: this,
         // Only ConfigMaps are asked for here.
         api: { list: this.list, watch: this.watch } as unknown as ConstructorParameters<
           typeof ConfigFollower

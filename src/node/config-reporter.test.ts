@@ -10,12 +10,21 @@ import { ConfigReporter } from "./config-reporter.ts";
 import { CONFIG_STATUS_ANNOTATION } from "./config-status.ts";
 
 const LOCAL: DynamicReport = {
-  ...{ directory: "/d", state: "local", assigned: undefined, active: undefined, lastKnownGood: undefined },
+  directory: "/d",
+  state: "local",
+  assigned: undefined,
+  active: undefined,
+  lastKnownGood: undefined,
 };
 
 function onTrial(resourceVersion: string): DynamicReport {
   const source: ConfigSource = {
-    ...{ kind: "configMap", namespace: "ops", name: "web", uid: "u", resourceVersion, key: "kubelet" },
+    kind: "configMap",
+    namespace: "ops",
+    name: "web",
+    uid: "u",
+    resourceVersion,
+    key: "kubelet",
   };
   return { ...LOCAL, state: "trial", assigned: source, active: source };
 }
@@ -49,7 +58,10 @@ class Scene {
     const reporter = new ConfigReporter(
       {
         api: { patch: patch as unknown as KubeApi["patch"] }, // reason: only nodes are patched here
-        ...{ clock: this.clock, log: silent, random: () => 0, node: this },
+        clock: this.clock,
+        log: silent,
+        random: () => 0,
+        node: this,
         dynamic: { report: () => this.reported, onChange: (fn) => void this.changed.add(fn) },
         event: (type, reason, message) => this.events.push(`${type} ${reason} ${message}`),
       },

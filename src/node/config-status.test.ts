@@ -6,7 +6,12 @@ import { configPatch } from "./config-reporter.ts";
 import { CONFIG_STATUS_ANNOTATION, configAnnotation, configConditions, configStatus } from "./config-status.ts";
 
 const source = (resourceVersion: string): ConfigSource => ({
-  ...{ kind: "configMap", namespace: "ops", name: "web", uid: "u", resourceVersion, key: "kubelet" },
+  kind: "configMap",
+  namespace: "ops",
+  name: "web",
+  uid: "u",
+  resourceVersion,
+  key: "kubelet",
 });
 const shown = (resourceVersion: string) => ({
   configMap: { namespace: "ops", name: "web", uid: "u", resourceVersion, kubeletConfigKey: "kubelet" },
@@ -78,7 +83,10 @@ test("the annotation names what is assigned, active and good, ConfigMaps and fil
   const told = report({ state: "rolled back", assigned: source("3"), active: file, lastKnownGood: file, error: "bad" });
   const local = { file: { name: "/etc/k.yaml", resourceVersion: "1" } };
   assert.deepEqual(JSON.parse(configAnnotation(told) ?? ""), {
-    ...{ assigned: shown("3"), active: local, lastKnownGood: local, error: "bad" },
+    assigned: shown("3"),
+    active: local,
+    lastKnownGood: local,
+    error: "bad",
   });
   assert.deepEqual(configStatus(told), { assigned: shown("3"), error: "bad" });
 });
@@ -87,7 +95,9 @@ const good = report({ state: "good", assigned: source("2"), active: source("2"),
 const all = { assigned: shown("2"), active: shown("2"), lastKnownGood: shown("2") };
 const annotation = configAnnotation(good) ?? "";
 const node = (annotations: Record<string, string>, more: object = {}): Node => ({
-  ...{ metadata: { name: "n", annotations }, spec: {}, ...more },
+  metadata: { name: "n", annotations },
+  spec: {},
+  ...more,
 });
 const told = { [CONFIG_STATUS_ANNOTATION]: annotation };
 const old = { spec: { configSource: { configMap: { namespace: "ops", name: "web", kubeletConfigKey: "kubelet" } } } };

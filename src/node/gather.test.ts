@@ -22,7 +22,9 @@ function site() {
     { nodeName: "n1", nodeIp: "", isExternalCloud: false },
   );
   const gatherer = new NodeGatherer({
-    ...{ clock, log: silent, addresses },
+    clock,
+    log: silent,
+    addresses,
     store: new OptionStore(agentOptions, parseAgentOptions([]).values),
     runtime: {
       status: () => (state.hangs ? hang() : Promise.resolve(READY)),

@@ -77,7 +77,9 @@ export class NodeGatherer {
     const { status } = this.health;
     const { machine } = this;
     const health = {
-      ...{ memoryPressure: false, diskPressure: false, pidPressure: false },
+      memoryPressure: false,
+      diskPressure: false,
+      pidPressure: false,
       problems: [...this.health.problems(), ...this.deps.problems()],
     };
     const now = `${new Date(clock.now().wall).toISOString().slice(0, 19)}Z`;
@@ -94,8 +96,12 @@ export class NodeGatherer {
       port: options.port,
       images: nodeImages(images, options.nodeStatusMaxImages),
       info: {
-        ...{ machineId: machine.machineId, systemUuid: machine.systemUuid, bootId: machine.bootId },
-        ...{ kernel: machine.kernel, osImage: machine.osImage, swapBytes: swapSize() },
+        machineId: machine.machineId,
+        systemUuid: machine.systemUuid,
+        bootId: machine.bootId,
+        kernel: machine.kernel,
+        osImage: machine.osImage,
+        swapBytes: swapSize(),
         runtime,
         // Clients parse it: the Kubernetes version without the suffix of this agent.
         kubeletVersion: reportedVersion(options.version).replace(gitVersion, gitVersion.replace(/\+.*$/, "")),

@@ -54,7 +54,11 @@ function keeper(server: Server, uid: () => string | undefined = () => "u1") {
     {
       // The fake speaks of one kind only.
       api: server.api as never,
-      ...{ clock, log: silent, random: () => 0, nodeUid: uid, rival: (message: string) => rivals.push(message) },
+      clock,
+      log: silent,
+      random: () => 0,
+      nodeUid: uid,
+      rival: (message: string) => rivals.push(message),
     },
     { nodeName: "n1", instance: "me", durationSeconds: fixed(40) },
   );

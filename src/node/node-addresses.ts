@@ -48,10 +48,7 @@ export class NodeAddresses implements Live<readonly NodeAddress[]> {
     const found =
       isExternalCloud && known.length > 0
         ? known
-        : nodeAddresses({
-            ...{ ...this.options, own: this.deps.own() },
-            resolved: nodeIp === "" ? await this.resolve() : [],
-          });
+        : nodeAddresses({ ...this.options, own: this.deps.own(), resolved: nodeIp === "" ? await this.resolve() : [] });
     if (canonicalJson(found) !== canonicalJson(this.current)) this.value.set(found);
     return found;
   }

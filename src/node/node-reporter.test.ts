@@ -11,7 +11,12 @@ import { metadataPatch, type NodeIdentity, type NodeStatusFacts, nodeStatus } fr
 import { NodeReporter } from "./node-reporter.ts";
 
 const identity: NodeIdentity = {
-  ...{ name: "n1", architecture: "amd64", labels: { rack: "r1" }, providerId: "", isExternalCloud: false, nodeIp: "" },
+  name: "n1",
+  architecture: "amd64",
+  labels: { rack: "r1" },
+  providerId: "",
+  isExternalCloud: false,
+  nodeIp: "",
   taints: [{ key: "new", effect: "NoSchedule" }],
   controllerAttaches: true,
 };
@@ -64,10 +69,20 @@ function site(existing?: Node, problems: readonly string[] = []) {
       addresses: [],
       resources: { capacity: { cpu: "2" }, allocatable: { cpu: "2" } },
       conditions: nodeConditions(health, previous?.conditions, now),
-      ...{ port: 10250, images: [], handlers: [], supplementalGroupsPolicy: undefined, declaredFeatures: [] },
+      port: 10250,
+      images: [],
+      handlers: [],
+      supplementalGroupsPolicy: undefined,
+      declaredFeatures: [],
       info: {
-        ...{ machineId: "m", systemUuid: "s", bootId: "b1", kernel: "k", osImage: "o", runtime: "fake://1" },
-        ...{ kubeletVersion: "v1.36.3", swapBytes: 0 },
+        machineId: "m",
+        systemUuid: "s",
+        bootId: "b1",
+        kernel: "k",
+        osImage: "o",
+        runtime: "fake://1",
+        kubeletVersion: "v1.36.3",
+        swapBytes: 0,
       },
     };
   };
@@ -231,18 +246,22 @@ test("the Node object can be fetched on demand", async () => {
 test("runtime handlers are reported in one order", () => {
   const handler = (name: string) => ({ name, recursiveReadOnlyMounts: false, userNamespaces: false });
   const facts = (names: readonly string[]): NodeStatusFacts => ({
-    ...{
-      addresses: [],
-      conditions: [],
-      port: 1,
-      images: [],
-      declaredFeatures: [],
-      supplementalGroupsPolicy: undefined,
-    },
+    addresses: [],
+    conditions: [],
+    port: 1,
+    images: [],
+    declaredFeatures: [],
+    supplementalGroupsPolicy: undefined,
     resources: { capacity: {}, allocatable: {} },
     info: {
-      ...{ machineId: "m", systemUuid: "s", bootId: "b1", kernel: "k", osImage: "o", runtime: "fake://1" },
-      ...{ kubeletVersion: "v1.36.3", swapBytes: 0 },
+      machineId: "m",
+      systemUuid: "s",
+      bootId: "b1",
+      kernel: "k",
+      osImage: "o",
+      runtime: "fake://1",
+      kubeletVersion: "v1.36.3",
+      swapBytes: 0,
     },
     handlers: names.map(handler),
   });

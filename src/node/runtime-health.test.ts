@@ -5,7 +5,11 @@ import { FakeClock } from "../lib/clock.ts";
 import { RuntimeHealth } from "./runtime-health.ts";
 
 const ready: RuntimeStatus = {
-  ...{ ready: true, networkReady: true, message: "", handlers: [], supplementalGroupsPolicy: true },
+  ready: true,
+  networkReady: true,
+  message: "",
+  handlers: [],
+  supplementalGroupsPolicy: true,
 };
 
 function site() {

@@ -16,7 +16,9 @@ function ring() {
   const left: string[] = [];
   const made = new PodRing<string>(
     {
-      ...{ clock, log: silent, desired },
+      clock,
+      log: silent,
+      desired,
       pool: {
         worker: () => undefined,
         apply: ({ added }) => calls.push(`workers ${added.length}`),

@@ -30,7 +30,9 @@ async function askedAt(argv: readonly string[]): Promise<number[]> {
   };
   const scheduler = composeProbes(
     {
-      ...{ clock, log: silent, files: { load: () => "", save: () => Promise.resolve() } },
+      clock,
+      log: silent,
+      files: { load: () => "", save: () => Promise.resolve() },
       runtime: { execSync: () => Promise.reject(new Error("no commands")) },
       net: { http: answer, tcp: () => Promise.resolve(), grpc: () => Promise.reject(new Error("no grpc")) },
       hooks: { ran: () => undefined, changed: () => undefined, forgotten: () => undefined },

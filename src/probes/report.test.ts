@@ -9,7 +9,8 @@ test("the series of a pod's probes end with the pod, and no others", async () =>
   const hooks = probeHooks({ journal, metrics, changed: () => undefined });
   const run = (name: string, result: "success" | "failure") =>
     hooks.ran({
-      ...{ pod: { uid: `uid-of-${name}`, name, namespace: "default" }, container: "app" },
+      pod: { uid: `uid-of-${name}`, name, namespace: "default" },
+      container: "app",
       ...({ kind: "readiness", result, output: "", tookMs: 1 } as const),
     });
   for (const name of ["one", "two"]) for (const result of ["success", "failure", "success"] as const) run(name, result);

@@ -5,8 +5,12 @@ import { type LimitOptions, limitRules } from "./limit-rules.ts";
 
 const MIB = 2 ** 20;
 const OPTIONS: LimitOptions = {
-  ...{ enforceNodeAllocatable: ["pods"], systemReserved: {}, kubeReserved: {} },
-  ...{ cpuCFSQuota: true, cpuCFSQuotaPeriod: 100, podPidsLimit: -1 },
+  enforceNodeAllocatable: ["pods"],
+  systemReserved: {},
+  kubeReserved: {},
+  cpuCFSQuota: true,
+  cpuCFSQuotaPeriod: 100,
+  podPidsLimit: -1,
 };
 const MACHINE = { cores: 2, memoryBytes: 1024 * MIB, hugePages: { "2Mi": 32 * MIB, "1Gi": 0 } };
 const KERNEL = { hugepageKib: [2048, 1024 ** 2], pidMax: 1000 };

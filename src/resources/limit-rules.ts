@@ -19,7 +19,8 @@ export function limitRules(
 ): LimitRules {
   const pages = Object.entries(machine.hugePages);
   const capacity: ResourceAmounts = {
-    ...{ cpu: amountOf(machine.cores), memory: amountOf(machine.memoryBytes, "binary") },
+    cpu: amountOf(machine.cores),
+    memory: amountOf(machine.memoryBytes, "binary"),
     // A page size that is missing here would be limited to 0 for all pods together.
     ...Object.fromEntries(pages.map(([size, bytes]) => [`hugepages-${size}`, amountOf(bytes, "binary")])),
   };
@@ -36,8 +37,10 @@ export function limitRules(
     }),
   );
   return {
-    ...{ cpuCfsQuota: options.cpuCFSQuota, cpuPeriodUs: options.cpuCFSQuotaPeriod * 1000 },
-    ...{ hugepageSizes: kernel.hugepageKib.map(pageSizeName), podPidsLimit: options.podPidsLimit },
+    cpuCfsQuota: options.cpuCFSQuota,
+    cpuPeriodUs: options.cpuCFSQuotaPeriod * 1000,
+    hugepageSizes: kernel.hugepageKib.map(pageSizeName),
+    podPidsLimit: options.podPidsLimit,
     node: { allocatable, pids: kernel.pidMax === undefined ? undefined : kernel.pidMax - keptPids },
   };
 }
@@ -61,7 +64,8 @@ export function limitFacts(
 ): ContainerLimitFacts {
   return {
     memoryCapacity: machine.memoryBytes,
-    ...{ cpuCfsQuota: options.cpuCFSQuota, cpuPeriodUs: options.cpuCFSQuotaPeriod * 1000 },
+    cpuCfsQuota: options.cpuCFSQuota,
+    cpuPeriodUs: options.cpuCFSQuotaPeriod * 1000,
     hugepageSizes: kernel.hugepageKib.map(pageSizeName),
     cgroupVersion: kernel.cgroupVersion ?? 1,
     canLimitSwap: kernel.canLimitSwap,

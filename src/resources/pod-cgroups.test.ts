@@ -27,7 +27,10 @@ class Machine {
   refuses: string[] = [];
   noCgroup = false;
   rules: LimitRules = {
-    ...{ cpuCfsQuota: true, cpuPeriodUs: 100_000, hugepageSizes: [], podPidsLimit: 50 },
+    cpuCfsQuota: true,
+    cpuPeriodUs: 100_000,
+    hugepageSizes: [],
+    podPidsLimit: 50,
     node: { allocatable: parseResources({ cpu: "2", memory: "1Gi" }), pids: 1000 },
   };
 
@@ -127,7 +130,10 @@ describe("the cgroups above pods", () => {
     const made = machine.cgroups({ driver: "cgroupfs" });
     await made.ensure(of("BestEffort"));
     assert.deepEqual(machine.values.get("/kubepods"), {
-      ...{ cpuShares: 2048, memoryLimit: 2 ** 30, pids: 1000, hugepages: {} },
+      cpuShares: 2048,
+      memoryLimit: 2 ** 30,
+      pids: 1000,
+      hugepages: {},
     });
     const node = { allocatable: parseResources({ cpu: "1", memory: "512Mi" }), pids: 1000 };
     machine.rules = { ...machine.rules, node };

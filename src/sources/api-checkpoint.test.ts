@@ -36,7 +36,10 @@ for (const { name, pod: given, want } of cases) {
 }
 
 const content: CheckpointContent = {
-  ...{ pods: [pod(daemon)], configMaps: [], services: [], runtimeClasses: [] },
+  pods: [pod(daemon)],
+  configMaps: [],
+  services: [],
+  runtimeClasses: [],
   secrets: [{ metadata: { name: "s" }, data: { key: "aHVudGVyMg==" } }],
 };
 /** A checkpoint with and without the setting. */

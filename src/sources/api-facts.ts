@@ -33,7 +33,9 @@ class Followed<T extends KubeObject> {
     resource: Resource<T>,
   ) {
     this.reflector = new Reflector(deps, {
-      ...{ resource, select: {}, firstList: "cached" },
+      resource,
+      select: {},
+      firstList: "cached",
       onSync: () => {
         for (const waiter of this.waiters) waiter();
         this.waiters.clear();

@@ -49,7 +49,9 @@ function site(items: readonly Pod[], { isNodeKnown = true, labels = {} as Record
     {
       // The fake speaks of pods only.
       api: api as never,
-      ...{ clock, log: silent, publish: (snapshot: Snapshot) => snapshots.push(snapshot) },
+      clock,
+      log: silent,
+      publish: (snapshot: Snapshot) => snapshots.push(snapshot),
       node: {
         synced,
         mismatches: ({ spec }) =>

@@ -106,7 +106,8 @@ export class ApiTrustBundles {
     const [first] = TRUST_BUNDLES;
     return new Reflector<TrustBundle>(this.deps, {
       resource: TRUST_BUNDLES[this.version] ?? first,
-      ...{ select: {}, firstList: "latest" },
+      select: {},
+      firstList: "latest",
       onChange: (change) => this.changed(change),
       onSync: () => {
         this.error = undefined;

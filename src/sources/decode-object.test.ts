@@ -40,14 +40,20 @@ stringData: {both: new}
       {
         kind: "ConfigMap",
         object: {
-          ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "settings", namespace: "default" } },
-          ...{ data: { colour: "green", size: "7" }, binaryData: { raw: "AP8K" } },
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          metadata: { name: "settings", namespace: "default" },
+          data: { colour: "green", size: "7" },
+          binaryData: { raw: "AP8K" },
         },
       },
       {
         kind: "Secret",
         object: {
-          ...{ apiVersion: "v1", kind: "Secret", metadata: { name: "login", namespace: "other" }, type: "Opaque" },
+          apiVersion: "v1",
+          kind: "Secret",
+          metadata: { name: "login", namespace: "other" },
+          type: "Opaque",
           data: { user: "bWU=", both: "bmV3" },
         },
       },

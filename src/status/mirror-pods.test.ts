@@ -50,7 +50,8 @@ function site(staticPod: Pod | "waits" | undefined, mirror: Pod | undefined, nod
   const mirrors = new MirrorPods({
     // The fake speaks of pods only.
     api: api as never,
-    ...{ clock, log: silent },
+    clock,
+    log: silent,
     pods: { staticPod: () => staticPod, mirror: () => mirror, node: () => node },
   });
   return { calls, run: async () => (mirrors.wake(wanted), clock.advance(0)) };

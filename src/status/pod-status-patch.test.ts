@@ -4,7 +4,13 @@ import type { ContainerStatus, PodStatus } from "../model/generated/types.ts";
 import { podStatusPatch, rememberSent, type ServerSide } from "./pod-status-patch.ts";
 
 const container = (state: ContainerStatus["state"]): ContainerStatus => ({
-  ...{ name: "web", image: "i", imageID: "", ready: true, restartCount: 0, lastState: {}, resources: {} },
+  name: "web",
+  image: "i",
+  imageID: "",
+  ready: true,
+  restartCount: 0,
+  lastState: {},
+  resources: {},
   ...(state && { state }),
 });
 const since = "2026-01-01T00:00:00Z";

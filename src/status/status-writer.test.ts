@@ -52,7 +52,8 @@ function site() {
     isBusy: () => world.isBusy,
     // The fake speaks of pods only.
     api: api as never,
-    ...{ clock, log: silent },
+    clock,
+    log: silent,
     pods: { statusOf: () => world.status, copyOf: () => world.copy, isFinished: () => world.finished },
   });
   const wake = async (): Promise<void> => {
@@ -166,7 +167,11 @@ const starting = (condition: string): PodStatus => ({
   conditions: [{ type: "PodReadyToStartContainers", status: condition }],
   containerStatuses: [
     {
-      ...{ name: "web", image: "i", imageID: "", ready: false, restartCount: 0 },
+      name: "web",
+      image: "i",
+      imageID: "",
+      ready: false,
+      restartCount: 0,
       state: { waiting: { reason: "ContainerCreating" } },
     },
   ],

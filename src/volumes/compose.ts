@@ -20,7 +20,11 @@ export function composeStorage(parts: StorageParts, options: StorageOptions, sig
       call,
     );
     return found.map(({ name, labels, bytes, inodes, at }) => ({
-      ...{ uid: labels[POD_UID_LABEL] ?? "", container: name, bytes, inodes, at },
+      uid: labels[POD_UID_LABEL] ?? "",
+      container: name,
+      bytes,
+      inodes,
+      at,
     }));
   };
   return new StorageAccounts({ ...parts, layers }, options, signal);

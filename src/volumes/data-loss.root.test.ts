@@ -53,8 +53,13 @@ function defineTests(): void {
       const host = new LinuxVolumeHost(new LinuxHost({ clock }), clock);
       const reconciler = new VolumeReconciler(
         {
-          ...{ host, clock, log: silent, objects: localObjects(data), node: { allocatable: {}, labels: {} } },
-          ...{ event: () => undefined, waiting: () => undefined },
+          host,
+          clock,
+          log: silent,
+          objects: localObjects(data),
+          node: { allocatable: {}, labels: {} },
+          event: () => undefined,
+          waiting: () => undefined,
         },
         { rootDir: root },
       );

@@ -118,9 +118,13 @@ class Scene {
     const { host, clock } = this;
     return new VolumeReconciler(
       {
-        ...{ host, clock, log: silent, objects: { get: async () => undefined, onChange: () => undefined } },
+        host,
+        clock,
+        log: silent,
+        objects: { get: async () => undefined, onChange: () => undefined },
         node: { allocatable: {}, labels: {} },
-        ...{ event: () => undefined, waiting: () => undefined },
+        event: () => undefined,
+        waiting: () => undefined,
       },
       { rootDir: join(this.base, "disk") },
     );

@@ -134,7 +134,9 @@ describe("an agent whose cluster misbehaves", () => {
       volumes: [{ name: "s", secret: { secretName: "word" } }],
       containers: [
         {
-          ...{ name: "main", image: TEST_IMAGES.busybox, imagePullPolicy: "Never" },
+          name: "main",
+          image: TEST_IMAGES.busybox,
+          imagePullPolicy: "Never",
           command: ["/bin/sh", "-c", script],
           envFrom: [{ configMapRef: { name: "settings" } }],
           volumeMounts: [{ name: "s", mountPath: "/s" }],
@@ -146,14 +148,20 @@ describe("an agent whose cluster misbehaves", () => {
     site.apply({ ...bare, metadata: { ...bare.metadata, ...optedIn } });
     const selector = { matchLabels: { app: "daemon" } };
     site.apply({
-      ...{ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "daemon" } },
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: { name: "daemon" },
       spec: { selector, template: { metadata: { labels: selector.matchLabels }, spec: { ...spec, ...TO_THE_NODE } } },
     });
     const set = { ...optedIn, labels: { app: "set" } };
     site.apply({
-      ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "set" } },
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      metadata: { name: "set" },
       spec: {
-        ...{ selector: { matchLabels: { app: "set" } }, serviceName: "set", replicas: 1 },
+        selector: { matchLabels: { app: "set" } },
+        serviceName: "set",
+        replicas: 1,
         template: { metadata: set, spec: bound("set").spec },
       },
     });

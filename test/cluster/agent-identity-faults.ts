@@ -45,7 +45,9 @@ describe("an agent whose certificate, connections or clock go bad", () => {
       writeFileSync(file("me.pem"), certificate + key, { mode: 0o600 });
     };
     const config = {
-      ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "c",
       contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
       clusters: [
         {

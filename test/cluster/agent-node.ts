@@ -143,7 +143,9 @@ describe("the node of an agent", () => {
   test("a pod that needs a declared feature is scheduled here, and gets it", { timeout: 180_000 }, async (t) => {
     if (minor < DECLARES_SINCE) return t.skip(`1.${minor} knows no declared features`);
     const shell = (script: string): object => ({
-      ...{ image: TEST_IMAGES.busybox, imagePullPolicy: "Never", command: ["/bin/sh", "-c", script] },
+      image: TEST_IMAGES.busybox,
+      imagePullPolicy: "Never",
+      command: ["/bin/sh", "-c", script],
     });
     const rule = { action: "RestartAllContainers", exitCodes: { operator: "In", values: [42] } };
     const once =
@@ -154,7 +156,8 @@ describe("the node of an agent", () => {
     const source = { ...shell(once), ...mounted, name: "main", restartPolicy: "Never", restartPolicyRules: [rule] };
     site.apply(
       testPod("together", {
-        ...{ terminationGracePeriodSeconds: 1, volumes: ["flag", "both"].map((name) => ({ name, emptyDir: {} })) },
+        terminationGracePeriodSeconds: 1,
+        volumes: ["flag", "both"].map((name) => ({ name, emptyDir: {} })),
         containers: [source, other],
       }),
     );

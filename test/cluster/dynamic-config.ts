@@ -40,7 +40,9 @@ describe("the configuration of a node comes from the cluster", () => {
     void site.kubectl("annotate", "node", site.nodeName, "--overwrite", `kubelet-ts/config-source${value}`);
   const map = (content: object | string): void =>
     site.apply({
-      ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: MAP, namespace: "kube-system" } },
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: MAP, namespace: "kube-system" },
       data: { kubelet: typeof content === "string" ? content : JSON.stringify({ ...HEAD, ...content }) },
     });
   const is = async (what: string, check: () => boolean): Promise<void> =>
@@ -75,11 +77,15 @@ describe("the configuration of a node comes from the cluster", () => {
 
   test("once it is granted, the configuration is in force while the agent runs, and later the last known good", async () => {
     site.apply({
-      ...{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", metadata: role },
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "Role",
+      metadata: role,
       rules: [{ apiGroups: [""], resources: ["configmaps"], resourceNames: [MAP], verbs: ["get", "list", "watch"] }],
     });
     site.apply({
-      ...{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", metadata: role },
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "RoleBinding",
+      metadata: role,
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role.name },
       subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: `system:node:${site.nodeName}` }],
     });

@@ -60,7 +60,9 @@ describe("the streams of kubectl", () => {
     await site.nodeReady();
     const script = `mkdir -p /tmp/w; echo page > /tmp/w/index.html; httpd -p 8080 -h /tmp/w; ${WAIT}`;
     const talk = shell("read line; echo got $line; sleep 1; echo a problem >&2; read line; echo then $line", {
-      ...{ name: "talk", stdin: true, tty: false },
+      name: "talk",
+      stdin: true,
+      tty: false,
     });
     site.apply(testPod("web", { containers: [shell(script)] }));
     site.apply(testPod("talk", { restartPolicy: "Never", containers: [talk] }));
@@ -102,7 +104,8 @@ describe("the streams of kubectl", () => {
       "n=0; [ -e /flag/0 ] && n=1; touch /flag/$n; i=0; while [ $i -lt 400 ]; do echo $n-$i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.2; done; [ $n = 0 ] && { until [ -e /flag/go ]; do sleep 0.1; done; exit 1; }; sleep 1000";
     site.apply(
       testPod("counts", {
-        ...{ volumes: [{ name: "flag", emptyDir: {} }], terminationGracePeriodSeconds: 1 },
+        volumes: [{ name: "flag", emptyDir: {} }],
+        terminationGracePeriodSeconds: 1,
         containers: [shell(script, { volumeMounts: [{ name: "flag", mountPath: "/flag" }] })],
       }),
     );

@@ -40,7 +40,9 @@ describe("a serving certificate of the cluster", () => {
   const dial = (): Promise<TLSSocket> =>
     new Promise((resolve, reject) => {
       const socket = connect({
-        ...{ host: "127.0.0.1", port, ca: readFileSync(join(site.plane.dir, "pki/ca.crt")) },
+        host: "127.0.0.1",
+        port,
+        ca: readFileSync(join(site.plane.dir, "pki/ca.crt")),
         // The node's addresses are in the certificate, loopback is not.
         checkServerIdentity: () => undefined,
       });

@@ -122,7 +122,10 @@ describe("inside a pod", () => {
       "touch /data/x && stat -c %g /data/x",
     ].join("\n");
     const securityContext = {
-      ...{ runAsUser: 1001, runAsGroup: 1002, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+      runAsUser: 1001,
+      runAsGroup: 1002,
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
       capabilities: { drop: ["ALL"], add: ["NET_BIND_SERVICE"] },
     };
     const fields = { securityContext, volumeMounts: [{ name: "data", mountPath: "/data" }] };

@@ -343,7 +343,8 @@ describe("the main port", () => {
     const running = runPortForward(
       made,
       {
-        ...{ host: "127.0.0.1", ports: [{ local: 0, remote: 8080 }] },
+        host: "127.0.0.1",
+        ports: [{ local: 0, remote: 8080 }],
         ready: ([bound]) => ready(bound?.local ?? 0),
         trouble: () => undefined,
       },
@@ -445,7 +446,8 @@ describe("the main port", () => {
     });
     try {
       await until("all are connected", () => reached >= IDLE_CONNECTIONS * 0.99, {
-        ...{ limitMs: 120_000, seen: () => String(reached) },
+        limitMs: 120_000,
+        seen: () => String(reached),
       });
       assert.equal((await ann.ask("/pods")).status, 200);
     } finally {

@@ -30,7 +30,10 @@ export class FaultyApi {
   ) {
     const own = authority.server("faulty", { dnsNames: ["localhost"], addresses: ["127.0.0.1"] });
     this.agent = new Agent({
-      ...{ ca: authority.certificate, cert: identity.certificate, key: identity.key, keepAlive: true },
+      ca: authority.certificate,
+      cert: identity.certificate,
+      key: identity.key,
+      keepAlive: true,
     });
     this.server = createServer({ key: own.key, cert: own.certificate }, (incoming, answer) =>
       this.handle(incoming, answer),

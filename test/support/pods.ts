@@ -56,17 +56,35 @@ export function seen(spec: { name: string; image?: string }, more: Partial<Obser
   const attempt = more.attempt ?? 0;
   const made = more.createdAt ?? 1000 + attempt * 1000;
   return {
-    ...{ id: `${spec.name}-${attempt}`, sandboxId: "sandbox-0", name: spec.name, attempt, state: "running" },
-    ...{ createdAt: made, startedAt: made + 1, finishedAt: more.state === "exited" ? made + 500 : 0 },
-    ...{ exitCode: 0, reason: "", message: "", image: spec.image ?? "", imageRef: "sha256:1", logPath: "" },
-    ...{ hash: containerHash({ name: spec.name, image: spec.image ?? "" }), labels: {}, annotations: {}, mounts: [] },
+    id: `${spec.name}-${attempt}`,
+    sandboxId: "sandbox-0",
+    name: spec.name,
+    attempt,
+    state: "running",
+    createdAt: made,
+    startedAt: made + 1,
+    finishedAt: more.state === "exited" ? made + 500 : 0,
+    exitCode: 0,
+    reason: "",
+    message: "",
+    image: spec.image ?? "",
+    imageRef: "sha256:1",
+    logPath: "",
+    hash: containerHash({ name: spec.name, image: spec.image ?? "" }),
+    labels: {},
+    annotations: {},
+    mounts: [],
     ...more,
   };
 }
 
 export function sandbox(more: Partial<ObservedSandbox> = {}): ObservedSandbox {
   return {
-    ...{ id: `sandbox-${more.attempt ?? 0}`, attempt: 0, state: "ready", createdAt: 900, hostNetwork: false },
+    id: `sandbox-${more.attempt ?? 0}`,
+    attempt: 0,
+    state: "ready",
+    createdAt: 900,
+    hostNetwork: false,
     ips: ["10.0.0.5"],
     ...more,
   };

@@ -276,15 +276,20 @@ export class Simulation {
   }
 
   private containers(): { id: string; name: string; uid: string; state: string }[] {
-    return this.ring.runtime.peek().containers.map(({ id, name, state, labels }) => ({
-      ...{ id, name, state, uid: labels["io.kubernetes.pod.uid"] ?? "" },
-    }));
+    return this.ring.runtime
+      .peek()
+      .containers.map(({ id, name, state, labels }) => ({
+        id,
+        name,
+        state,
+        uid: labels["io.kubernetes.pod.uid"] ?? "",
+      }));
   }
 
   private sandboxes(): { id: string; uid: string; podName: string; state: string }[] {
-    return this.ring.runtime.peek().sandboxes.map(({ id, metadata, state }) => ({
-      ...{ id, uid: metadata.uid, podName: metadata.name, state },
-    }));
+    return this.ring.runtime
+      .peek()
+      .sandboxes.map(({ id, metadata, state }) => ({ id, uid: metadata.uid, podName: metadata.name, state }));
   }
 
   private pick<T>(from: readonly T[]): T {

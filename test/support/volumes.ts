@@ -35,7 +35,10 @@ export class VolumeScene {
     const own = this.volumes === undefined && metrics !== undefined ? { metrics } : {};
     return new VolumeReconciler(
       {
-        ...{ host: this.machine, objects: this.objects, clock: this.clock, log: silent },
+        host: this.machine,
+        objects: this.objects,
+        clock: this.clock,
+        log: silent,
         node: { allocatable: { memory: "8Gi", cpu: "4" }, labels: { "kubernetes.io/hostname": "here" } },
         event: (_pod, { reason, message }) => void this.events.push(`${reason}: ${message}`),
         waiting: (_pod, next) => void (this.next = next),

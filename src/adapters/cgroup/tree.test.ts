@@ -26,7 +26,10 @@ function v1(...controllers: string[]) {
 }
 const text = (...path: string[]): string => readFileSync(join(dir, ...path), "utf8");
 const VALUES = {
-  ...{ cpuShares: 512, cpuQuota: { quota: 50_000, period: 100_000 }, memoryLimit: 1024, pids: 0 },
+  cpuShares: 512,
+  cpuQuota: { quota: 50_000, period: 100_000 },
+  memoryLimit: 1024,
+  pids: 0,
   hugepages: { "2MB": 4096 },
 };
 
@@ -59,7 +62,9 @@ describe("version 1", () => {
       "hugetlb.2MB.limit_in_bytes: there is no hugetlb controller",
     ]);
     assert.deepEqual(tree.read("/a"), {
-      ...{ cpuShares: 512, cpuQuota: { quota: 50_000, period: 100_000 }, memoryLimit: 1024 },
+      cpuShares: 512,
+      cpuQuota: { quota: 50_000, period: 100_000 },
+      memoryLimit: 1024,
     });
     assert.equal(tree.read("/b"), undefined);
   });
@@ -101,7 +106,9 @@ describe("version 2", () => {
     const found = names.map((name) => text("a", name));
     assert.deepEqual(found, ["20", "50000 100000", "1024", "1", "4096", "4096"]);
     assert.deepEqual(tree.read("/a"), {
-      ...{ cpuShares: 500, cpuQuota: { quota: 50_000, period: 100_000 }, memoryLimit: 1024 },
+      cpuShares: 500,
+      cpuQuota: { quota: 50_000, period: 100_000 },
+      memoryLimit: 1024,
     });
     for (const file of names) writeFileSync(join(dir, "a", file), "1");
     await tree.set("/a", { memoryLimit: -1, cpuQuota: { quota: -1, period: 100_000 }, pids: -1 });
@@ -194,10 +201,16 @@ describe("the kernel", () => {
     const memory = v1("memory");
     writeFileSync(join(dir, "memory/memory.memsw.limit_in_bytes"), "0");
     assert.deepEqual(readKernelLimits(memory, dir), {
-      ...{ cgroupVersion: 1, hugepageKib: [2048, 1048576], pidMax: 32768, canLimitSwap: true },
+      cgroupVersion: 1,
+      hugepageKib: [2048, 1048576],
+      pidMax: 32768,
+      canLimitSwap: true,
     });
     assert.deepEqual(readKernelLimits([], join(dir, "nowhere")), {
-      ...{ cgroupVersion: undefined, hugepageKib: [], pidMax: undefined, canLimitSwap: false },
+      cgroupVersion: undefined,
+      hugepageKib: [],
+      pidMax: undefined,
+      canLimitSwap: false,
     });
   });
 

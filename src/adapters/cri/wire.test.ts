@@ -137,14 +137,34 @@ test("a stop signal that CRI does not know is refused", () => {
 
 const namespaces = { network: "pod", pid: "container", ipc: "pod" } as const;
 const bare: PortConfig = {
-  ...{ name: "c", attempt: 0, image: { ref: "r", userSpecified: "r" }, command: [], args: [], workingDir: "" },
-  ...{ envs: [], mounts: [], devices: [], cdiDevices: [], labels: {}, annotations: {}, logPath: "c/0.log" },
-  ...{ stdin: false, stdinOnce: false, tty: false },
+  name: "c",
+  attempt: 0,
+  image: { ref: "r", userSpecified: "r" },
+  command: [],
+  args: [],
+  workingDir: "",
+  envs: [],
+  mounts: [],
+  devices: [],
+  cdiDevices: [],
+  labels: {},
+  annotations: {},
+  logPath: "c/0.log",
+  stdin: false,
+  stdinOnce: false,
+  tty: false,
   linux: {
     resources: {},
     security: {
-      ...{ namespaces, privileged: false, readonlyRootfs: false, noNewPrivs: false, supplementalGroups: [] },
-      ...{ addCapabilities: [], dropCapabilities: [], maskedPaths: [], readonlyPaths: [] },
+      namespaces,
+      privileged: false,
+      readonlyRootfs: false,
+      noNewPrivs: false,
+      supplementalGroups: [],
+      addCapabilities: [],
+      dropCapabilities: [],
+      maskedPaths: [],
+      readonlyPaths: [],
       seccomp: { type: "unconfined" },
     },
   },
@@ -185,6 +205,11 @@ test("a writable layer is told once the runtime has measured it", () => {
     "containerd before it measured",
   );
   assert.deepEqual(told({ timestamp: 7_000_000n, usedBytes: { value: 4096n }, inodesUsed: { value: 3n } }), {
-    ...{ id: "c1", name: "main", labels: { a: "b" }, bytes: 4096, inodes: 3, at: 7 },
+    id: "c1",
+    name: "main",
+    labels: { a: "b" },
+    bytes: 4096,
+    inodes: 3,
+    at: 7,
   });
 });

@@ -11,7 +11,10 @@ function started(env: Record<string, string>, send?: () => Promise<void>) {
   const warnings: string[] = [];
   const stop = new AbortController();
   const supervisor = new ServiceNotifier({
-    ...{ clock, env, pid: 7, log: { ...silent, warn: (message: string) => void warnings.push(message) } },
+    clock,
+    env,
+    pid: 7,
+    log: { ...silent, warn: (message: string) => void warnings.push(message) },
     send: send ?? (async (socket, text) => void told.push(`${socket} ${text}`)),
   });
   const running = supervisor.run(stop);

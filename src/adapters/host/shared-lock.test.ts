@@ -10,7 +10,8 @@ function site(failures: number) {
   const clock = new FakeClock();
   const world = { tries: 0, released: 0, opened: undefined as (() => void) | undefined };
   const deps = {
-    ...{ clock, log: silent },
+    clock,
+    log: silent,
     take: async (path: string) => {
       if (world.tries++ < failures) throw new HostError("Locked", `${path} is held by process 7`);
       return { release: () => void world.released++ };

@@ -7,7 +7,9 @@ const parse = (value: unknown) => parseAuthFile(JSON.stringify(value), "/etc/nod
 
 test("certificates as files, relative to the file", () => {
   assert.deepEqual(parse({ CAFile: "ca.crt", CertFile: "/abs/me.crt", KeyFile: "me.key" }), {
-    ...{ servers: SERVERS, isInsecure: false, namespace: "default" },
+    servers: SERVERS,
+    isInsecure: false,
+    namespace: "default",
     authority: { kind: "file", path: "/etc/node/ca.crt" },
     identity: { certificate: { kind: "file", path: "/abs/me.crt" }, key: { kind: "file", path: "/etc/node/me.key" } },
   });

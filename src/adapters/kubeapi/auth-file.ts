@@ -43,7 +43,10 @@ export function parseAuthFile(text: string, path: string, servers: readonly stri
     ...(token !== "" && { token }),
   };
   return {
-    ...{ servers, isInsecure, namespace: "default", identity },
+    servers,
+    isInsecure,
+    namespace: "default",
+    identity,
     // Insecure and an authority contradict each other; Kubernetes does not verify the server then.
     ...(authority !== undefined && !isInsecure && { authority }),
   };

@@ -26,7 +26,9 @@ async function scene(t: TestContext) {
   const kubeconfig = (path: string, user: object): void => {
     const cluster = { server: server.url, "certificate-authority-data": base64(server.authorityPem) };
     const config = {
-      ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "c",
       contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
       clusters: [{ name: "c", cluster }],
       users: [{ name: "u", user }],

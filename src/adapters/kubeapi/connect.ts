@@ -127,14 +127,17 @@ async function clientRotation(
   const first = config && clientsOf(deps, config);
   const rotation: CertificateRotation = new CertificateRotation(
     {
-      ...{ store: certificates, clock, log },
+      store: certificates,
+      clock,
+      log,
       api: () => {
         const { expiresAt = 0 } = rotation.facts;
         return first !== undefined && clock.now().wall >= expiresAt ? first.calls : clients.calls;
       },
     },
     {
-      ...{ spec: fixed(clientCertificate(nodeName)), isForeign },
+      spec: fixed(clientCertificate(nodeName)),
+      isForeign,
       onRotated: () => {
         clients.refreshCredentials();
         clients.renew();

@@ -11,8 +11,12 @@ const SUBJECT = { commonName: "api.test" };
 const NAME = "api.test";
 const key = newKey();
 const pem = certificate(key, {
-  ...{ subject: SUBJECT, dnsNames: [NAME], usages: ["server"], isAuthority: true },
-  ...{ notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 },
+  subject: SUBJECT,
+  dnsNames: [NAME],
+  usages: ["server"],
+  isAuthority: true,
+  notBefore: Date.now() - 60_000,
+  notAfter: Date.now() + 3_600_000,
 });
 
 /** Addresses of this machine that are all loopback: one name may stand for several of them. */
@@ -36,7 +40,8 @@ async function scene(t: TestContext, addresses: readonly string[]) {
   const clock = new FakeClock();
   const port = await listen(t, createTlsServer({ key, cert: pem }), { host: SECOND, port: 0 });
   const target = {
-    ...{ server: new URL(`https://${NAME}:${port}`), isInsecure: false },
+    server: new URL(`https://${NAME}:${port}`),
+    isInsecure: false,
     tls: { authority: pem, certificate: "", key: "" },
   };
   const { signal } = manyListeners();

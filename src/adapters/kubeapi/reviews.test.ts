@@ -65,7 +65,9 @@ test("a question about access is asked about this node", async () => {
     {
       metadata: {},
       spec: {
-        ...{ user: "ann", groups: ["dev"], extra: { k: ["v"] } },
+        user: "ann",
+        groups: ["dev"],
+        extra: { k: ["v"] },
         resourceAttributes: { verb: "get", version: "v1", resource: "nodes", subresource: "log", name: "node-1" },
       },
     },

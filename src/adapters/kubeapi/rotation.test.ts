@@ -306,7 +306,8 @@ test("rotation: a pair that came from elsewhere is replaced at once, and then on
   const rotation = new CertificateRotation(
     { api: () => api, store, clock, log: silent, random: () => 0 },
     {
-      ...{ spec: new LiveValue<CertificateSpec | undefined>(client), isForeign: true },
+      spec: new LiveValue<CertificateSpec | undefined>(client),
+      isForeign: true,
       onRotated: (pair) => rotated.push(pair.path),
     },
   );

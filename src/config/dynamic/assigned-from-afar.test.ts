@@ -10,7 +10,11 @@ import { type ConfigMapVersion, DynamicStore } from "./store.ts";
 const { signal } = manyListeners();
 const TRIAL_MS = 600_000;
 const version = (resourceVersion: string): ConfigMapVersion => ({
-  ...{ namespace: "ops", name: "web", uid: "u-1", resourceVersion, key: "kubelet" },
+  namespace: "ops",
+  name: "web",
+  uid: "u-1",
+  resourceVersion,
+  key: "kubelet",
 });
 const BY = { by: "the annotation" };
 
@@ -25,7 +29,9 @@ async function agentOn(disk: Map<string, string>) {
   };
   const site = { used: [] as unknown[], events: [] as string[], changes: 0 };
   const dynamic = new DynamicConfiguration({
-    ...{ store: new DynamicStore({ files, parse }, "/d"), clock, log: silent },
+    store: new DynamicStore({ files, parse }, "/d"),
+    clock,
+    log: silent,
     event: ({ reason }) => void site.events.push(reason),
     parse: async (text, file) => ({ file, directory: "/", value: await parse(text), line: 1, warnings: [] }),
     judge: ({ value }) => (Object.keys(value as object).includes("bad") ? ["bad: is not valid"] : []), // reason: JSON

@@ -56,7 +56,9 @@ function agentOn(disk: Disk, clock = new FakeClock()) {
   };
   const store = new DynamicStore({ files: disk.files, parse: parseJson }, "/d");
   const dynamic = new DynamicConfiguration({
-    ...{ store, clock, log: silent },
+    store,
+    clock,
+    log: silent,
     event: (event) => site.events.push(event),
     parse: async (text, file) => ({ file, directory: "/", value: await parseJson(text), line: 1, warnings: [] }),
     judge: ({ value }) => (Object.keys(value as object).includes("bad") ? ["bad: is not valid"] : []),

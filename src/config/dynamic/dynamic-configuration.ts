@@ -83,7 +83,11 @@ export class DynamicConfiguration {
     const { state, active, error } = this.chosen;
     const left = this.trialSince + this.deps.trialMs() - this.deps.clock.now().mono;
     return {
-      ...{ directory: this.deps.store.directory, state, assigned: this.assigned, active, lastKnownGood: this.good },
+      directory: this.deps.store.directory,
+      state,
+      assigned: this.assigned,
+      active,
+      lastKnownGood: this.good,
       ...(error === undefined ? {} : { error }),
       ...(state === "trial" ? { trialLeftMs: Math.max(0, left) } : {}),
       ...(active !== undefined && this.isRunning && !this.deps.isWhole() ? { waitsForRestart: true } : {}),

@@ -49,8 +49,13 @@ export function decodePointer(value: unknown): ConfigSource {
   if ("configMapRef" in pointer) {
     const { namespace, name, uid } = record(pointer["configMapRef"]);
     return {
-      ...{ kind: "configMap", namespace: text(namespace), name: text(name), uid: baseName(uid) },
-      ...{ resourceVersion: "", key: OLD_KEY, isOldLayout: true },
+      kind: "configMap",
+      namespace: text(namespace),
+      name: text(name),
+      uid: baseName(uid),
+      resourceVersion: "",
+      key: OLD_KEY,
+      isOldLayout: true,
     };
   }
   if (pointer["kind"] !== KIND) throw damaged(`its kind must be ${KIND}`);
@@ -59,8 +64,12 @@ export function decodePointer(value: unknown): ConfigSource {
   const { namespace, name, uid, resourceVersion, kubeletConfigKey } = record(source[kind]);
   const { digest } = pointer;
   return {
-    ...{ kind, namespace: text(namespace), name: text(name), uid: baseName(uid) },
-    ...{ resourceVersion: baseName(resourceVersion), key: baseName(kubeletConfigKey) },
+    kind,
+    namespace: text(namespace),
+    name: text(name),
+    uid: baseName(uid),
+    resourceVersion: baseName(resourceVersion),
+    key: baseName(kubeletConfigKey),
     ...(digest === undefined ? {} : { digest: text(digest) }),
   };
 }

@@ -91,7 +91,12 @@ export class DynamicStore {
     const versions = (await this.deps.files.list(this.path("checkpoints", FILE_UID))).map(Number);
     const latest = Math.max(0, ...versions.filter(Number.isSafeInteger));
     const source: ConfigSource = {
-      ...{ kind: "file", namespace: "", name, uid: FILE_UID, resourceVersion: String(latest + 1), key: FILE_KEY },
+      kind: "file",
+      namespace: "",
+      name,
+      uid: FILE_UID,
+      resourceVersion: String(latest + 1),
+      key: FILE_KEY,
       digest: digestOf(content),
     };
     await this.deps.files.write(this.checkpointPath(source), content);

@@ -5,8 +5,13 @@ import type { ContainerPort, NodeSelectorTerm, Pod, PodSpec } from "../../model/
 import { type AdmissionNode, admit, type Rejection } from "./admission.ts";
 
 const node: AdmissionNode = {
-  ...{ name: "here", labels: { zone: "a", cores: "8" }, taints: [], kernel: "6.1.0-13-amd64" },
-  ...{ hasAppArmor: false, hasStrictGroups: false, allowedUnsafeSysctls: [] },
+  name: "here",
+  labels: { zone: "a", cores: "8" },
+  taints: [],
+  kernel: "6.1.0-13-amd64",
+  hasAppArmor: false,
+  hasStrictGroups: false,
+  allowedUnsafeSysctls: [],
   allocatable: { cpu: "4", memory: "8Gi", "ephemeral-storage": "10Gi", pods: "110" },
 };
 

@@ -6,7 +6,9 @@ import { type DnsFacts, type DnsResult, parseResolvConf, podDns } from "./dns.ts
 
 const cluster: DnsFacts = {
   resolvConf: "nameserver 192.0.2.53\nsearch example.org corp.example.org\noptions edns0",
-  ...{ clusterDns: ["10.96.0.10"], clusterDomain: "cluster.local", hostIps: ["192.0.2.1"] },
+  clusterDns: ["10.96.0.10"],
+  clusterDomain: "cluster.local",
+  hostIps: ["192.0.2.1"],
 };
 const alone: DnsFacts = { ...cluster, clusterDns: [], clusterDomain: "" };
 const host = { servers: ["192.0.2.53"], searches: ["example.org", "corp.example.org"], options: ["edns0"] };

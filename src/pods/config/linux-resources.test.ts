@@ -69,10 +69,7 @@ describe("a container's limits for the runtime", () => {
     [
       "on version 2 the container ends as a whole and has no swap",
       { cgroupVersion: 2, singleProcessOomKill: false, cpuCfsQuota: false, canLimitSwap: true },
-      {
-        ...{ cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 },
-        unified: { "memory.oom.group": "1", "memory.swap.max": "0" },
-      },
+      { cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20, unified: { "memory.oom.group": "1", "memory.swap.max": "0" } },
     ],
     [
       "a version 2 that does not count swap has no limit of it: the runtime could not set one",
@@ -83,7 +80,8 @@ describe("a container's limits for the runtime", () => {
       "every page size of the kernel is limited, to 0 unless asked for",
       { hugepageSizes: ["2MB", "1GB"], cpuCfsQuota: false },
       {
-        ...{ cpuShares: 512, memoryLimitBytes: 256 * 2 ** 20 },
+        cpuShares: 512,
+        memoryLimitBytes: 256 * 2 ** 20,
         hugepageLimits: [
           { pageSize: "2MB", limit: 4 * 2 ** 20 },
           { pageSize: "1GB", limit: 0 },

@@ -79,7 +79,11 @@ describe("the sandbox of a pod", () => {
 
   test("the pod's user, groups and SELinux label are the sandbox's; its seccomp profile is always the runtime's", () => {
     const securityContext = {
-      ...{ runAsUser: 0, runAsGroup: 5, fsGroup: 7, supplementalGroups: [8], seLinuxOptions: { level: "s0" } },
+      runAsUser: 0,
+      runAsGroup: 5,
+      fsGroup: 7,
+      supplementalGroups: [8],
+      seLinuxOptions: { level: "s0" },
       seccompProfile: { type: "Unconfined" },
     };
     const { runAsUser, runAsGroup, supplementalGroups, selinux, seccomp } = config({ securityContext }).linux.security;

@@ -15,10 +15,17 @@ test("the gauges are read from what there is", async () => {
   const annotations = { "kubernetes.io/config.source": "file" };
   const fixed = { ...other, metadata: { ...other.metadata, annotations } };
   const wanted = [web, fixed].map((one) => ({
-    ...{ uid: one.metadata.uid ?? "", pod: one, source: "api", warnings: [], seenAt: 0 },
+    uid: one.metadata.uid ?? "",
+    pod: one,
+    source: "api",
+    warnings: [],
+    seenAt: 0,
   }));
   const observed = (uid: string, isReady: boolean) => ({
-    ...{ uid, name: uid, namespace: "default", readAt: 0 },
+    uid,
+    name: uid,
+    namespace: "default",
+    readAt: 0,
     sandboxes: [sandbox({ state: isReady ? "ready" : "notReady" })],
     containers: [seen({ name: "app" }), seen({ name: "app" }, { state: "exited" })],
   });

@@ -9,16 +9,23 @@ const CREATED = Date.parse("2026-01-01T00:00:00Z");
 const NOW = CREATED + 60_000;
 const at = (seconds: number): number => CREATED + seconds * 1000;
 const pull = (since: number, until?: number): PodStep => ({
-  ...{ step: "pull", since: at(since), detail: "" },
+  step: "pull",
+  since: at(since),
+  detail: "",
   ...(until === undefined ? {} : { until: at(until) }),
 });
 const init = (since: number, until: number): PodStatus => ({
   initContainerStatuses: [
     {
-      ...{ name: "i", image: "i", imageID: "", ready: true, restartCount: 0 },
+      name: "i",
+      image: "i",
+      imageID: "",
+      ready: true,
+      restartCount: 0,
       state: {
         terminated: {
-          ...{ exitCode: 0, startedAt: new Date(at(since)).toISOString() },
+          exitCode: 0,
+          startedAt: new Date(at(since)).toISOString(),
           finishedAt: new Date(at(until)).toISOString(),
         },
       },
@@ -41,15 +48,19 @@ const cases: readonly {
   { name: "init containers are left out", status: init(5, 25), want: { totalMs: 60_000, sliMs: 40_000 } },
   {
     name: "a pull while an init container runs counts once",
-    ...{ status: init(5, 25), steps: [pull(20, 30)], want: { totalMs: 60_000, sliMs: 35_000 } },
+    status: init(5, 25),
+    steps: [pull(20, 30)],
+    want: { totalMs: 60_000, sliMs: 35_000 },
   },
   {
     name: "a pod with volumes that the node makes counts",
-    ...{ volumes: [{ name: "c", configMap: { name: "c" } }], want: { totalMs: 60_000, sliMs: 60_000 } },
+    volumes: [{ name: "c", configMap: { name: "c" } }],
+    want: { totalMs: 60_000, sliMs: 60_000 },
   },
   {
     name: "a pod that waits for storage is left out of the promise",
-    ...{ volumes: [{ name: "v", persistentVolumeClaim: { claimName: "v" } }], want: { totalMs: 60_000 } },
+    volumes: [{ name: "v", persistentVolumeClaim: { claimName: "v" } }],
+    want: { totalMs: 60_000 },
   },
 ];
 

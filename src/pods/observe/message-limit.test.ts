@@ -5,7 +5,11 @@ import { messageLimit, withinLimit } from "./message-limit.ts";
 
 function status(message: string, more: Partial<ContainerStatus> = {}): ContainerStatus {
   return {
-    ...{ name: "app", image: "", imageID: "", ready: false, restartCount: 0 },
+    name: "app",
+    image: "",
+    imageID: "",
+    ready: false,
+    restartCount: 0,
     state: { terminated: { exitCode: 1, message } },
     ...more,
   };

@@ -27,7 +27,10 @@ function ended(more: Partial<ObservedContainer> & { policy?: string } = {}): Obs
   return seen(
     { name: "app" },
     {
-      ...{ state: "exited", exitCode: 1, reason: "Error", logPath: LOG },
+      state: "exited",
+      exitCode: 1,
+      reason: "Error",
+      logPath: LOG,
       annotations: {
         "io.kubernetes.container.terminationMessagePath": PATH,
         "io.kubernetes.container.terminationMessagePolicy": policy,

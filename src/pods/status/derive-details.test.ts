@@ -14,8 +14,15 @@ const runs = (of: Pod): ObservedPod => observed(of, [sandbox()], [seen(app)]);
 
 function derive(of: Pod, what: ObservedPod, more: Partial<StatusFacts> = {}): PodStatus {
   return derivePodStatus({
-    ...{ pod: of, observed: what, previous: undefined, waiting: new Map(), runtimeName: "containerd" },
-    ...{ hostIps: ["192.0.2.1"], now: Date.UTC(2026, 0, 1), terminating: false, finished: false },
+    pod: of,
+    observed: what,
+    previous: undefined,
+    waiting: new Map(),
+    runtimeName: "containerd",
+    hostIps: ["192.0.2.1"],
+    now: Date.UTC(2026, 0, 1),
+    terminating: false,
+    finished: false,
     ...more,
   });
 }
@@ -94,7 +101,9 @@ describe("a container", () => {
 
   test("shows what became of recursive read-only mounts", () => {
     const mount = (recursiveReadOnly?: string) => ({
-      ...{ name: "v", mountPath: "/v", readOnly: true },
+      name: "v",
+      mountPath: "/v",
+      readOnly: true,
       ...(recursiveReadOnly && { recursiveReadOnly }),
     });
     const of = pod()

@@ -17,9 +17,16 @@ function results(more: Partial<ContainerProbes>): ReadonlyMap<string, ContainerP
 
 function derive(of: Pod, probes = results({}), state: "running" | "exited" | "created" = "running"): PodStatus {
   return derivePodStatus({
-    ...{ pod: of, observed: observed(of, [sandbox()], [seen(app, { state })]), previous: undefined, probes },
-    ...{ waiting: new Map(), runtimeName: "containerd", hostIps: ["192.0.2.1"], now: NOW },
-    ...{ terminating: false, finished: false },
+    pod: of,
+    observed: observed(of, [sandbox()], [seen(app, { state })]),
+    previous: undefined,
+    probes,
+    waiting: new Map(),
+    runtimeName: "containerd",
+    hostIps: ["192.0.2.1"],
+    now: NOW,
+    terminating: false,
+    finished: false,
   });
 }
 

@@ -12,8 +12,15 @@ const ended = { state: "exited" } as const;
 
 function derive(of: Pod, what: ObservedPod, more: Partial<StatusFacts> = {}): PodStatus {
   return derivePodStatus({
-    ...{ pod: of, observed: what, previous: undefined, waiting: new Map(), runtimeName: "containerd" },
-    ...{ hostIps: ["192.0.2.1"], now: Date.UTC(2026, 0, 1), terminating: false, finished: false },
+    pod: of,
+    observed: what,
+    previous: undefined,
+    waiting: new Map(),
+    runtimeName: "containerd",
+    hostIps: ["192.0.2.1"],
+    now: Date.UTC(2026, 0, 1),
+    terminating: false,
+    finished: false,
     ...more,
   });
 }
@@ -182,7 +189,8 @@ describe("conditions, times and addresses", () => {
     assert.deepEqual(later.conditions, first.conditions);
     assert.equal(later.startTime, first.startTime);
     const crashed = derive(plain, observed(plain, [sandbox()], [seen(app, { ...ended, exitCode: 1 })]), {
-      ...{ previous: later, now: Date.UTC(2026, 0, 3) },
+      previous: later,
+      now: Date.UTC(2026, 0, 3),
     });
     const ready = crashed.conditions?.find(({ type }) => type === "Ready");
     assert.deepEqual(

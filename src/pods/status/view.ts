@@ -84,7 +84,9 @@ export class AgentView {
     const worker = this.deps.pool.worker(uid);
     const step = journal?.current;
     return {
-      ...{ uid, name: pod.metadata.name ?? "", namespace: pod.metadata.namespace ?? "" },
+      uid,
+      name: pod.metadata.name ?? "",
+      namespace: pod.metadata.namespace ?? "",
       source: desired?.source ?? "runtime",
       state: worker?.isStopping === true ? "Terminating" : stateWord(status),
       phase: status?.phase ?? "Pending",
@@ -123,7 +125,10 @@ function describe(container: Container, kind: ContainerKind, status: PodStatus |
   const ended = one?.state?.terminated ?? one?.lastState?.terminated;
   const since = running?.startedAt ?? one?.state?.terminated?.finishedAt;
   return {
-    ...{ name: container.name, kind, image: container.image ?? "", id: one?.containerID ?? "" },
+    name: container.name,
+    kind,
+    image: container.image ?? "",
+    id: one?.containerID ?? "",
     state: running !== undefined ? "running" : one?.state?.terminated !== undefined ? "terminated" : "waiting",
     reason: one?.state?.waiting?.reason ?? one?.state?.terminated?.reason ?? "",
     message: one?.state?.waiting?.message ?? one?.state?.terminated?.message ?? "",

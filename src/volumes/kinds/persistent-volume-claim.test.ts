@@ -51,7 +51,10 @@ describe("a claim", () => {
     const scene = setup({ hostPath: { path: "/mnt/disk", type: "Directory" } });
     await scene.prepare();
     assert.deepEqual(scene.volumes.source(scene.web, "v"), {
-      ...{ kind: "path", path: "/mnt/disk", readonly: false, isUsers: true },
+      kind: "path",
+      path: "/mnt/disk",
+      readonly: false,
+      isUsers: true,
     });
     assert.equal(scene.machine.mounts.size, 0);
     assert.match(await setup({ hostPath: { path: "/mnt/disk", type: "File" } }).refusal(), /is not a file/);
@@ -227,7 +230,9 @@ describe("an ephemeral volume", () => {
   const made = (uid: string): PersistentVolumeClaim => ({
     ...bound,
     metadata: {
-      ...{ name: ref.name, namespace: "default", uid: "claim-2" },
+      name: ref.name,
+      namespace: "default",
+      uid: "claim-2",
       ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "web", uid, controller: true }],
     },
   });

@@ -62,7 +62,9 @@ export function everyKind({ host, name: podName = "every-kind", uid, note = "one
     { name: "PASSWORD", valueFrom: { secretKeyRef: { name: "login", key: "password" } } },
   ];
   const main = shell("main", FOREVER, {
-    ...{ volumeMounts, env, envFrom: [{ prefix: "S_", configMapRef: { name: "settings" } }] },
+    volumeMounts,
+    env,
+    envFrom: [{ prefix: "S_", configMapRef: { name: "settings" } }],
     resources: { requests: { cpu: "10m" } },
   });
   return manifest(

@@ -80,8 +80,15 @@ export class MainPort {
   private send({ path, method, headers, body }: Sent): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const call = request({
-        ...{ host: "127.0.0.1", port: this.port, path, method, headers, agent: false, timeout: LIMIT_MS },
-        ...{ rejectUnauthorized: false, ...this.identity },
+        host: "127.0.0.1",
+        port: this.port,
+        path,
+        method,
+        headers,
+        agent: false,
+        timeout: LIMIT_MS,
+        rejectUnauthorized: false,
+        ...this.identity,
       });
       call.on("response", (response) => {
         let text = "";
@@ -108,8 +115,14 @@ export class MainPort {
   upgrade(path: string, headers: Record<string, string>, method = "GET"): Promise<Upgrade | Reply> {
     return new Promise((resolve, reject) => {
       const call = request({
-        ...{ host: "127.0.0.1", port: this.port, path, method, agent: false, rejectUnauthorized: false },
-        ...{ headers: { Connection: "Upgrade", "Content-Length": "0", ...headers }, ...this.identity },
+        host: "127.0.0.1",
+        port: this.port,
+        path,
+        method,
+        agent: false,
+        rejectUnauthorized: false,
+        headers: { Connection: "Upgrade", "Content-Length": "0", ...headers },
+        ...this.identity,
       });
       call.on("upgrade", (response, socket, head) => {
         socket.on("error", () => socket.destroy());
@@ -127,7 +140,9 @@ export class MainPort {
   /** A WebSocket with the channel protocol v4. */
   async webSocket(path: string): Promise<WebSocketChannels> {
     const made = await this.upgrade(path, {
-      ...{ Upgrade: "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Protocol": "v4.channel.k8s.io" },
+      Upgrade: "websocket",
+      "Sec-WebSocket-Version": "13",
+      "Sec-WebSocket-Protocol": "v4.channel.k8s.io",
       "Sec-WebSocket-Key": randomBytes(16).toString("base64"),
     });
     if ("status" in made) throw new Error(`no upgrade: ${made.status} ${made.body}`);

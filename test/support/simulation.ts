@@ -276,14 +276,12 @@ export class Simulation {
   }
 
   private containers(): { id: string; name: string; uid: string; state: string }[] {
-    return this.ring.runtime
-      .peek()
-      .containers.map(({ id, name, state, labels }) => ({
-        id,
-        name,
-        state,
-        uid: labels["io.kubernetes.pod.uid"] ?? "",
-      }));
+    return this.ring.runtime.peek().containers.map(({ id, name, state, labels }) => ({
+      id,
+      name,
+      state,
+      uid: labels["io.kubernetes.pod.uid"] ?? "",
+    }));
   }
 
   private sandboxes(): { id: string; uid: string; podName: string; state: string }[] {

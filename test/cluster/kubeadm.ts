@@ -10,17 +10,19 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { messageOf } from "../../src/lib/errors.ts";
 import type { Node, Pod } from "../../src/model/generated/types.ts";
+import { KUBELET } from "../integration/support/program.ts";
 import { until } from "../integration/support/until.ts";
 import { FOREVER, isReady, skipWithoutCluster } from "../support/cluster-site.ts";
 import { TEST_IMAGES } from "../support/containerd.ts";
 import { kubeBinDir } from "../support/control-plane.ts";
-import { savedSysctls } from "../support/go-kubelet.ts";
+import { goKubelet, savedSysctls, skipWithoutGoKubelet } from "../support/go-kubelet.ts";
 import { IMAGE_REPOSITORY, imagePrograms, writeImages } from "../support/kubeadm-images.ts";
 import { KubeadmNode } from "../support/kubeadm-node.ts";
 import { NodeMachine } from "../support/node-machine.ts";
 
 skipWithoutCluster();
 skipWithoutKubeadm();
+skipWithoutGoKubelet();
 
 const LIMIT = { timeout: 300_000 };
 const SERVICE = "web.default.svc.cluster.local";
@@ -147,23 +149,45 @@ describe("a cluster that kubeadm makes", () => {
     }
   });
 
+  /** Which containers all pods have, and which objects show them. */
+  const instances = async (): Promise<object[]> =>
+    (await pods("-A")).map(({ metadata, status }) => ({
+      ...{ name: metadata.name, uid: metadata.uid },
+      containers: status?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
+    }));
+  let turn = 0;
+  /** Restarts the kubelet of a node, and waits for a pod that only the new one can have started. */
+  const restartKubelet = async (node: KubeadmNode): Promise<void> => {
+    node.machine.runSync("systemctl", "restart", "kubelet");
+    const app = `turn-${++turn}`;
+    const spec = { nodeName: node.name, terminationGracePeriodSeconds: 0, containers: [IDLE] };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: app, labels: { app } }, spec };
+    first.machine.write("/etc/turn.json", JSON.stringify(pod));
+    await first.kubectl("apply", "-f", "/etc/turn.json");
+    await ready("default", `app=${app}`, 1);
+    await first.kubectl("delete", "pod", app, "--force");
+  };
+
   test("upgrade node: no container is restarted, and the nodes stay ready", LIMIT, async () => {
-    const facts = async (): Promise<object[]> =>
-      (await pods("-A")).map(({ metadata, status }) => ({
-        ...{ name: metadata.name, uid: metadata.uid },
-        containers: status?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
-      }));
-    const began = await facts();
+    const began = await instances();
     for (const node of [first, second]) {
       await node.kubeadm("upgrade", "node", IGNORE);
-      node.machine.runSync("systemctl", "restart", "kubelet");
+      await restartKubelet(node);
     }
-    await first.kubectl("create", "deployment", "after", `--image=${TEST_IMAGES.busybox}`, "--", ...FOREVER);
-    await ready("default", "app=after", 1);
-    await first.kubectl("delete", "deployment", "after", "--cascade=foreground");
-    assert.deepEqual(await facts(), began, seen());
+    assert.deepEqual(await instances(), began, seen());
     await nodeReady("first");
     await nodeReady("second");
+  });
+
+  test("the original kubelet takes over, and this agent again: no container is restarted", LIMIT, async () => {
+    const began = await instances();
+    for (const program of [goKubelet() ?? "", KUBELET]) {
+      for (const node of [first, second]) {
+        node.machine.runSync("ln", "-sf", program, "/usr/bin/kubelet");
+        await restartKubelet(node);
+      }
+      assert.deepEqual(await instances(), began, `${program}\n${seen()}`);
+    }
   });
 
   test("reset: nothing runs any more, and nothing is left mounted", LIMIT, async () => {
@@ -175,6 +199,8 @@ describe("a cluster that kubeadm makes", () => {
     }
   });
 });
+
+const IDLE = { ...shell(""), command: FOREVER };
 
 /** Two pods that say who they are, a Service for them, and a client on each node. */
 const WORKLOAD: readonly object[] = [
@@ -191,7 +217,7 @@ const WORKLOAD: readonly object[] = [
     spec: { selector: { app: "web" }, ports: [{ port: 80, targetPort: 8080 }] },
   },
   workload("DaemonSet", "client", {
-    containers: [{ ...shell(""), command: FOREVER }],
+    containers: [IDLE],
     tolerations: [{ operator: "Exists" }],
   }),
 ];

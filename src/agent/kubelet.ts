@@ -2,6 +2,7 @@ import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { connectRuntime } from "../adapters/connect-runtime.ts";
 import { openQuotas } from "../adapters/host/open-quotas.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
+import { rotationFiles } from "../adapters/host/rotation-files.ts";
 import { trimAfterBursts } from "../adapters/host/trim-after-bursts.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "../adapters/host/volume-host.ts";
 import { declareCertificateMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
@@ -20,7 +21,7 @@ import type { Metrics } from "../lib/metrics.ts";
 import { declareProcessMetrics } from "../lib/process-metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
-import { logReader } from "../logs/index.ts";
+import { LogRotator, logReader, ROTATION_SETTINGS, rotationOptions } from "../logs/index.ts";
 import type { Pod } from "../model/generated/types.ts";
 import { OWNER_ANNOTATION } from "../model/labels.ts";
 import { NodeRules } from "../node/index.ts";
@@ -198,6 +199,12 @@ export class Kubelet {
     const { cgroupVersion } = readKernelLimits(deps.host.cgroupMounts());
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
+    const rotator = new LogRotator(
+      { files: rotationFiles, runtime, clock, log, pods: () => observer.list() },
+      select(store.live(...ROTATION_SETTINGS), rotationOptions),
+      signal,
+    );
+    pool.onStatus((uid) => rotator.follow(uid, observer.get(uid)), { signal });
 
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },

@@ -12,12 +12,14 @@ export interface LogFile {
 
 /** Access to log files. */
 export interface LogFiles {
-  /** Undefined when it does not exist. */
+  /** Undefined when it does not exist. A name that ends in `.gz` is read decompressed. */
   open(path: string): Promise<LogFile | undefined>;
   /** The identity of what has this name now, or undefined. */
   identity(path: string): Promise<string | undefined>;
-  /** The rotated files of this name that can be read, oldest first. */
-  rotated(path: string): Promise<readonly { readonly path: string; readonly identity: string }[]>;
+  /** Names in a directory; empty if there is none. */
+  names(directory: string): Promise<readonly string[]>;
+  /** Wall-clock milliseconds of the last write; undefined if there is no such file. */
+  modifiedAt(path: string): Promise<number | undefined>;
   /** Calls back when the file may have changed, until the signal aborts. May miss changes: the reader also polls. */
   watch(path: string, onChange: () => void, options: Abortable): void;
 }

@@ -1,8 +1,18 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { hostLogFiles } from "../adapters/host/log-files.ts";
 import { FakeClock } from "../lib/clock.ts";
@@ -167,7 +177,7 @@ for (const c of tails) {
     const end = Buffer.byteLength(c.raw);
     // Every block size moves the borders: through headers, texts and newlines.
     for (let block = 1; block <= end + 1; block++) {
-      const start = await tailStart(memoryFile(c.raw), c.lines, { end, block });
+      const { start } = await tailStart(memoryFile(c.raw), c.lines, { end, block });
       assert.equal(decode(c.raw.slice(start)), c.want, `in blocks of ${block}`);
     }
   });
@@ -176,7 +186,10 @@ for (const c of tails) {
 let files = 0;
 const newPath = (): string => join(dir, `${++files}.log`);
 
-function reading(path: string, request: { tail?: number; follow?: boolean; limitBytes?: number } = {}) {
+function reading(
+  path: string,
+  request: { tail?: number; follow?: boolean; limitBytes?: number; sinceMs?: number } = {},
+) {
   const clock = new FakeClock();
   const controller = new AbortController();
   const state = { ended: false, text: "", done: false, error: undefined as unknown };
@@ -259,12 +272,113 @@ test("follow: a reader that is several rotations behind reads every file in betw
     renameSync(path, `${path}.2026010${round}-000000`);
     writeFileSync(path, out(`after rotation ${round}`));
   }
-  writeFileSync(`${path}.20260101-000000.gz`, "compressed");
   await until(() => state.text.endsWith("rotation 3\n"));
   state.ended = true;
   await until(() => state.done);
   await running;
   assert.equal(state.text, "one\nafter rotation 1\nafter rotation 2\nafter rotation 3\n");
+});
+
+/** As the rotator leaves it. */
+function compress(path: string): void {
+  writeFileSync(`${path}.gz`, gzipSync(readFileSync(path)));
+  rmSync(path);
+}
+
+test("follow: files that were compressed before the reader came to them are read, none twice", async () => {
+  const path = newPath();
+  writeFileSync(path, out("one"));
+  const { state, running, until } = reading(path, { follow: true });
+  await until(() => state.text === "one\n");
+  for (const round of [1, 2, 3]) {
+    renameSync(path, `${path}.2026010${round}-000000`);
+    writeFileSync(path, out(`after rotation ${round}`, "F"));
+  }
+  compress(`${path}.20260101-000000`);
+  compress(`${path}.20260102-000000`);
+  await until(() => state.text.endsWith("rotation 3\n"));
+  state.ended = true;
+  await until(() => state.done);
+  await running;
+  assert.equal(state.text, "one\nafter rotation 1\nafter rotation 2\nafter rotation 3\n");
+});
+
+test("follow: a reader whose file was removed meanwhile goes on with the oldest that is left", async () => {
+  const path = newPath();
+  writeFileSync(path, out("one"));
+  const { state, running, until } = reading(path, { follow: true });
+  await until(() => state.text === "one\n");
+  for (const round of [1, 2, 3]) {
+    renameSync(path, `${path}.2026010${round}-000000`);
+    writeFileSync(path, `2026-01-0${round}T00:00:00Z stdout F after rotation ${round}\n`);
+  }
+  rmSync(`${path}.20260101-000000`);
+  compress(`${path}.20260102-000000`);
+  await until(() => state.text.endsWith("rotation 3\n"));
+  state.ended = true;
+  await until(() => state.done);
+  await running;
+  assert.equal(state.text, "one\nafter rotation 1\nafter rotation 2\nafter rotation 3\n");
+});
+
+/** A log of nine lines in three files: the oldest compressed, one second of time apart each. */
+function rotatedLog(): string {
+  const path = newPath();
+  const line = (n: number): string => `2026-01-02T03:04:0${n}Z stdout F line ${n}\n`;
+  const files = [`${path}.20260102-030403`, `${path}.20260102-030403_1`, path];
+  for (const [index, file] of files.entries()) {
+    writeFileSync(file, [0, 1, 2].map((n) => line(index * 3 + n)).join(""));
+    const modified = new Date(`2026-01-02T03:04:0${index * 3 + 2}Z`);
+    utimesSync(file, modified, modified);
+    if (index > 0) continue;
+    compress(file);
+    utimesSync(`${file}.gz`, modified, modified);
+  }
+  return path;
+}
+
+const wholes: { name: string; request: { tail?: number; sinceMs?: number }; from: number }[] = [
+  { name: "everything", request: {}, from: 0 },
+  { name: "a tail within the current file", request: { tail: 2 }, from: 7 },
+  { name: "a tail of the whole current file", request: { tail: 3 }, from: 6 },
+  { name: "a tail that reaches into a rotated file", request: { tail: 5 }, from: 4 },
+  { name: "a tail that reaches into a compressed file", request: { tail: 8 }, from: 1 },
+  { name: "a tail longer than everything", request: { tail: 50 }, from: 0 },
+  { name: "since a time in a compressed file", request: { sinceMs: Date.parse("2026-01-02T03:04:01Z") }, from: 1 },
+  { name: "since a time in the current file", request: { sinceMs: Date.parse("2026-01-02T03:04:07Z") }, from: 7 },
+];
+for (const { name, request, from } of wholes) {
+  test(`read across rotations: ${name}`, async () => {
+    const { state, running } = reading(rotatedLog(), request);
+    await running;
+    const want = Array.from({ length: 9 - from }, (_, index) => `line ${from + index}\n`);
+    assert.equal(state.text, want.join(""), String(state.error));
+  });
+}
+
+test("read across rotations: a log whose current file is missing shows what there is", async () => {
+  const path = rotatedLog();
+  rmSync(path);
+  const { state, running } = reading(path, { tail: 2 });
+  await running;
+  assert.equal(state.text, "line 4\nline 5\n");
+});
+
+test("a compressed log of more than is held in memory is read in pieces, backwards too", async () => {
+  const path = `${newPath()}.gz`;
+  const lines = Array.from({ length: 35 }, (_, n) => out(`line ${n} ${"x".repeat(1 << 20)}`)).join("");
+  assert.ok(lines.length > 33 * 1024 * 1024);
+  writeFileSync(path, gzipSync(lines, { level: 1 }));
+  const file = await hostLogFiles.open(path);
+  assert.ok(file !== undefined);
+  assert.equal(await file.size(), lines.length);
+  for (const position of [lines.length - 10, 5, 20_000_000, 20_000_000, lines.length]) {
+    const buffer = Buffer.alloc(10);
+    const count: number = await file.read(buffer, position);
+    assert.equal(buffer.toString("latin1", 0, count), lines.slice(position, position + 10).slice(0, count));
+    assert.equal(count > 0, position < lines.length);
+  }
+  await file.close();
 });
 
 test("follow: what the runtime still writes to the old file is read before the new one", async () => {

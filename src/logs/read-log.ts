@@ -4,6 +4,7 @@ import { CodedError } from "../lib/errors.ts";
 import { Wakes } from "../lib/wakes.ts";
 import { CriDecoder, type DecodeOptions, HEADER_LIMIT } from "./cri-decoder.ts";
 import type { LogFile, LogFiles } from "./files.ts";
+import { LogSegments, type OpenSegment } from "./log-segments.ts";
 import { tailStart } from "./tail.ts";
 
 /** The log file does not exist. */
@@ -80,45 +81,70 @@ async function* readWhole(deps: LogDeps, request: ReadLogRequest, { signal }: Ab
 
 /** One log under one name, through rotations. */
 class LogReader {
-  private file: LogFile | undefined;
+  private readonly segments: LogSegments;
+  private segment: OpenSegment | undefined;
   private position = 0;
   private readonly decoder: CriDecoder;
   /** The decoder writes a cut header of the last block before what is read. */
   private readonly block = Buffer.allocUnsafeSlow(HEADER_LIMIT + BLOCK);
-  /** Made for a log of more than one block. */
+  /** Allocated for a log of more than one block. */
   private spare: Buffer | undefined;
 
   constructor(
     private readonly deps: LogDeps,
     private readonly request: ReadLogRequest,
   ) {
+    this.segments = new LogSegments(deps.files, request.path);
     this.decoder = new CriDecoder(request);
   }
 
-  /** Everything up to the present end. A missing file is an error only when it is the last look. */
+  /** Reads everything up to the present end. A missing file is an error only in the last round. */
   async *readOn(signal: AbortSignal, isLast: boolean): AsyncGenerator<Buffer> {
-    const { path } = this.request;
-    const { files } = this.deps;
-    if (this.file === undefined) {
-      this.file = await files.open(path);
-      if (this.file === undefined && isLast) throw new LogError("NotFound", `open log ${path}: no such file`);
-      if (this.file === undefined) return;
-      if (this.request.tail !== undefined) {
-        this.position = await tailStart(this.file, this.request.tail, { end: await this.file.size() });
-      }
+    this.segment ??= await this.openFirst();
+    if (this.segment === undefined) {
+      if (isLast) throw new LogError("NotFound", `open log ${this.request.path}: no such file`);
+      return;
     }
     while (!signal.aborted) {
-      // A new file under the name means that the old one gets no more, but for what is on its way: read it, then go over.
-      const named = await files.identity(path);
-      yield* this.drain(this.file, signal);
-      if (named === undefined || named === this.file.identity) return;
-      if (!isLast && !(await this.isQuiet(this.file, signal))) continue;
-      const next = await this.successor(this.file);
+      // Asked before reading: a rotated file gets no more, but for what is on its way.
+      const isRotated = await this.segments.isRotated(this.segment);
+      yield* this.drain(this.segment.file, signal);
+      if (!isRotated) return;
+      const mayGrow = !isLast && (await this.segments.mayGrow(this.segment));
+      if (mayGrow && !(await this.isQuiet(this.segment.file, signal))) continue;
+      const next = await this.segments.openAfter(this.segment);
       if (next === undefined) return;
-      await this.file.close();
-      this.file = next;
+      await this.segment.file.close();
+      this.segment = next;
       this.position = 0;
     }
+  }
+
+  /** Opens the file that holds the first wanted line, and goes to that line. */
+  private async openFirst(): Promise<OpenSegment | undefined> {
+    let segment = (await this.segments.openCurrent()) ?? (await this.segments.openNewest());
+    if (segment === undefined) return undefined;
+    let missing = this.request.tail;
+    for (;;) {
+      if (missing !== undefined) {
+        const found = await tailStart(segment.file, missing, { end: await segment.file.size() });
+        this.position = found.start;
+        missing = found.missing;
+        if (missing === 0) return segment;
+      }
+      if (!(await this.isBeforeWanted(segment))) return segment;
+      const before = await this.segments.openBefore(segment);
+      if (before === undefined) return segment;
+      await segment.file.close();
+      segment = before;
+    }
+  }
+
+  /** True unless the file before this one was written to only before the time that is asked for. */
+  private async isBeforeWanted(segment: OpenSegment): Promise<boolean> {
+    const { sinceMs } = this.request;
+    if (sinceMs === undefined) return true;
+    return ((await this.segments.modifiedBefore(segment)) ?? 0) >= sinceMs;
   }
 
   /** The runtime opens the new file before it has written everything to the old one. */
@@ -127,23 +153,13 @@ class LogReader {
     return (await file.size()) === this.position;
   }
 
-  /** The file that was begun after this one: a slow reader may be several rotations behind. */
-  private async successor(file: LogFile): Promise<LogFile | undefined> {
-    const { files } = this.deps;
-    const { path } = this.request;
-    const rotated = await files.rotated(path);
-    const at = rotated.findIndex(({ identity }) => identity === file.identity);
-    const next = at < 0 ? undefined : rotated[at + 1];
-    return (next && (await files.open(next.path))) ?? files.open(path);
-  }
-
   *end(): Generator<Buffer> {
     const rest = this.decoder.end();
     if (rest.length > 0) yield rest;
   }
 
   async close(): Promise<void> {
-    await this.file?.close();
+    await this.segment?.file.close();
   }
 
   /**

@@ -4,11 +4,15 @@ import type { LogFile } from "./files.ts";
 const NEWLINE = 10;
 
 /**
- * Where the last `lines` lines before `end` begin. A line that the runtime cut into partial ones counts once.
+ * Returns where the last `lines` lines before `end` begin, and how many of them the file lacks. A line that the runtime cut into partial ones counts once.
  * Reads backwards in blocks, so a long log costs only its tail.
  */
-export async function tailStart(file: LogFile, lines: number, range: { end: number; block?: number }): Promise<number> {
-  if (lines <= 0) return range.end;
+export async function tailStart(
+  file: LogFile,
+  lines: number,
+  range: { end: number; block?: number },
+): Promise<{ start: number; missing: number }> {
+  if (lines <= 0) return { start: range.end, missing: 0 };
   const block = range.block ?? 64 * 1024;
   const counter = new LineCounter(lines);
   for (let to = range.end; to > 0; to -= block) {
@@ -18,10 +22,10 @@ export async function tailStart(file: LogFile, lines: number, range: { end: numb
     for (const at of lineStarts(bytes, { first: from === 0, limit: to - from })) {
       if (from + at >= range.end) continue;
       const found = counter.add(from + at, readHeader(bytes.subarray(at))?.isPartial === true);
-      if (found !== undefined) return found;
+      if (found !== undefined) return { start: found, missing: 0 };
     }
   }
-  return 0;
+  return { start: 0, missing: lines - counter.count };
 }
 
 /** Takes line starts from the last to the first and answers when enough whole lines lie behind. */
@@ -30,6 +34,11 @@ class LineCounter {
   private previous: number | undefined;
 
   constructor(private readonly wanted: number) {}
+
+  /** Lines counted so far. */
+  get count(): number {
+    return this.counted;
+  }
 
   add(start: number, isPartial: boolean): number | undefined {
     // The last line of the file ends a line whatever it says, because nothing follows.

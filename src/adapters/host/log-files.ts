@@ -1,8 +1,9 @@
 import { constants, watch } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { CompressedLogFile } from "./compressed-log-file.ts";
 import { notRegular } from "./open-inside.ts";
 
 /** The host's log files, for `src/logs`. Only for paths that the runtime writes, never one that a user chose. */
@@ -11,13 +12,14 @@ export const hostLogFiles = {
    * Rejects what is not a regular file. A pod that can write to the log directory may put a FIFO there: opened without
    * O_NONBLOCK it would hold a thread of the pool until it has a writer.
    */
-  async open(path: string): Promise<HostLogFile | undefined> {
+  async open(path: string): Promise<HostLogFile | CompressedLogFile | undefined> {
     try {
       const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
       try {
         const stats = await handle.stat();
         if (!stats.isFile()) throw notRegular(path);
-        return new HostLogFile(handle, `${stats.dev}:${stats.ino}`);
+        const identity = `${stats.dev}:${stats.ino}`;
+        return path.endsWith(".gz") ? new CompressedLogFile(handle, identity) : new HostLogFile(handle, identity);
       } catch (error) {
         await handle.close();
         throw error;
@@ -38,18 +40,12 @@ export const hostLogFiles = {
     }
   },
 
-  /** `NAME.TIME`, in order of time; compressed ones and those in the making are left out. */
-  async rotated(path: string): Promise<{ path: string; identity: string }[]> {
-    const prefix = `${basename(path)}.`;
-    const names = await readdir(dirname(path)).catch(() => []);
-    const own = names.filter((name) => name.startsWith(prefix) && !/\.(gz|tmp)$/.test(name)).sort();
-    const found = await Promise.all(
-      own.map(async (name) => {
-        const full = join(dirname(path), name);
-        return { path: full, identity: (await hostLogFiles.identity(full)) ?? "" };
-      }),
-    );
-    return found.filter(({ identity }) => identity !== "");
+  async names(directory: string): Promise<readonly string[]> {
+    return readdir(directory).catch(() => []);
+  },
+
+  async modifiedAt(path: string): Promise<number | undefined> {
+    return (await stat(path).catch(() => undefined))?.mtimeMs;
   },
 
   /** Watches the directory: a watch on the file itself would stay with the old one after a rotation. */

@@ -142,7 +142,6 @@ export const runtimeFields = configFields({
     help: "Size at which a container's log is rotated; negative turns it off.",
     since: "1.10",
     applies: "live",
-    effect: "planned",
   }),
   containerLogMaxFiles: option(int, {
     flag: "container-log-max-files",
@@ -152,7 +151,6 @@ export const runtimeFields = configFields({
     since: "1.10",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: (value) => (value > 1 ? undefined : "must be more than 1"),
   }),
   containerLogMaxWorkers: option(int, {
@@ -163,7 +161,6 @@ export const runtimeFields = configFields({
     since: "1.30",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: atLeast(1),
   }),
   containerLogMonitorInterval: option(duration, {
@@ -174,7 +171,6 @@ export const runtimeFields = configFields({
     since: "1.30",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: spanAtLeast(3 * SECOND, "3s"),
   }),
   podLogsDir: option(text("DIR"), {

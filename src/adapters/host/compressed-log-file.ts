@@ -1,0 +1,124 @@
+import type { FileHandle } from "node:fs/promises";
+import { promisify } from "node:util";
+import { createGunzip, type Gunzip, gunzip } from "node:zlib";
+import { errnoOf } from "../../lib/errors.ts";
+
+/** A log up to this size is decompressed as a whole; a larger one piece by piece, from its beginning for each step back. */
+const WHOLE_BYTES = 32 * 1024 * 1024;
+const CHUNK = 256 * 1024;
+
+/** A rotated log that is read decompressed, through the same calls as a plain one. */
+export class CompressedLogFile {
+  private whole: Promise<Buffer | undefined> | undefined;
+  private pass: ForwardPass | undefined;
+  private length: number | undefined;
+
+  constructor(
+    private readonly handle: FileHandle,
+    readonly identity: string,
+  ) {}
+
+  /** The size after decompression. */
+  async size(): Promise<number> {
+    this.length ??= await this.measure();
+    return this.length;
+  }
+
+  async read(buffer: Buffer, position: number): Promise<number> {
+    const whole = await this.decompressed();
+    if (whole !== undefined) return whole.copy(buffer, 0, position, position + buffer.length);
+    if (this.pass === undefined || this.pass.position > position) {
+      await this.pass?.close();
+      this.pass = new ForwardPass(this.handle);
+    }
+    return this.pass.read(buffer, position);
+  }
+
+  async close(): Promise<void> {
+    await this.pass?.close();
+    await this.handle.close();
+  }
+
+  /** What the last four bytes say: the size modulo 2^32. */
+  private async sizeHint(): Promise<number> {
+    const { size } = await this.handle.stat();
+    const trailer = Buffer.alloc(4);
+    if (size < 18) return 0;
+    await this.handle.read(trailer, 0, 4, size - 4);
+    return trailer.readUInt32LE(0);
+  }
+
+  private async measure(): Promise<number> {
+    return (await this.decompressed())?.length ?? this.count();
+  }
+
+  /** The whole text, or undefined if it is too large for that. */
+  private decompressed(): Promise<Buffer | undefined> {
+    this.whole ??= this.decompress();
+    return this.whole;
+  }
+
+  private async count(): Promise<number> {
+    const pass = new ForwardPass(this.handle);
+    const buffer = Buffer.allocUnsafe(CHUNK);
+    try {
+      for (let count = await pass.read(buffer, 0); count > 0; ) count = await pass.read(buffer, pass.position);
+      return pass.position;
+    } finally {
+      await pass.close();
+    }
+  }
+
+  private async decompress(): Promise<Buffer | undefined> {
+    if ((await this.sizeHint()) > WHOLE_BYTES) return undefined;
+    const { size } = await this.handle.stat();
+    const packed = Buffer.alloc(size);
+    let filled = 0;
+    for (let count = -1; filled < size && count !== 0; filled += count) {
+      count = (await this.handle.read(packed, filled, size - filled, filled)).bytesRead;
+    }
+    try {
+      return await promisify(gunzip)(packed.subarray(0, filled), { maxOutputLength: WHOLE_BYTES });
+    } catch (error) {
+      // The hint was that of a log above 4 GiB.
+      if (errnoOf(error) === "ERR_BUFFER_TOO_LARGE") return undefined;
+      throw error;
+    }
+  }
+}
+
+/** One pass of decompression from the beginning; reads only forwards. */
+class ForwardPass {
+  position = 0;
+  private readonly stream: Gunzip;
+  private readonly chunks: AsyncIterator<Buffer>;
+  private rest: Buffer = Buffer.alloc(0);
+
+  constructor(handle: FileHandle) {
+    this.stream = createGunzip({ chunkSize: CHUNK });
+    const input = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: CHUNK });
+    input.on("error", (error) => this.stream.destroy(error));
+    input.pipe(this.stream);
+    // The iterator of a Readable yields `any`; without an encoding chunks are buffers.
+    this.chunks = this.stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  }
+
+  async read(buffer: Buffer, position: number): Promise<number> {
+    while (this.position + this.rest.length <= position || this.rest.length === 0) {
+      this.position += this.rest.length;
+      const next = await this.chunks.next();
+      if (next.done === true) return 0;
+      this.rest = next.value;
+    }
+    const skipped = position - this.position;
+    const count = this.rest.copy(buffer, 0, skipped, skipped + buffer.length);
+    this.position += skipped + count;
+    this.rest = this.rest.subarray(skipped + count);
+    return count;
+  }
+
+  async close(): Promise<void> {
+    this.stream.destroy();
+    await this.chunks.return?.();
+  }
+}

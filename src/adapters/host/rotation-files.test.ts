@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { rotationFiles } from "./rotation-files.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "rotation-"));
+after(() => rmSync(dir, { recursive: true }));
+const { signal } = new AbortController();
+
+test("a compressed log has the content, the mode and the time of the plain one, which is gone", async () => {
+  const path = join(dir, "a.log");
+  const text = "a line of a log\n".repeat(100_000);
+  writeFileSync(path, text, { mode: 0o640 });
+  utimesSync(path, 1_700_000_000, 1_700_000_000);
+  await rotationFiles.compress(path, `${path}.gz`, { signal });
+  assert.equal(gunzipSync(readFileSync(`${path}.gz`)).toString(), text);
+  const { mode, mtimeMs } = statSync(`${path}.gz`);
+  assert.deepEqual([mode & 0o777, mtimeMs], [0o640, 1_700_000_000_000]);
+  assert.ok(!existsSync(path));
+  assert.deepEqual(
+    readdirSync(dir).filter((name) => name.endsWith(".tmp")),
+    [],
+  );
+});
+
+test("a compression that is broken off leaves the plain log as it was", async () => {
+  const path = join(dir, "b.log");
+  writeFileSync(path, "x".repeat(5_000_000));
+  const stop = new AbortController();
+  const work = rotationFiles.compress(path, `${path}.gz`, stop);
+  stop.abort(new Error("stopped"));
+  await assert.rejects(work);
+  assert.equal(statSync(path).size, 5_000_000);
+  assert.deepEqual(
+    readdirSync(dir).filter((name) => name.startsWith("b.log.")),
+    [],
+  );
+});
+
+test("a log that is gone is no error; a pipe or a link in its place is not read", async () => {
+  await rotationFiles.compress(join(dir, "none"), join(dir, "none.gz"), { signal });
+  await rotationFiles.remove(join(dir, "none"));
+  const pipe = join(dir, "pipe.log");
+  execFileSync("mkfifo", [pipe]);
+  await rotationFiles.compress(pipe, `${pipe}.gz`, { signal });
+  assert.ok(!existsSync(`${pipe}.gz`));
+  assert.equal(await rotationFiles.size(pipe), undefined);
+  assert.equal(await rotationFiles.size(join(dir, "none")), undefined);
+  assert.deepEqual(await rotationFiles.names(join(dir, "none")), []);
+});
+
+test("a watch calls once, at the first write", async () => {
+  const path = join(dir, "c.log");
+  writeFileSync(path, "");
+  let calls = 0;
+  const written = new Promise<void>((resolve) => {
+    rotationFiles.onceWritten(path, () => {
+      calls++;
+      resolve();
+    });
+  });
+  const alive = setInterval(() => undefined, 1000);
+  writeFileSync(path, "x");
+  await written;
+  writeFileSync(path, "y");
+  await new Promise((resolve) => setImmediate(resolve));
+  clearInterval(alive);
+  assert.equal(calls, 1);
+  assert.throws(() => rotationFiles.onceWritten(join(dir, "none"), () => undefined));
+});

@@ -1,0 +1,309 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod, seen } from "../../../test/support/pods.ts";
+import { manyListeners } from "../../lib/abort.ts";
+import { FakeClock } from "../../lib/clock.ts";
+import { LiveValue } from "../../lib/live.ts";
+import { silent } from "../../lib/log.ts";
+import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import { nextCheckMs } from "./check-delay.ts";
+import { LogRotator, type RotationOptions } from "./log-rotator.ts";
+import { planRecovery, planRotation } from "./plan-rotation.ts";
+import type { RotationFiles } from "./rotate.ts";
+
+const MIB = 1024 * 1024;
+const WALL = new Date(2026, 10, 17, 9, 30, 0);
+
+describe("the delay to the next check", () => {
+  const cases = [
+    { name: "an empty log of 10 MiB", size: 0, rate: 0, want: 437.5 },
+    { name: "close to its limit", size: 9.9 * MIB, rate: 0, want: 25 },
+    { name: "a fast writer", size: 5 * MIB, rate: 100 * MIB, want: 36.7 },
+    { name: "over its limit", size: 11 * MIB, rate: 0, want: 20.8 },
+    { name: "never longer than the interval", size: 0, rate: 0, max: 1000 * MIB, want: 10_000 },
+    { name: "never a busy loop", size: 10, rate: 0, max: 10, want: 5 },
+  ];
+  for (const { name, size, rate, max, want } of cases) {
+    test(name, () => {
+      const ms = nextCheckMs({ size, maxBytes: max ?? 10 * MIB, bytesPerSecond: rate }, 10_000);
+      assert.equal(Math.round(ms * 10) / 10, want);
+    });
+  }
+
+  test("whatever it has grown to, a writer of 20 MB/s exceeds the limit by less than a twentieth before the next check", () => {
+    for (let size = 0; size < 10 * MIB; size += 1000) {
+      const ms = nextCheckMs({ size, maxBytes: 10 * MIB, bytesPerSecond: 0 }, 10_000);
+      assert.ok(size + (20_000_000 * ms) / 1000 < 10.5 * MIB, `${size} bytes`);
+    }
+  });
+});
+
+describe("the plan of a rotation", () => {
+  const facts = (names: string[], maxFiles = 5, busy: string[] = []) => ({
+    ...{ base: "0.log", names, maxFiles },
+    isBusy: (name: string) => busy.includes(name),
+  });
+  const cases = [
+    {
+      name: "the first one only renames",
+      facts: facts(["0.log", "1.log"]),
+      want: { remove: [], rotateTo: "0.log.20261117-093000", compress: [] },
+    },
+    {
+      name: "the one before is compressed",
+      facts: facts(["0.log", "0.log.20261117-092000"]),
+      want: { remove: [], rotateTo: "0.log.20261117-093000", compress: ["0.log.20261117-092000"] },
+    },
+    {
+      name: "the oldest go, compressed or not",
+      facts: facts(["0.log", "0.log.20261117-01000" + "0.gz", "0.log.20261117-020000", "0.log.20261117-030000"], 3),
+      want: {
+        remove: ["0.log.20261117-010000.gz", "0.log.20261117-020000"],
+        ...{ rotateTo: "0.log.20261117-093000", compress: ["0.log.20261117-030000"] },
+      },
+    },
+    {
+      name: "with two files in all none of the rotated ones stays",
+      facts: facts(["0.log", "0.log.20261117-030000"], 2),
+      want: { remove: ["0.log.20261117-030000"], rotateTo: "0.log.20261117-093000", compress: [] },
+    },
+    {
+      name: "what an interrupted compression left goes, what is being written stays",
+      facts: facts(
+        ["0.log", "0.log.20261117-01000" + "0.gz.tmp", "0.log.20261117-020000.gz.tmp", "0.log.20261117-020000"],
+        5,
+        ["0.log.20261117-020000.gz.tmp"],
+      ),
+      want: {
+        remove: ["0.log.20261117-010000.gz.tmp"],
+        ...{ rotateTo: "0.log.20261117-093000", compress: ["0.log.20261117-020000"] },
+      },
+    },
+    {
+      name: "a plain file that is compressed already goes",
+      facts: facts(["0.log", "0.log.20261117-010000", "0.log.20261117-010000.gz"]),
+      want: { remove: ["0.log.20261117-010000"], rotateTo: "0.log.20261117-093000", compress: [] },
+    },
+    {
+      name: "a second rotation within a second gets a name behind the first",
+      facts: facts(["0.log", "0.log.20261117-093000"]),
+      want: { remove: [], rotateTo: "0.log.20261117-093000_1", compress: ["0.log.20261117-093000"] },
+    },
+    {
+      name: "a clock that was set back does not change the order",
+      facts: facts(["0.log", "0.log.20261118-000000_9.gz"]),
+      want: { remove: [], rotateTo: "0.log.20261118-000000_10", compress: [] },
+    },
+    {
+      name: "files of others are left alone",
+      facts: facts(["0.log", "10.log.20261117-010000", "0.log.bak", "0.logs.tmp"]),
+      want: { remove: [], rotateTo: "0.log.20261117-093000", compress: [] },
+    },
+  ];
+  for (const { name, facts: given, want } of cases) test(name, () => assert.deepEqual(planRotation(given, WALL), want));
+
+  test("a recovery compresses all but the newest and rotates nothing", () => {
+    const names = ["0.log", "0.log.20261117-010000", "0.log.20261117-020000", "0.log.20261117-030000", "0.log.x.tmp"];
+    const want = { remove: ["0.log.x.tmp"], compress: ["0.log.20261117-010000", "0.log.20261117-020000"] };
+    assert.deepEqual(planRecovery(facts(names)), want);
+  });
+});
+
+/** Files by their sizes, and whoever watches them. */
+class MemoryLogs implements RotationFiles {
+  readonly sizes = new Map<string, number>();
+  readonly watched = new Map<string, () => void>();
+  checks = 0;
+
+  size(path: string): Promise<number | undefined> {
+    this.checks++;
+    return Promise.resolve(this.sizes.get(path));
+  }
+
+  names(directory: string): Promise<readonly string[]> {
+    const inside = [...this.sizes.keys()].filter((path) => path.startsWith(`${directory}/`));
+    return Promise.resolve(inside.map((path) => path.slice(directory.length + 1)));
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    this.sizes.set(to, this.sizes.get(from) ?? 0);
+    this.sizes.delete(from);
+    return Promise.resolve();
+  }
+
+  remove(path: string): Promise<void> {
+    this.sizes.delete(path);
+    return Promise.resolve();
+  }
+
+  compress(path: string, to: string): Promise<void> {
+    this.sizes.delete(path);
+    this.sizes.set(to, 1);
+    return Promise.resolve();
+  }
+
+  onceWritten(path: string, callback: () => void): () => void {
+    this.watched.set(path, callback);
+    return () => void this.watched.delete(path);
+  }
+
+  /** As a container does: a watcher hears of it. */
+  write(path: string, bytes: number): void {
+    this.sizes.set(path, (this.sizes.get(path) ?? 0) + bytes);
+    const callback = this.watched.get(path);
+    this.watched.delete(path);
+    callback?.();
+  }
+}
+
+const LOG = "/logs/app/0.log";
+const OPTIONS: RotationOptions = { maxBytes: 10 * MIB, maxFiles: 5, workers: 1, intervalMs: 10_000 };
+
+function observedPod(containers: ObservedContainer[]): ObservedPod {
+  const { uid = "", name = "" } = pod().build().metadata;
+  return { uid, name, namespace: "default", readAt: 0, sandboxes: [], containers };
+}
+
+const RUNNING = observedPod([seen({ name: "app" }, { logPath: LOG })]);
+
+class Bench {
+  readonly files = new MemoryLogs();
+  readonly clock = new FakeClock();
+  readonly options = new LiveValue(OPTIONS);
+  readonly reopened: string[] = [];
+  reopenFails = 0;
+  private readonly stop = manyListeners();
+  readonly rotator = new LogRotator(
+    {
+      ...{ files: this.files, clock: this.clock, log: silent, pods: () => [RUNNING] },
+      runtime: {
+        reopenContainerLog: (id) => {
+          this.reopened.push(id);
+          if (this.reopenFails-- > 0) return Promise.reject(new Error("not now"));
+          this.files.sizes.set(LOG, 0);
+          return Promise.resolve();
+        },
+      },
+    },
+    this.options,
+    this.stop.signal,
+  );
+
+  constructor() {
+    this.files.sizes.set(LOG, 0);
+  }
+
+  async start(): Promise<this> {
+    this.rotator.follow(RUNNING.uid, RUNNING);
+    await this.clock.advance(20_000);
+    return this;
+  }
+
+  end(): void {
+    this.stop.abort();
+  }
+
+  rotated(): string[] {
+    return [...this.files.sizes.keys()].filter((path) => path !== LOG).sort();
+  }
+}
+
+describe("the rotator", () => {
+  test("an idle log costs a watch, no timer and no check", async () => {
+    const bench = await new Bench().start();
+    const { checks } = bench.files;
+    await bench.clock.advance(3_600_000);
+    assert.equal(bench.files.checks, checks);
+    assert.equal(bench.clock.waiting, 0);
+    assert.deepEqual([...bench.files.watched.keys()], [LOG]);
+    bench.end();
+    assert.equal(bench.files.watched.size, 0);
+  });
+
+  test("a sudden writer of 20 MB/s exceeds the limit by less than a tenth", async () => {
+    const bench = await new Bench().start();
+    let largest = 0;
+    for (let ms = 0; ms < 5000; ms += 10) {
+      bench.files.write(LOG, 200_000);
+      largest = Math.max(largest, bench.files.sizes.get(LOG) ?? 0);
+      await bench.clock.advance(10);
+    }
+    bench.end();
+    assert.ok(largest < 11 * MIB, `${largest} bytes`);
+    assert.ok(bench.reopened.length >= 8, `${bench.reopened.length} rotations`);
+    assert.equal(bench.rotated().length, 4, bench.rotated().join(" "));
+    assert.equal(bench.rotated().filter((path) => path.endsWith(".gz")).length, 3);
+  });
+
+  test("a log that the runtime does not reopen gets its name back and is tried again after the interval", async () => {
+    const bench = await new Bench().start();
+    bench.reopenFails = 1;
+    bench.files.write(LOG, 11 * MIB);
+    await bench.clock.advance(1000);
+    assert.deepEqual(bench.rotated(), []);
+    assert.equal(bench.files.sizes.get(LOG), 11 * MIB);
+    assert.equal(bench.reopened.length, 1);
+    await bench.clock.advance(10_000);
+    assert.equal(bench.rotated().length, 1);
+    bench.end();
+  });
+
+  test("a rotation that was interrupted before the reopening is finished by the next agent", async () => {
+    const bench = new Bench();
+    bench.files.sizes.delete(LOG);
+    bench.files.sizes.set(`${LOG}.20261117-010000`, 5);
+    await bench.start();
+    assert.equal(bench.reopened.length, 1);
+    bench.end();
+  });
+
+  test("a compression that was interrupted is finished by the next agent", async () => {
+    const bench = new Bench();
+    bench.files.sizes.set(`${LOG}.20261117-010000`, 5);
+    bench.files.sizes.set(`${LOG}.20261117-010000.gz.tmp`, 5);
+    bench.files.sizes.set(`${LOG}.20261117-020000`, 5);
+    await bench.start();
+    assert.deepEqual(bench.rotated(), [`${LOG}.20261117-010000.gz`, `${LOG}.20261117-020000`]);
+    bench.end();
+  });
+
+  test("a container that ended is not followed any more", async () => {
+    const bench = await new Bench().start();
+    bench.rotator.follow(RUNNING.uid, observedPod([seen({ name: "app" }, { logPath: LOG, state: "exited" })]));
+    assert.equal(bench.files.watched.size, 0);
+    bench.rotator.follow(RUNNING.uid, undefined);
+    bench.files.write(LOG, 20 * MIB);
+    await bench.clock.advance(20_000);
+    assert.deepEqual(bench.rotated(), []);
+    bench.end();
+  });
+
+  test("a lower limit counts at once, a negative one turns rotation off and on again", async () => {
+    const bench = await new Bench().start();
+    bench.files.write(LOG, MIB);
+    await bench.clock.advance(20_000);
+    bench.options.set({ ...OPTIONS, maxBytes: MIB });
+    await bench.clock.advance(10);
+    assert.equal(bench.rotated().length, 1);
+    bench.options.set({ ...OPTIONS, maxBytes: -1 });
+    bench.files.write(LOG, 50 * MIB);
+    await bench.clock.advance(60_000);
+    assert.equal(bench.rotated().length, 1);
+    bench.options.set(OPTIONS);
+    await bench.clock.advance(1000);
+    assert.equal(bench.rotated().length, 2);
+    bench.end();
+  });
+
+  test("without watches the interval has to do", async () => {
+    const bench = new Bench();
+    bench.files.onceWritten = () => {
+      throw new Error("ENOSPC");
+    };
+    await bench.start();
+    bench.files.write(LOG, 11 * MIB);
+    await bench.clock.advance(10_000);
+    assert.equal(bench.rotated().length, 1);
+    bench.end();
+  });
+});

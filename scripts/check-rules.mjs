@@ -11,67 +11,6 @@ const WRITERS = /^src\/(entry\.ts$|lib\/(log|output)[-./])/;
 const isSource = (file) => SOURCE.test(file) && !TEST.test(file);
 const isInner = (file) => isSource(file) && !OUTSIDE_WORLD.test(file);
 
-/** Folders whose log messages are not yet in the form of the rule. Only ever shorter. */
-const LOGS_TO_COME = ["src/adapters/embedded/", "src/pods/worker/", "src/probes/"];
-/** Folders whose comments still cite a document outside the repository. Only ever shorter. */
-const CITATIONS_TO_COME = [
-  "src/config/legacy/",
-  "src/config/table/",
-  "src/pods/execute/",
-  "src/pods/plan/",
-  "src/pods/status/",
-  "src/pods/worker/",
-  "src/probes/",
-];
-/** Folders that still spread object literals. Only ever shorter. */
-const SPREADS_TO_COME = [
-  "src/adapters/cgroup/",
-  "src/adapters/cri/",
-  "src/adapters/embedded/",
-  "src/adapters/host/",
-  "src/adapters/net/",
-  "src/adapters/net/spdy/",
-  "src/adapters/runtime/",
-  "src/agent/",
-  "src/cli/",
-  "src/config/",
-  "src/config/table/",
-  "src/images/",
-  "src/lib/",
-  "src/localapi/",
-  "src/logs/",
-  "src/logs/rotation/",
-  "src/main.ts",
-  "src/model/",
-  "src/model/generated/",
-  "src/node/",
-  "src/pods/",
-  "src/pods/admission/",
-  "src/pods/execute/",
-  "src/pods/execute/contributors/",
-  "src/pods/metrics/",
-  "src/pods/observe/",
-  "src/pods/plan/",
-  "src/pods/status/",
-  "src/pods/worker/",
-  "src/probes/",
-  "src/probes/handlers/",
-  "src/resources/",
-  "src/server/",
-  "src/server/routes/",
-  "src/sources/",
-  "src/status/",
-  "src/volumes/",
-  "src/volumes/kinds/",
-  "test/chaos/",
-  "test/cluster/",
-  "test/contract/",
-  "test/integration/",
-  "test/integration/support/",
-  "test/support/",
-];
-const isBelow = (folders) => (file) => folders.some((folder) => file.startsWith(folder));
-
 const LOG_CALL = /(?<![\w$])log\??\.(info|warn|error|debug)\(\s*/g;
 /** `FLAG: --name="value"` is how Kubernetes prints each flag, and the one message that is not constant. */
 const LOG_MESSAGE = /^(?:"[A-Z](?:[^"\\]|\\.)*[^".]"\s*[,)]|`FLAG: )/;
@@ -141,14 +80,13 @@ const RULES = [
   },
   {
     name: "log-message-form",
-    applies: (file) => isSource(file) && !isBelow(LOGS_TO_COME)(file) && !file.startsWith("src/lib/log"),
+    applies: (file) => isSource(file) && !file.startsWith("src/lib/log"),
     find: badLogMessages,
     message: "a log message is a constant sentence with a capital letter and no full stop; values are fields",
   },
   {
     name: "no-outside-citation",
-    applies: (file) =>
-      /^(src|test|bench)\//.test(file) && !isBelow(CITATIONS_TO_COME)(file) && !/lint-rules/.test(file),
+    applies: (file) => /^(src|test|bench)\//.test(file) && !/lint-rules/.test(file),
     pattern:
       /^(?!.*\bRFC\b).*(\/\/|\*).*(\bsections? \d|\(\d+(\.\d+)*,? items? \d|[a-z] \(([1-9]|1\d)(\.\d+)?\)\.( |$))/i,
     message: "cites a numbered section of a document outside the repository: say what it says",
@@ -156,7 +94,7 @@ const RULES = [
   },
   {
     name: "no-literal-spread",
-    applies: (file) => !isBelow(SPREADS_TO_COME)(file) && !file.includes("lint-rules"),
+    applies: (file) => !file.includes("lint-rules"),
     pattern: /\.\.\.\{/,
     message: "an object literal is spread only to shorten a line: write its fields",
   },

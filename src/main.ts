@@ -58,15 +58,21 @@ async function main(argv: readonly string[]): Promise<number> {
   const launcher = lazyLauncher(async () => {
     const { Launcher } = await import("./agent/launcher.ts");
     return new Launcher({
-      ...{ clock, out: output, logSink: err },
+      clock,
+      out: output,
+      logSink: err,
       onReload: (fn, { signal }) => hangUps.listen(fn, { signal }),
     });
   });
   const program = process.env["KUBELET_PROGRAM"] ?? "kubelet";
   const streams = new ProcessStreams(clock);
   const deps = {
-    ...{ out: output, err: outputOn(err, new DescriptorTerminal(2), process.env) },
-    ...{ clock, launcher, program, streams },
+    out: output,
+    err: outputOn(err, new DescriptorTerminal(2), process.env),
+    clock,
+    launcher,
+    program,
+    streams,
   };
   const code = await runCli(argv, deps, { signal: stop.signal });
   await finish();

@@ -35,7 +35,11 @@ export function composeVolumes(
   const { clock, log, metrics } = deps;
   return new VolumeReconciler(
     {
-      ...{ host, objects: cluster?.objects ?? objects, clock, log, metrics },
+      host,
+      objects: cluster?.objects ?? objects,
+      clock,
+      log,
+      metrics,
       ...(cluster && { tokens: cluster.tokens, trustBundles: cluster.trustBundles }),
       // Read at each use: reservations and labels change while the agent runs.
       node: {
@@ -64,7 +68,11 @@ export function composeExecute(
   const { cgroups, limits } = composeResources({ deps, settings, options: () => store.current, event: parts.event });
   const { images, ...rest } = ring;
   return {
-    ...{ ...rest, files, clock, log, cgroups },
+    ...rest,
+    files,
+    clock,
+    log,
+    cgroups,
     images: composePuller({ ...deps, images, store, objects: cluster?.objects }, parts.signal),
     objects: cluster?.objects ?? parts.objects,
     ...(cluster && { cluster: cluster.facts }),
@@ -86,7 +94,8 @@ function nodeFacts(
   const { rootDir, podLogsDir } = options;
   return {
     paths: { rootDir, podLogsDir, containerLogsDir: settings.containerLogsDir },
-    ...{ limits, runtimeName: settings.runtimeName },
+    limits,
+    runtimeName: settings.runtimeName,
     // Read at each use: the node's addresses change while the agent runs.
     get hostIps() {
       return machine.addresses;

@@ -163,7 +163,13 @@ export class Kubelet {
     const { pool } = this;
     this.ring = new PodRing(
       {
-        ...{ clock, log, desired, pool, objects, volumes, execute },
+        clock,
+        log,
+        desired,
+        pool,
+        objects,
+        volumes,
+        execute,
         desiredChanged: (pods) => {
           cluster?.wanted(pods);
           volumes.wanted(pods);
@@ -180,7 +186,14 @@ export class Kubelet {
     const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
     const logs = logReader(clock);
     const { ports, loops } = composePorts({
-      ...{ ...deps, store, nodeName, view: this.view, observer, runtime, streams, logs },
+      ...deps,
+      store,
+      nodeName,
+      view: this.view,
+      observer,
+      runtime,
+      streams,
+      logs,
       connection: settings.connection,
       listedAt: () => this.ring.listedAt,
       trimMemory: () => deps.host.trimMemory(),
@@ -188,7 +201,12 @@ export class Kubelet {
     });
     const localApi = localApiServer(
       {
-        ...{ view: this.view, clock, log, logs, config: settings.configuration, storage: storageOf(storage, podOf) },
+        view: this.view,
+        clock,
+        log,
+        logs,
+        config: settings.configuration,
+        storage: storageOf(storage, podOf),
         streams: { exec: (...of) => streams.exec(...of), portForward: (...of) => streams.portForward(...of), podOf },
       },
       { nodeName, version: reportedVersion(store.current.version), path: store.current.localApiSocket },
@@ -297,8 +315,16 @@ export class Kubelet {
     const { desired, journal, store, rules } = this;
     return new WorkerPool(
       {
-        ...{ execute, observer, desired, probes: this.probes(execute), journal, clock, log, late: this.late.signal },
-        ...{ measured: workerMetrics(metrics), counted: poolCounters(metrics) },
+        execute,
+        observer,
+        desired,
+        probes: this.probes(execute),
+        journal,
+        clock,
+        log,
+        late: this.late.signal,
+        measured: workerMetrics(metrics),
+        counted: poolCounters(metrics),
       },
       {
         maxConcurrentStarts: select(

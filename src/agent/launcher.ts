@@ -182,7 +182,10 @@ export class Launcher implements AgentLauncher {
   private configurationDeps(): Parameters<typeof startConfiguration>[0] {
     const { clock, logSink: sink, out, onReload } = this.deps;
     return {
-      ...{ clock, onReload, files: manifestFiles, parse: documentParser(clock) },
+      clock,
+      onReload,
+      files: manifestFiles,
+      parse: documentParser(clock),
       openStore: (directory) => openStore(directory, clock),
       toLogger: (values, levels) =>
         agentLogger(clock, { ...values, ...levels }, logSinks(values, { sink, infoSink: out })),

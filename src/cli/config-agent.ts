@@ -56,7 +56,10 @@ export async function withStore<T>(
     const old = await oldKubelets();
     const nothing = { applied: [], restart: [], reload: [], problems: [], warnings: [] };
     const dynamic = new DynamicConfiguration({
-      ...{ store: openStore(directory, clock), clock, log: silent, parse: documentParser(clock) },
+      store: openStore(directory, clock),
+      clock,
+      log: silent,
+      parse: documentParser(clock),
       event: () => undefined,
       judge: (file) => {
         const flags = { values: {}, given: new Set<string>(), problems: [] };

@@ -41,7 +41,10 @@ async function cli(...argv: string[]) {
   };
   const texts = { out: "", err: "" };
   const output = (name: "out" | "err"): Output => ({
-    ...{ isTerminal: false, color: false, isBroken: () => false, size: () => ({ columns: 80, rows: 24 }) },
+    isTerminal: false,
+    color: false,
+    isBroken: () => false,
+    size: () => ({ columns: 80, rows: 24 }),
     onResize: () => undefined,
     send: async (text) => {
       texts[name] += text;

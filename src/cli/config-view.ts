@@ -35,7 +35,7 @@ const own = {
     topic: "General",
     help: "Show what the running agent has in force, and what waits for a restart.",
   }),
-  ...{ stateDir: placeOptions.stateDir },
+  stateDir: placeOptions.stateDir,
   ...formatOption,
   ...helpOption,
 };
@@ -113,7 +113,8 @@ function asData({ field, flag, value, origin, keys, applies, effect, waits }: Re
     value,
     ...origin,
     ...(keys === undefined ? {} : { keys }),
-    ...{ applies, actedOn: effect === undefined },
+    applies,
+    actedOn: effect === undefined,
     ...(waits === undefined ? {} : { waits: { for: waits.for, value: waits.value } }),
   };
 }

@@ -11,7 +11,8 @@ function setup() {
   let isStopped = false;
   let release: (() => void)[] = [];
   const out: Output = {
-    ...{ isTerminal: true, color: false },
+    isTerminal: true,
+    color: false,
     isBroken: () => false,
     size: () => ({ columns: 80, rows: 24 }),
     onResize: () => undefined,
@@ -21,8 +22,16 @@ function setup() {
   };
   const state = { title: "kubelet", starting: undefined as ViewModel["starting"] };
   const model = (): ViewModel => ({
-    ...{ title: state.title, stateDir: "/s", logFile: "/s/log", runtime: "", ports: [], starting: state.starting },
-    ...{ pods: [], urls: [], program: "kubelet", flags: "" },
+    title: state.title,
+    stateDir: "/s",
+    logFile: "/s/log",
+    runtime: "",
+    ports: [],
+    starting: state.starting,
+    pods: [],
+    urls: [],
+    program: "kubelet",
+    flags: "",
   });
   const controller = new AbortController();
   const view = new LiveView({ out, clock, model }, controller);

@@ -23,11 +23,19 @@ function pod(name: string, more: Partial<PodSummary> = {}): PodSummary {
 
 const web = pod("web-n1", { startedAt: at(58), step: { step: "running", since: at(58), detail: "" } });
 const shared = pod("shared-n1", {
-  ...{ state: "Pending", phase: "Pending", readyContainers: 0, totalContainers: 2, ip: "" },
+  state: "Pending",
+  phase: "Pending",
+  readyContainers: 0,
+  totalContainers: 2,
+  ip: "",
   step: { step: "pull", container: "init", since: at(10), detail: "demo:1" },
 });
 const crash = pod("crash-n1", {
-  ...{ state: "CrashLoopBackOff", readyContainers: 0, restarts: 4, ip: "10.88.0.4", startedAt: at(57) },
+  state: "CrashLoopBackOff",
+  readyContainers: 0,
+  restarts: 4,
+  ip: "10.88.0.4",
+  startedAt: at(57),
   step: { step: "backoff", container: "crash", since: at(5), detail: "exited with 1" },
   next: { at: at(-20), why: "crash back-off" },
 });
@@ -156,8 +164,14 @@ default     web-n1      1/1     Running            0          10.88.0.2   58s
 });
 
 const event = (sequence: number, more: Partial<PodEvent> = {}): PodEvent => ({
-  ...{ sequence, type: "Normal", reason: "Started", message: "Container started", pod: crash },
-  ...{ count: 1, first: at(50), last: at(50) },
+  sequence,
+  type: "Normal",
+  reason: "Started",
+  message: "Container started",
+  pod: crash,
+  count: 1,
+  first: at(50),
+  last: at(50),
   ...more,
 });
 const backOff = event(2, {
@@ -204,8 +218,17 @@ const explanation: PodExplanation = {
   steps,
   containers: [
     {
-      ...{ name: "crash", kind: "regular", image: "demo:1", id: "c", state: "waiting", reason: "CrashLoopBackOff" },
-      ...{ message: "", ready: false, restarts: 4, since: at(5), exitCode: 1 },
+      name: "crash",
+      kind: "regular",
+      image: "demo:1",
+      id: "c",
+      state: "waiting",
+      reason: "CrashLoopBackOff",
+      message: "",
+      ready: false,
+      restarts: 4,
+      since: at(5),
+      exitCode: 1,
     },
   ],
   errors: [{ step: "pull", container: "crash", message: "demo:1:\n not found", count: 3, first: at(59), last: at(58) }],
@@ -259,7 +282,9 @@ test("explain shows the local storage of a pod, and what is over its limit", () 
       { ...part, kind: "log", name: "app", usage: { ...usage, bytes: 0 } },
       { ...part, kind: "layer", name: "app", usage: { ...usage, bytes: 8192, by: "runtime" } },
     ],
-    ...{ bytes: 3 * 2 ** 20 + 8192, inodes: 3, isFresh: false },
+    bytes: 3 * 2 ** 20 + 8192,
+    inodes: 3,
+    isFresh: false,
   } as const;
   const bare = { ...pod("new"), containers: [], steps: [], errors: [], warnings: [], events: [], storage };
   const shown = renderExplanation(bare, { ...plain, columns: 80 });

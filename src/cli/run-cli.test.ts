@@ -23,22 +23,47 @@ after(() => rmSync(dir, { recursive: true }));
 const { signal } = new AbortController();
 
 const web: PodSummary = {
-  ...{ uid: "u1", name: "web-n1", namespace: "default", source: "file", state: "Running", phase: "Running" },
-  ...{ readyContainers: 1, totalContainers: 1, restarts: 0, ip: "10.88.0.2", seenAt: 0 },
+  uid: "u1",
+  name: "web-n1",
+  namespace: "default",
+  source: "file",
+  state: "Running",
+  phase: "Running",
+  readyContainers: 1,
+  totalContainers: 1,
+  restarts: 0,
+  ip: "10.88.0.2",
+  seenAt: 0,
 };
 const started: PodEvent = {
-  ...{ sequence: 1, type: "Normal", reason: "Started", message: "Container started", pod: web },
-  ...{ count: 1, first: 0, last: 0 },
+  sequence: 1,
+  type: "Normal",
+  reason: "Started",
+  message: "Container started",
+  pod: web,
+  count: 1,
+  first: 0,
+  last: 0,
 };
 const explanation: PodExplanation = {
   ...web,
   containers: [
     {
-      ...{ name: "web", kind: "regular", image: "demo", id: "c", state: "running", reason: "", message: "" },
-      ...{ ready: true, restarts: 0 },
+      name: "web",
+      kind: "regular",
+      image: "demo",
+      id: "c",
+      state: "running",
+      reason: "",
+      message: "",
+      ready: true,
+      restarts: 0,
     },
   ],
-  ...{ steps: [], errors: [], events: [], warnings: [] },
+  steps: [],
+  errors: [],
+  events: [],
+  warnings: [],
 };
 const asked: LogRequest[] = [];
 const view: AgentView = {
@@ -70,7 +95,9 @@ after(async () => {
 
 function fakeOutput(more: Partial<Output> = {}): Output & { text: string } {
   const out = {
-    ...{ text: "", isTerminal: false, color: false },
+    text: "",
+    isTerminal: false,
+    color: false,
     isBroken: () => false,
     size: () => ({ columns: 80, rows: 24 }),
     onResize: () => undefined,
@@ -99,7 +126,11 @@ async function cli(
 ) {
   const calls: Calls = {};
   const agent: RunningAgent = {
-    ...{ view, runtime: "fake 1", ports: () => [], onPorts: () => undefined, pods: () => [] },
+    view,
+    runtime: "fake 1",
+    ports: () => [],
+    onPorts: () => undefined,
+    pods: () => [],
     done: Promise.resolve(0),
   };
   const launcher: AgentLauncher = {

@@ -98,7 +98,11 @@ export async function planUp(
     podLogsDir: join(state, "log", "pods"),
     localApiSocket: join(state, "kubelet.sock"),
     containerRuntimeEndpoint: runtimeEndpoint,
-    ...{ imageServiceEndpoint: "", cgroupRoot: "", runOnce: false, initConfigDir: "", dynamicConfigDir: "" },
+    imageServiceEndpoint: "",
+    cgroupRoot: "",
+    runOnce: false,
+    initConfigDir: "",
+    dynamicConfigDir: "",
     ...(isOpen("certDir") && { certDir: join(state, "kubelet", "pki") }),
     // Whoever reaches the ports could read all and run commands in pods: only this machine, and only with a certificate.
     ...(isOpen("address") && { address: upOptions.address.default }),

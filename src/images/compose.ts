@@ -25,7 +25,9 @@ export function composePuller(deps: ComposePullerDeps, signal: AbortSignal): Ima
   const { images, clock, log, metrics, store, objects } = deps;
   return new ImagePuller(
     {
-      ...{ images, clock, counted: imageMetrics(metrics) },
+      images,
+      clock,
+      counted: imageMetrics(metrics),
       ...(objects && { credentials: pullSecrets({ objects, log }) }),
       nodeCredentials: new NodeCredentials(credentialDirectories(store.current.rootDir)),
     },

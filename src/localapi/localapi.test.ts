@@ -151,8 +151,15 @@ async function refusal(client: UnixClient, path: string): Promise<{ status: numb
 }
 
 const running: ContainerSummary = {
-  ...{ name: "web", kind: "regular", image: "demo", id: "c1", state: "running" },
-  ...{ reason: "", message: "", ready: true, restarts: 0 },
+  name: "web",
+  kind: "regular",
+  image: "demo",
+  id: "c1",
+  state: "running",
+  reason: "",
+  message: "",
+  ready: true,
+  restarts: 0,
 };
 
 test("the agent identifies itself", () =>
@@ -193,8 +200,14 @@ test("a name that matches no pod is a 404 with near ones", () =>
 test("events come once, and with watch go on when new ones come", () =>
   withAgent(async (agent, client) => {
     const event = (sequence: number): PodEvent => ({
-      ...{ sequence, type: "Normal", reason: "Started", message: "m", pod: summary("web") },
-      ...{ count: 1, first: 1, last: 1 },
+      sequence,
+      type: "Normal",
+      reason: "Started",
+      message: "m",
+      pod: summary("web"),
+      count: 1,
+      first: 1,
+      last: 1,
     });
     agent.recorded = [event(1), event(2), event(3)];
     const once: number[] = [];

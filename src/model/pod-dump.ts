@@ -38,8 +38,11 @@ function internalSpec({ spec }: Pod, raw: Pod): Fields {
     overhead: raw.spec.overhead,
     securityContext: {
       ...spec.securityContext,
-      ...{ HostNetwork: hostNetwork, HostPID: hostPID, HostIPC: hostIPC },
-      ...{ ShareProcessNamespace: shareProcessNamespace, HostUsers: hostUsers },
+      HostNetwork: hostNetwork,
+      HostPID: hostPID,
+      HostIPC: hostIPC,
+      ShareProcessNamespace: shareProcessNamespace,
+      HostUsers: hostUsers,
     },
   };
 }
@@ -117,7 +120,16 @@ function dumpIntOrString(value: unknown): string {
 }
 
 const EXPONENTS: Readonly<Record<string, number>> = {
-  ...{ n: -9, u: -6, m: -3, "": 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 },
+  n: -9,
+  u: -6,
+  m: -3,
+  "": 0,
+  k: 3,
+  M: 6,
+  G: 9,
+  T: 12,
+  P: 15,
+  E: 18,
 };
 const BINARY = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /** Digits that surely fit into 63 bits. */

@@ -42,7 +42,8 @@ function live(life: Life): { runs: string[]; results: string[] } {
   const gateMs = own.kind === "startup" ? seenMs : Math.max(seenMs, life.startedMs ?? 0);
   const observation = (at: number, started: boolean) => ({
     ...({ state: "running", startedAt: WALL, started, now: { wall: WALL + at, mono: at } } as const),
-    ...{ tickBase: 0, jitterMs: life.jitterMs ?? 0 },
+    tickBase: 0,
+    jitterMs: life.jitterMs ?? 0,
   });
   let state: ProbeState = adopt(own, "c1", life.carried === true);
   const runs: string[] = [];
@@ -113,7 +114,8 @@ const resultCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "liveness counts only failures in a row",
     life: {
-      ...{ rules: rules("liveness"), untilMs: 100_000 },
+      rules: rules("liveness"),
+      untilMs: 100_000,
       answer: (at) => (at === 30_000 || at === 60_000 ? "success" : "failure"),
     },
     want: ["success", "failure 90000"],
@@ -151,7 +153,9 @@ const resultCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "a status that is made meanwhile does not speed up a success threshold",
     life: {
-      ...{ rules: rules("readiness", { successThreshold: 3 }), answer: always("success"), untilMs: 60_000 },
+      rules: rules("readiness", { successThreshold: 3 }),
+      answer: always("success"),
+      untilMs: 60_000,
       triggerAt: [1000, 2000, 3000, 11_000],
     },
     want: ["failure", "success 20000"],
@@ -159,7 +163,8 @@ const resultCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "readiness is lost after as many failures as the threshold says, and comes back",
     life: {
-      ...{ rules: rules("readiness"), untilMs: 100_000 },
+      rules: rules("readiness"),
+      untilMs: 100_000,
       answer: (at) => (at >= 15_000 && at < 55_000 ? "failure" : "success"),
     },
     want: ["failure", "success 0", "failure 40000", "success 60000"],
@@ -172,7 +177,8 @@ const resultCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "errors do not break a row of failures",
     life: {
-      ...{ rules: rules("liveness"), untilMs: 100_000 },
+      rules: rules("liveness"),
+      untilMs: 100_000,
       answer: (at) => (at === 20_000 ? "error" : "failure"),
     },
     want: ["success", "failure 40000"],
@@ -259,7 +265,8 @@ const runCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "Kubernetes timing: ticks since the worker was made, whatever the delay",
     life: {
-      ...{ rules: rules("liveness", { upstreamTiming: true, initialDelayMs: 15_000 }), answer: always("success") },
+      rules: rules("liveness", { upstreamTiming: true, initialDelayMs: 15_000 }),
+      answer: always("success"),
       untilMs: 45_000,
     },
     want: ["20000", "30000", "40000"],
@@ -267,7 +274,9 @@ const runCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "Kubernetes timing: no extra rounds, but a status that is made asks at once and the period starts anew",
     life: {
-      ...{ rules: rules("readiness", { upstreamTiming: true }), answer: successFrom(12_000), untilMs: 25_000 },
+      rules: rules("readiness", { upstreamTiming: true }),
+      answer: successFrom(12_000),
+      untilMs: 25_000,
       triggerAt: [3000, 12_500],
     },
     want: ["0", "3000", "12500", "22500"],
@@ -275,18 +284,19 @@ const runCases: { name: string; life: Life; want: string[] }[] = [
   {
     name: "a status that is made asks a container that lost its readiness at once",
     life: {
-      ...{
-        rules: rules("readiness", { failureThreshold: 1 }),
-        answer: (at) => (at === 10_000 ? "failure" : "success"),
-      },
-      ...{ untilMs: 25_000, triggerAt: [5000, 14_000] },
+      rules: rules("readiness", { failureThreshold: 1 }),
+      answer: (at) => (at === 10_000 ? "failure" : "success"),
+      untilMs: 25_000,
+      triggerAt: [5000, 14_000],
     },
     want: ["0 extra", "10000", "14000", "24000"],
   },
   {
     name: "statuses that are made one after the other do not make rounds closer than a tenth of the period",
     life: {
-      ...{ rules: rules("readiness"), answer: always("failure"), untilMs: 1500 },
+      rules: rules("readiness"),
+      answer: always("failure"),
+      untilMs: 1500,
       triggerAt: [100, 200, 300, 400],
     },
     want: ["0 extra", "1000 extra"],

@@ -61,7 +61,10 @@ export function adopt(rules: ProbeRules, containerId: string, carried: boolean):
     result: carried ? "success" : INITIAL[rules.kind],
     onHold: carried && rules.kind === "startup",
     streak: undefined,
-    ...{ eligibleAt: undefined, regularAt: 0, extraAt: undefined, lastRunAt: Number.NEGATIVE_INFINITY },
+    eligibleAt: undefined,
+    regularAt: 0,
+    extraAt: undefined,
+    lastRunAt: Number.NEGATIVE_INFINITY,
   };
 }
 

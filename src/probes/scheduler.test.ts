@@ -30,7 +30,8 @@ class Bed {
     this.stop = manyListeners();
     return new ProbeScheduler(
       {
-        ...{ clock: this.clock, log: silent },
+        clock: this.clock,
+        log: silent,
         runtime: { execSync: () => Promise.reject(new Error("no commands")) },
         net: {
           http: (request) => this.answer(request),

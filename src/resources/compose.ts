@@ -59,11 +59,16 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
   const { cgroupRoot, cgroupsPerQOS } = parts.options();
   const cgroups = new PodCgroups(
     {
-      ...{ host, log, tree, endProcesses: (path: string) => endCgroupProcesses(hierarchies, path) },
+      host,
+      log,
+      tree,
+      endProcesses: (path: string) => endCgroupProcesses(hierarchies, path),
       event: (type, reason, message) => parts.event?.(type, reason, message),
     },
     {
-      ...{ driver: cgroupDriver, root: cgroupRoot, perQos: cgroupsPerQOS },
+      driver: cgroupDriver,
+      root: cgroupRoot,
+      perQos: cgroupsPerQOS,
       // Huge pages may be reserved while the agent runs.
       rules: () => limitRules(parts.options(), { ...parts.settings.machine, hugePages: hugePages() }, kernel),
     },

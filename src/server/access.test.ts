@@ -42,7 +42,10 @@ for (const { request, want } of accesses) {
 }
 
 const certificate = (more: Partial<ClientCertificate> = {}): ClientCertificate => ({
-  ...{ commonName: "ann", organizations: ["dev"], uids: [], fingerprint: "ab" },
+  commonName: "ann",
+  organizations: ["dev"],
+  uids: [],
+  fingerprint: "ab",
   isTrusted: () => true,
   ...more,
 });

@@ -60,7 +60,11 @@ export const DEBUG_FLAGS: Gate = {
 
 /** The settings under which only rows without a gate are served. */
 const ALL_OFF: ApiSwitches = {
-  ...{ debugging: false, systemLogs: false, systemLogQuery: false, profiling: false, debugFlags: false },
+  debugging: false,
+  systemLogs: false,
+  systemLogQuery: false,
+  profiling: false,
+  debugFlags: false,
   isGateOn: () => false,
 };
 
@@ -86,7 +90,9 @@ export function toHttpRoutes(rows: readonly ApiRoute[], deps: ApiDeps, port: "ma
 /** Redirects `/x` to `/x/`. */
 export function toSlash(path: string, gate: Gate): ApiRoute {
   return {
-    ...{ path, methods: "any", gate },
+    path,
+    methods: "any",
+    gate,
     handle: (_, { query }) => {
       const more = query.toString();
       const location = `${path}/${more === "" ? "" : `?${more}`}`;

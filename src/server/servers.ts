@@ -57,7 +57,9 @@ export function mainServer(
     listenHttp(deps, {
       address: { host, port, option: "port" },
       routes: toHttpRoutes(API_ROUTES, deps.api, "main"),
-      ...{ guard, tls: await deps.tls(), observe: deps.requests.of("readwrite") },
+      guard,
+      tls: await deps.tls(),
+      observe: deps.requests.of("readwrite"),
       ...(deps.afterCrowd && { afterCrowd: deps.afterCrowd }),
     });
   return new KeptListener({ ...deps, listen }, { name: "main" });

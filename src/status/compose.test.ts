@@ -12,14 +12,16 @@ const UID = "static-uid";
 const metadata = { namespace: "kube-system", name: "scheduler-n1" };
 const manifest: Pod = {
   metadata: {
-    ...{ ...metadata, uid: UID },
+    ...metadata,
+    uid: UID,
     annotations: { [CONFIG_HASH_ANNOTATION]: UID, [CONFIG_SOURCE_ANNOTATION]: "file" },
   },
   spec: { containers: [] },
 };
 const mirror: Pod = {
   metadata: {
-    ...{ ...metadata, uid: "mirror-uid" },
+    ...metadata,
+    uid: "mirror-uid",
     annotations: { [CONFIG_MIRROR_ANNOTATION]: UID, [CONFIG_SOURCE_ANNOTATION]: "file" },
   },
   spec: { containers: [] },
@@ -34,10 +36,16 @@ function site(state: { listed: readonly Pod[]; isComplete: boolean }) {
     {
       // The fake speaks of deletions only: nothing else is asked for here.
       api: api as never,
-      ...{ clock, log: silent, metrics: new Metrics() },
+      clock,
+      log: silent,
+      metrics: new Metrics(),
       pool: {
-        ...{ hasWaiting: false, uids: () => [], worker: () => undefined, isFinished: () => false },
-        ...{ status: () => ({ phase: "Running" }), onStatus: () => undefined },
+        hasWaiting: false,
+        uids: () => [],
+        worker: () => undefined,
+        isFinished: () => false,
+        status: () => ({ phase: "Running" }),
+        onStatus: () => undefined,
       },
       desired: {
         allSourcesReady: true,

@@ -61,7 +61,11 @@ export interface PodStatuses {
 export function composePodStatuses(deps: PodStatusDeps, { signal }: Abortable): PodStatuses {
   const { api, clock, log, metrics, pool, pods } = deps;
   const status = new StatusWriter({
-    ...{ api, clock, log, pods: statusSource(deps), isBusy: () => pool.hasWaiting },
+    api,
+    clock,
+    log,
+    pods: statusSource(deps),
+    isBusy: () => pool.hasWaiting,
     measured: statusMetrics(metrics, () => pods.all()),
   });
   const mirrors = new MirrorPods({ api, clock, log, pods: mirrorSource(deps) });

@@ -52,10 +52,13 @@ function defineTests(): void {
     const agent = (): VolumeReconciler =>
       new VolumeReconciler(
         {
-          ...{ host: new LinuxVolumeHost(new LinuxHost({ clock }), clock), clock, log: silent },
+          host: new LinuxVolumeHost(new LinuxHost({ clock }), clock),
+          clock,
+          log: silent,
           objects: { get: () => Promise.reject(new Error("connection refused")), onChange: () => undefined },
           node: { allocatable: {}, labels: {} },
-          ...{ event: () => undefined, waiting: () => undefined },
+          event: () => undefined,
+          waiting: () => undefined,
         },
         { rootDir: root, kinds: [stagedKind(driver)] },
       );

@@ -105,7 +105,10 @@ export class StorageAccounts {
     return [
       ...meteredEmptyDirs(pod, this.options.rootDir).map(
         ({ volume, isFilesystem = false, sizeLimit, ...directory }): MeteredPart => ({
-          ...{ kind: "emptyDir", name: volume, isMemory: isFilesystem, directory: { ...directory, isFilesystem } },
+          kind: "emptyDir",
+          name: volume,
+          isMemory: isFilesystem,
+          directory: { ...directory, isFilesystem },
           ...(sizeLimit !== undefined && { sizeLimit }),
         }),
       ),
@@ -144,7 +147,10 @@ export class StorageAccounts {
       }),
       ...layers.map(
         ({ container, bytes, inodes, at }): StoragePart => ({
-          ...{ kind: "layer", name: container, isMemory: false, usage: { bytes, inodes, at, by: "runtime" } },
+          kind: "layer",
+          name: container,
+          isMemory: false,
+          usage: { bytes, inodes, at, by: "runtime" },
         }),
       ),
     ];

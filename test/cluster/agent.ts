@@ -187,7 +187,9 @@ describe("an agent in a real cluster", () => {
 
   test("a Deployment is rolled out, updated and scaled to nothing", async () => {
     site.apply({
-      ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "deploy" } },
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "deploy" },
       spec: { replicas: 2, selector: { matchLabels: { app: "deploy" } }, template: template({ app: "deploy" }) },
     });
     site.kubectl("rollout", "status", "deployment/deploy", "--timeout=180s");
@@ -204,15 +206,21 @@ describe("an agent in a real cluster", () => {
   test("a DaemonSet, a Job and a StatefulSet", async () => {
     const selector = (app: string): object => ({ selector: { matchLabels: { app } } });
     site.apply({
-      ...{ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "daemon" } },
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: { name: "daemon" },
       spec: { ...selector("daemon"), template: template({ app: "daemon" }) },
     });
     site.apply({
-      ...{ apiVersion: "batch/v1", kind: "Job", metadata: { name: "job" } },
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { name: "job" },
       spec: { template: template({ app: "job" }, { restartPolicy: "Never", containers: [shell("exit 0")] }) },
     });
     site.apply({
-      ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: "set" } },
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      metadata: { name: "set" },
       spec: { ...selector("set"), serviceName: "set", replicas: 2, template: template({ app: "set" }) },
     });
     site.kubectl("rollout", "status", "daemonset/daemon", "--timeout=180s");

@@ -175,7 +175,9 @@ describe(`a node whose agent, runtime and API server fail ${FAULTS} times, seed 
         .map((pod) => [
           pod.metadata.name,
           {
-            ...{ uid: pod.metadata.uid, ip: pod.status?.podIP, ready: isReady(pod) },
+            uid: pod.metadata.uid,
+            ip: pod.status?.podIP,
+            ready: isReady(pod),
             containers: containersOf(pod).map(({ containerID, restartCount }) => [containerID, restartCount]),
           },
         ]),

@@ -65,7 +65,9 @@ const STATIC: readonly Pod[] = [
   staticPod("static-probed", {
     containers: [
       {
-        ...{ ...server, startupProbe: { ...http, ...often }, livenessProbe: { ...http, ...often } },
+        ...server,
+        startupProbe: { ...http, ...often },
+        livenessProbe: { ...http, ...often },
         resources: { requests: { cpu: "10m", memory: "8Mi" }, limits: { memory: "64Mi" } },
       },
     ],
@@ -81,7 +83,12 @@ function staticPod(name: string, spec: object): Pod {
 /** Everything of a pod that an exchange must not change. */
 function facts({ metadata, status }: Pod): object {
   const container = ({ name, containerID, restartCount, ready, started, state }: ContainerStatus): object => ({
-    ...{ name, containerID, restartCount, ready, started, since: state?.running?.startedAt },
+    name,
+    containerID,
+    restartCount,
+    ready,
+    started,
+    since: state?.running?.startedAt,
   });
   return {
     uid: metadata.uid,
@@ -141,12 +148,24 @@ describe("the original kubelet and this agent take turns on one node", () => {
     writeFileSync(
       config,
       JSON.stringify({
-        ...{ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", port: await freePort() },
-        ...{ containerRuntimeEndpoint: site.containerd.endpoint, cgroupDriver: "cgroupfs" },
-        ...{ cgroupRoot: site.containerd.cgroupParent, failSwapOn: false, failCgroupV1: false, resolvConf: "" },
-        ...{ makeIPTablesUtilChains: false, volumePluginDir: join(site.dir, "plugins") },
-        ...{ enforceNodeAllocatable: [], healthzPort: await freePort(), readOnlyPort: 0, maxPods: 60 },
-        ...{ staticPodPath: site.manifests, podLogsDir: join(site.dir, "logs"), fileCheckFrequency: "1s" },
+        apiVersion: "kubelet.config.k8s.io/v1beta1",
+        kind: "KubeletConfiguration",
+        port: await freePort(),
+        containerRuntimeEndpoint: site.containerd.endpoint,
+        cgroupDriver: "cgroupfs",
+        cgroupRoot: site.containerd.cgroupParent,
+        failSwapOn: false,
+        failCgroupV1: false,
+        resolvConf: "",
+        makeIPTablesUtilChains: false,
+        volumePluginDir: join(site.dir, "plugins"),
+        enforceNodeAllocatable: [],
+        healthzPort: await freePort(),
+        readOnlyPort: 0,
+        maxPods: 60,
+        staticPodPath: site.manifests,
+        podLogsDir: join(site.dir, "logs"),
+        fileCheckFrequency: "1s",
         authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
         authorization: { mode: "AlwaysAllow" },
         evictionHard: { "memory.available": "1Mi" },

@@ -31,19 +31,28 @@ const IGNORE = "--ignore-preflight-errors=all";
 /** As a user would write it; only what this machine needs is set. */
 const CONFIG = (address: string, version: string): readonly object[] => [
   {
-    ...{ apiVersion: "kubeadm.k8s.io/v1beta4", kind: "InitConfiguration" },
+    apiVersion: "kubeadm.k8s.io/v1beta4",
+    kind: "InitConfiguration",
     localAPIEndpoint: { advertiseAddress: address },
   },
   {
-    ...{ apiVersion: "kubeadm.k8s.io/v1beta4", kind: "ClusterConfiguration", kubernetesVersion: version },
-    ...{ imageRepository: IMAGE_REPOSITORY, networking: { podSubnet: "10.244.0.0/16" } },
+    apiVersion: "kubeadm.k8s.io/v1beta4",
+    kind: "ClusterConfiguration",
+    kubernetesVersion: version,
+    imageRepository: IMAGE_REPOSITORY,
+    networking: { podSubnet: "10.244.0.0/16" },
   },
   {
-    ...{ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", cgroupDriver: "cgroupfs" },
-    ...{ failSwapOn: false, failCgroupV1: false, evictionHard: { "memory.available": "1Mi" } },
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    cgroupDriver: "cgroupfs",
+    failSwapOn: false,
+    failCgroupV1: false,
+    evictionHard: { "memory.available": "1Mi" },
   },
   {
-    ...{ apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration" },
+    apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+    kind: "KubeProxyConfiguration",
     // The limits of connection tracking belong to the machine, not to the network of a node.
     conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
   },
@@ -152,7 +161,8 @@ describe("a cluster that kubeadm makes", () => {
   /** Which containers all pods have, and which objects show them. */
   const instances = async (): Promise<object[]> =>
     (await pods("-A")).map(({ metadata, status }) => ({
-      ...{ name: metadata.name, uid: metadata.uid },
+      name: metadata.name,
+      uid: metadata.uid,
       containers: status?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
     }));
   let turn = 0;
@@ -213,7 +223,9 @@ const WORKLOAD: readonly object[] = [
     ],
   }),
   {
-    ...{ apiVersion: "v1", kind: "Service", metadata: { name: "web" } },
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "web" },
     spec: { selector: { app: "web" }, ports: [{ port: 80, targetPort: 8080 }] },
   },
   workload("DaemonSet", "client", {
@@ -232,7 +244,9 @@ function workload(
   { replicas, ...spec }: { replicas?: number; containers: object[]; tolerations?: object[] },
 ): object {
   return {
-    ...{ apiVersion: "apps/v1", kind, metadata: { name: app } },
+    apiVersion: "apps/v1",
+    kind,
+    metadata: { name: app },
     spec: {
       ...(replicas === undefined ? {} : { replicas }),
       selector: { matchLabels: { app } },

@@ -54,19 +54,29 @@ describe("volumes of a real cluster", () => {
   /** A volume that only the claim of this name gets. */
   const volume = (name: string, source: object, metadata: object = {}): void =>
     site.apply({
-      ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: `pv-${name}`, ...metadata } },
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: `pv-${name}`, ...metadata },
       spec: {
-        ...{ capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: "" },
-        ...{ persistentVolumeReclaimPolicy: "Retain", claimRef: { namespace: "default", name }, ...source },
+        capacity: { storage: "1Gi" },
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: "",
+        persistentVolumeReclaimPolicy: "Retain",
+        claimRef: { namespace: "default", name },
+        ...source,
       },
     });
   const claim = (name: string, more: object = {}): void =>
     site.apply({
-      ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name } },
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name },
       spec: { ...claimSpec(name), ...more },
     });
   const claimSpec = (name: string): object => ({
-    ...{ accessModes: ["ReadWriteOnce"], storageClassName: "", volumeName: `pv-${name}` },
+    accessModes: ["ReadWriteOnce"],
+    storageClassName: "",
+    volumeName: `pv-${name}`,
     resources: { requests: { storage: "1Gi" } },
   });
   const claims = (name: string, more: object = {}): object => ({
@@ -223,11 +233,9 @@ describe("volumes of a real cluster", () => {
     const signerName = "example.com/signer";
     const bundle = (name: string, pem: string | undefined, live?: string): void =>
       site.apply({
-        ...{
-          apiVersion: "certificates.k8s.io/v1beta1",
-          kind: "ClusterTrustBundle",
-          metadata: { name, labels: { live } },
-        },
+        apiVersion: "certificates.k8s.io/v1beta1",
+        kind: "ClusterTrustBundle",
+        metadata: { name, labels: { live } },
         spec: { trustBundle: pem, ...(live && { signerName }) },
       });
     const source = (path: string, more: object): object => ({ clusterTrustBundle: { path, ...more } });
@@ -290,9 +298,15 @@ function mounts(): readonly string[] {
 }
 
 /** A container with the volume at /v. */
-function shell(script: string, name = "v"): { readonly volumeMounts: readonly object[] } {
+function shell(
+  script: string,
+  name = "v",
+): { readonly name: string; readonly volumeMounts: readonly object[]; readonly [field: string]: unknown } {
   return {
-    ...{ name: "main", image: TEST_IMAGES.busybox, imagePullPolicy: "Never", command: ["/bin/sh", "-c", script] },
+    name: "main",
+    image: TEST_IMAGES.busybox,
+    imagePullPolicy: "Never",
+    command: ["/bin/sh", "-c", script],
     volumeMounts: [{ name, mountPath: "/v" }],
   };
 }

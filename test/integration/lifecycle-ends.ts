@@ -58,7 +58,8 @@ describe("sidecars, hooks and ends", () => {
       "one",
       `sleep 1; ${noisy("order", "one").command?.at(-1)?.replace("while", "touch /tmp/up; while")}`,
       {
-        ...{ ...sidecar, startupProbe },
+        ...sidecar,
+        startupProbe,
       },
     );
     const spec = {

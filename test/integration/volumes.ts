@@ -314,7 +314,9 @@ describe("mounts that are made while the pod runs", () => {
   it("reach it, or the host, as its mountPropagation says", async () => {
     const modes = { none: "None", to: "HostToContainer", both: "Bidirectional" };
     const volumeMounts = Object.entries(modes).map(([name, mountPropagation]) => ({
-      ...{ name: "host", mountPath: `/${name}`, mountPropagation },
+      name: "host",
+      mountPath: `/${name}`,
+      mountPropagation,
     }));
     const main = shell("main", FOREVER, { volumeMounts, securityContext: { privileged: true } });
     const volumes = [{ name: "host", hostPath: { path: shared, type: "Directory" } }];
@@ -390,7 +392,10 @@ describe("with containerd 2", { skip: containerd2 === "" && "it is not here" }, 
     try {
       const volumes = [{ name: "host", hostPath: { path: data } }];
       const mount = (mountPath: string, recursiveReadOnly: string): object => ({
-        ...{ name: "host", mountPath, readOnly: true, recursiveReadOnly },
+        name: "host",
+        mountPath,
+        readOnly: true,
+        recursiveReadOnly,
       });
       const volumeMounts = [mount("/all", "Enabled"), mount("/possible", "IfPossible"), mount("/top", "Disabled")];
       const script =

@@ -7,7 +7,11 @@ import type { ApiDeps, ApiSwitches } from "../../src/server/api-deps.ts";
 import { ping } from "../../src/server/health.ts";
 
 export const ALL_ON: ApiSwitches = {
-  ...{ debugging: true, systemLogs: true, systemLogQuery: false, profiling: true, debugFlags: true },
+  debugging: true,
+  systemLogs: true,
+  systemLogQuery: false,
+  profiling: true,
+  debugFlags: true,
   isGateOn: (gate) => gate.startsWith("Component") || gate === "ContainerCheckpoint",
 };
 
@@ -19,7 +23,12 @@ export const WEB: Pod = {
     phase: "Running",
     containerStatuses: [
       {
-        ...{ name: "main", image: "demo", imageID: "", ready: true, restartCount: 1, containerID: "containerd://c1" },
+        name: "main",
+        image: "demo",
+        imageID: "",
+        ready: true,
+        restartCount: 1,
+        containerID: "containerd://c1",
         state: { running: { startedAt: "2026-01-01T00:00:00Z" } },
         lastState: { terminated: { exitCode: 1, containerID: "containerd://c0" } },
       },
@@ -33,7 +42,10 @@ export function observed(id: string, state: "running" | "exited"): ObservedConta
 }
 
 export const WEB_OBSERVED: ObservedPod = {
-  ...{ uid: "u1", name: "web", namespace: "default", readAt: 0 },
+  uid: "u1",
+  name: "web",
+  namespace: "default",
+  readAt: 0,
   sandboxes: [{ id: "s1", attempt: 0, state: "ready", createdAt: 0, hostNetwork: false, ips: [] }],
   containers: [observed("c1", "running"), observed("c0", "exited")],
 } as ObservedPod;

@@ -21,7 +21,10 @@ export function imagePrograms(): Readonly<Record<string, string>> {
   const kubernetes = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
   return {
     ...Object.fromEntries(kubernetes.map((name) => [name, join(kubeBinDir(), name)])),
-    ...{ etcd: ETCD, coredns: COREDNS, pause: find("catatonit"), busybox: find("busybox") },
+    etcd: ETCD,
+    coredns: COREDNS,
+    pause: find("catatonit"),
+    busybox: find("busybox"),
   };
 }
 

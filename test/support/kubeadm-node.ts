@@ -88,14 +88,21 @@ export class KubeadmNode {
     machine.write(
       "/etc/containerd/config.toml",
       testConfig({
-        ...{ major: Number(/ v?(\d+)\.\d+/.exec(version)?.[1]), dir, socket: SOCKET, cniBinDir: "/usr/lib/cni" },
-        ...{ sandboxImage, snapshotter: "overlayfs", networkTemplate: network },
+        major: Number(/ v?(\d+)\.\d+/.exec(version)?.[1]),
+        dir,
+        socket: SOCKET,
+        cniBinDir: "/usr/lib/cni",
+        sandboxImage,
+        snapshotter: "overlayfs",
+        networkTemplate: network,
       }),
     );
     for (const sub of ["net.d", "run", "s", "runc"]) mkdirSync(join(dir, sub));
     // Every packet of a pod is routed, also to its neighbours, so that all of them pass the rules of kube-proxy.
     const ipam = {
-      ...{ type: "host-local", dataDir: join(dir, "ipam"), ranges: [[{ subnet: "{{.PodCIDR}}" }]] },
+      type: "host-local",
+      dataDir: join(dir, "ipam"),
+      ranges: [[{ subnet: "{{.PodCIDR}}" }]],
       routes: [{ dst: "0.0.0.0/0" }],
     };
     const plugins = [

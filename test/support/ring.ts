@@ -32,7 +32,12 @@ import { ProbeScheduler, probeHooks } from "../../src/probes/index.ts";
 import { LIMITS } from "./limits.ts";
 
 const NODE: AdmissionNode = {
-  ...{ name: "here", labels: {}, taints: [], kernel: "6.1.0", hasAppArmor: true, hasStrictGroups: true },
+  name: "here",
+  labels: {},
+  taints: [],
+  kernel: "6.1.0",
+  hasAppArmor: true,
+  hasStrictGroups: true,
   allocatable: { cpu: "2", memory: "16Gi", pods: "110" },
   allowedUnsafeSysctls: [],
 };
@@ -160,7 +165,10 @@ export class FakeRing {
     const allocators = this.allocators();
     const execute: ExecuteDeps = {
       contributors: this.contributors,
-      ...{ runtime: observer.recording(runtime), files, clock, log: silent },
+      runtime: observer.recording(runtime),
+      files,
+      clock,
+      log: silent,
       images: new ImagePuller({ images: runtime, clock }, options, signal),
       volumes: {
         prepare: (pod, { signal }) => this.prepareVolumes(pod, signal),
@@ -183,14 +191,14 @@ export class FakeRing {
       },
       node: {
         paths: { rootDir: "/root", podLogsDir: "/logs", containerLogsDir: "/links" },
-        ...{
-          hostIps: ["192.0.2.1"],
-          limits: () => ({ ...LIMITS, memoryCapacity: 2 ** 34 }),
-          allocatable: () => this.node.allocatable,
-        },
+        hostIps: ["192.0.2.1"],
+        limits: () => ({ ...LIMITS, memoryCapacity: 2 ** 34 }),
+        allocatable: () => this.node.allocatable,
         runtimeName: "fake",
         security: () => this.security ?? { allowPrivileged: true, ...ANY_SOURCE },
-        ...{ extraMaskedPaths: [], seccompDefault: false, hasRecursiveReadOnly: () => false },
+        extraMaskedPaths: [],
+        seccompDefault: false,
+        hasRecursiveReadOnly: () => false,
         dns: () => ({ resolvConf: "", clusterDns: [], clusterDomain: "", hostIps: ["192.0.2.1"] }),
         hostsFile: () => "",
       },
@@ -199,9 +207,13 @@ export class FakeRing {
     const { journal } = this;
     const probes = new ProbeScheduler(
       {
-        ...{ runtime, net: this.net, clock, log: silent },
+        runtime,
+        net: this.net,
+        clock,
+        log: silent,
         hooks: probeHooks({
-          ...{ journal, metrics: new Metrics() },
+          journal,
+          metrics: new Metrics(),
           changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind),
         }),
         files: {
@@ -214,11 +226,20 @@ export class FakeRing {
     );
     this.pool = new WorkerPool(
       {
-        ...{ execute, observer, desired: this.desired, probes, journal, clock, log: silent, late },
+        execute,
+        observer,
+        desired: this.desired,
+        probes,
+        journal,
+        clock,
+        log: silent,
+        late,
         allocators,
       },
       {
-        ...{ maxConcurrentStarts: fixed(8), node: () => this.node, crashLimits: DEFAULT_CRASH_LIMITS },
+        maxConcurrentStarts: fixed(8),
+        node: () => this.node,
+        crashLimits: DEFAULT_CRASH_LIMITS,
         ownsOrphan: () => true,
       },
       signal,

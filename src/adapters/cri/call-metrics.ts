@@ -31,11 +31,13 @@ export function runtimeCallMetrics(metrics: Metrics): (call: EndedCall) => void 
     labels,
   );
   const duration = metrics.histogram("kubelet_runtime_operations_duration_seconds", "How long calls took.", {
-    ...{ labels, buckets: BUCKETS },
+    labels,
+    buckets: BUCKETS,
   });
   const handler = ["runtime_handler"];
   const sandboxes = metrics.histogram("kubelet_run_podsandbox_duration_seconds", "How long sandboxes took.", {
-    ...{ labels: handler, buckets: BUCKETS },
+    labels: handler,
+    buckets: BUCKETS,
   });
   const failures = metrics.counter(
     "kubelet_run_podsandbox_errors_total",

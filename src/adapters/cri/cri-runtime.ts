@@ -140,7 +140,8 @@ export class CriRuntime implements RuntimePort {
     { signal }: Abortable,
   ): Promise<void> {
     const request = {
-      ...{ podSandboxId: id, resources: toResources(resources) },
+      podSandboxId: id,
+      resources: toResources(resources),
       ...(overhead && { overhead: toResources(overhead) }),
     };
     try {

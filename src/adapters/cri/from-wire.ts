@@ -47,8 +47,11 @@ export function fromContainerStats({ attributes, writableLayer }: WireContainerS
   if (attributes === undefined || writableLayer?.usedBytes === undefined || writableLayer.timestamp <= 0n)
     return undefined;
   return {
-    ...{ id: attributes.id, name: attributes.metadata?.name ?? "", labels: attributes.labels },
-    ...{ bytes: Number(writableLayer.usedBytes.value), inodes: Number(writableLayer.inodesUsed?.value ?? 0) },
+    id: attributes.id,
+    name: attributes.metadata?.name ?? "",
+    labels: attributes.labels,
+    bytes: Number(writableLayer.usedBytes.value),
+    inodes: Number(writableLayer.inodesUsed?.value ?? 0),
     at: toMillis(writableLayer.timestamp),
   };
 }

@@ -79,7 +79,7 @@ export class EmbeddedRuntime {
       await ensureNetwork(this.deps, { layout: this.layout, network: settings }, { signal });
       const speak = (text: string): void => {
         if (clock.now().mono >= quietUntil) progress(text);
-        else this.deps.log.debug(2, text);
+        else this.deps.log.debug(2, "Embedded runtime made progress", { step: text });
       };
       return await this.bringUp(settings, { signal, progress, speak });
     } finally {
@@ -123,7 +123,7 @@ export class EmbeddedRuntime {
         if (running !== undefined) {
           await untilGone(this.deps.clock, { process: running.process, layout: this.layout }, signal);
           if (signal.aborted) return;
-          log.warn("containerd ended and is started again", { pid: running.process.pid });
+          log.warn("Restarting containerd after it exited", { pid: running.process.pid });
           const state = backoff.state;
           const recent = state !== undefined && clock.now().mono - state.since.mono < 60_000;
           const delay = backoff.next(clock.now());
@@ -133,10 +133,10 @@ export class EmbeddedRuntime {
         // The directory is being torn down: there is nothing to keep alive any more.
         if (settings === undefined) return;
         const record = await this.launch(settings, { signal });
-        log.info("containerd is up again", { pid: record.pid });
+        log.info("Restarted containerd", { pid: record.pid });
       } catch (error) {
         if (isAborted(error, signal)) return;
-        log.error("containerd did not start", error);
+        log.error("Failed to start containerd", error);
         await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
       }
     }
@@ -148,7 +148,7 @@ export class EmbeddedRuntime {
       await this.deps.clock.sleep(ms, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       const count = endAbandonedShims(this.layout);
-      if (count > 0) this.deps.log.warn("ended shims that containerd had forgotten", { count });
+      if (count > 0) this.deps.log.warn("Killed orphaned shims", { count });
     }
   }
 
@@ -163,7 +163,7 @@ export class EmbeddedRuntime {
         return running.process;
       } catch (error) {
         if (signal.aborted) throw error;
-        this.deps.log.warn("running containerd does not answer", { pid: running.process.pid, error: messageOf(error) });
+        this.deps.log.warn("Failed to reach running containerd", { pid: running.process.pid, error: messageOf(error) });
       }
     }
     progress("restarting containerd; pods run on");
@@ -219,7 +219,7 @@ export class EmbeddedRuntime {
     }
     const record = readRecord(this.layout);
     if (record === undefined || record.bootId === bootId()) return;
-    this.deps.log.info("the machine was restarted; clearing the runtime's volatile state");
+    this.deps.log.info("Clearing volatile state of the runtime after a reboot");
     for (const path of [this.layout.containerdState, this.layout.runcRoot, this.layout.shimSocketDir]) {
       if (existsSync(path)) await this.deps.host.removeTree(path);
     }

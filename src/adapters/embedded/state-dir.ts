@@ -89,7 +89,7 @@ function chosenCidr(layout: Layout, options: EmbeddedOptions): string {
 function warnOfChange({ log }: EmbeddedDeps, known: StateSettings, options: EmbeddedOptions): void {
   const given = options.podCidr === undefined ? undefined : parseCidr(options.podCidr);
   if (given !== undefined && formatCidr(given) !== known.podCidr) {
-    log.warn("pod subnet stays as it was chosen; kubelet down first to change it", { podCidr: known.podCidr });
+    log.warn("Kept the pod subnet of the state directory, run kubelet down to change it", { podCidr: known.podCidr });
   }
 }
 

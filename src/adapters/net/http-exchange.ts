@@ -119,7 +119,8 @@ async function judge(
       headers: request.headers as Readonly<Record<string, string | undefined>>, // reason: only set-cookie is a list
       peer: peerOf?.(request),
       readBody: (limit) => readBody(request, limit),
-      ...{ signal, expectUpgrade },
+      signal,
+      expectUpgrade,
     });
     return { answer };
   } catch (failure) {

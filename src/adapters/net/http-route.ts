@@ -91,7 +91,11 @@ function originForm(target: string): string | undefined {
 export function bareRequest(method: string, target: string, more: Partial<RouteRequest> = {}): RouteRequest {
   const url = new URL(target, "http://localhost");
   return {
-    ...{ method, path: decodeURIComponent(url.pathname), params: {}, query: url.searchParams, headers: {} },
+    method,
+    path: decodeURIComponent(url.pathname),
+    params: {},
+    query: url.searchParams,
+    headers: {},
     readBody: async () => Buffer.alloc(0),
     signal: new AbortController().signal,
     ...more,

@@ -58,14 +58,20 @@ const MAX_HEADER_BYTES = 1024 * 1024;
 /** A stalled stream lasts four hours, as long as a request may take in Kubernetes: a log may be read in a pager. */
 const STALL_MS = 4 * 3_600_000;
 const PATIENCE: Patience = {
-  ...{ headersMs: 30_000, requestMs: 300_000, checkMs: 10_000 },
-  ...{ answerMs: 300_000, stallMs: STALL_MS },
+  headersMs: 30_000,
+  requestMs: 300_000,
+  checkMs: 10_000,
+  answerMs: 300_000,
+  stallMs: STALL_MS,
 };
 
 function httpOptions({ headersMs, requestMs, checkMs }: Patience) {
   return {
-    ...{ keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: MAX_HEADER_BYTES },
-    ...{ headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: checkMs },
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: checkMs,
   };
 }
 

@@ -51,7 +51,10 @@ function makePair(host: string, wallMs: number): ServingPair {
   const time = { notBefore: wallMs - HOUR_MS, notAfter: wallMs - HOUR_MS + YEAR_MS };
   const authority = { subject: { commonName: `${host}-ca@${stamp}` }, keyPem: newKey() };
   const authorityPem = certificate(authority.keyPem, {
-    ...{ subject: authority.subject, ...time, usages: [], isAuthority: true },
+    subject: authority.subject,
+    ...time,
+    usages: [],
+    isAuthority: true,
   });
   const key = newKey();
   const names = isIP(host) === 0 ? { dnsNames: [host] } : { addresses: [host] };

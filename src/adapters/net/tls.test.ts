@@ -44,7 +44,9 @@ function issue(issuer: Authority, more: Partial<CertificateContent> = {}): { cer
 
 const serving = issue(old, { subject: { commonName: "node" }, usages: ["server"] });
 const material = (more: Partial<TlsMaterial> = {}): TlsMaterial => ({
-  ...{ certificate: serving.cert, key: serving.key, clientAuthorities: old.pem },
+  certificate: serving.cert,
+  key: serving.key,
+  clientAuthorities: old.pem,
   ...more,
 });
 

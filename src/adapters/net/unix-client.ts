@@ -83,7 +83,9 @@ export class UnixClient {
   async upgrade(path: string, protocol: string, { signal }: Abortable): Promise<Upgraded> {
     const answer = await new Promise<Upgraded | IncomingMessage>((resolve, reject) => {
       const headers = {
-        ...{ Connection: "Upgrade", Upgrade: "SPDY/3.1", "Content-Length": "0" },
+        Connection: "Upgrade",
+        Upgrade: "SPDY/3.1",
+        "Content-Length": "0",
         "X-Stream-Protocol-Version": protocol,
       };
       const call = request({ socketPath: this.socketPath, path, method: "POST", agent: false, headers, signal });

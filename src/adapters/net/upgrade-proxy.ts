@@ -39,8 +39,11 @@ export function proxyUpgrade(
     const { method = "GET" } = client.request;
     const ask = target.protocol === "https:" ? httpsRequest : httpRequest;
     const call = ask({
-      ...{ host: target.hostname.replace(/^\[|\]$/g, ""), port: target.port, path: target.pathname + target.search },
-      ...{ method, headers: passedHeaders(client.request, target) },
+      host: target.hostname.replace(/^\[|\]$/g, ""),
+      port: target.port,
+      path: target.pathname + target.search,
+      method,
+      headers: passedHeaders(client.request, target),
       // The runtime's own server on this host; its certificate is self-signed, as in Kubernetes.
       rejectUnauthorized: false,
       ...(connection === undefined ? { agent: false } : { createConnection: () => connection }),

@@ -258,7 +258,11 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     return this.control.around(["writableLayers", filter.id ?? ""], signal, async () => {
       const found = await this.listContainers(filter, { signal });
       return found.map(({ id, name, labels }) => ({
-        ...{ id, name, labels, bytes: this.written.get(id) ?? 4096, inodes: 1 },
+        id,
+        name,
+        labels,
+        bytes: this.written.get(id) ?? 4096,
+        inodes: 1,
         at: this.deps.clock.now().wall,
       }));
     });

@@ -26,7 +26,7 @@ function endpoint(option: "containerRuntimeEndpoint" | "imageServiceEndpoint", f
   );
 }
 
-/** Settings of 1.3 to 1.35 that are gone (spec sections 6.2, 6.4 and 6.5): one entry each. */
+/** Settings of kubelets 1.3 to 1.35 that were removed: one entry each. */
 export const oldEntries: readonly OldEntry[] = [
   moved("staticPodPath", { field: "config", last: "1.3" }),
   moved("staticPodPath", { field: "podManifestPath", last: "1.9" }),

@@ -1,6 +1,6 @@
 // Names from the reference of Kubernetes v1.36.3, for the test that none is missing.
 
-/** Section 1; `*` marks a nullable one. */
+/** Fields of KubeletConfiguration; `*` marks a nullable one. */
 export const TOP_LEVEL_FIELDS = `
   enableServer* address port readOnlyPort tlsCertFile tlsPrivateKeyFile tlsCipherSuites tlsCurvePreferences
   tlsMinVersion rotateCertificates serverTLSBootstrap authentication authorization enableDebuggingHandlers*
@@ -28,7 +28,7 @@ export const TOP_LEVEL_FIELDS = `
   .trim()
   .split(/\s+/);
 
-/** Section 4.2: flag and field. */
+/** Flags that set a field: flag and field. */
 export const FIELD_FLAGS = `
   enable-server=enableServer fail-swap-on=failSwapOn pod-manifest-path=staticPodPath sync-frequency=syncFrequency
   file-check-frequency=fileCheckFrequency http-check-frequency=httpCheckFrequency manifest-url=staticPodURL
@@ -77,7 +77,7 @@ export const FIELD_FLAGS = `
   .trim()
   .split(/\s+/);
 
-/** Section 4.1. */
+/** Flags without a field. */
 export const PROCESS_FLAGS = `
   config config-dir kubeconfig bootstrap-kubeconfig hostname-override node-ip cert-dir cloud-provider root-dir
   seccomp-default node-labels lock-file exit-on-lock-contention runtime-cgroups image-credential-provider-config
@@ -87,7 +87,7 @@ export const PROCESS_FLAGS = `
   .trim()
   .split(/\s+/);
 
-/** Section 4.3. */
+/** Flags that Kubernetes passes to cAdvisor. */
 export const CADVISOR_FLAGS = `
   housekeeping-interval application-metrics-count-limit boot-id-file container-hints containerd containerd-namespace
   enable-load-reader event-storage-age-limit event-storage-event-limit global-housekeeping-interval log-cadvisor-usage
@@ -96,7 +96,7 @@ export const CADVISOR_FLAGS = `
   .trim()
   .split(/\s+/);
 
-/** Section 6.2. */
+/** Removed flags. */
 export const OLD_FIELDS = `
   config podManifestPath manifestURL manifestURLHeader tLSCertFile tLSPrivateKeyFile certDirectory hostnameOverride
   nodeIP podInfraContainerImage dockerEndpoint dockerExecHandlerName rootDirectory seccompProfileRoot allowPrivileged
@@ -112,7 +112,7 @@ export const OLD_FIELDS = `
   .trim()
   .split(/\s+/);
 
-/** Sections 6.4 and 6.5. */
+/** Removed fields. */
 export const OLD_FLAGS = `
   add-dir-header allow-privileged alsologtostderr api-servers auth-path azure-container-registry-config
   babysit-daemons bootstrap-checkpoint-path cadvisor-port chaos-chance cloud-config cni-bin-dir cni-cache-dir
@@ -131,7 +131,7 @@ export const OLD_FLAGS = `
   .trim()
   .split(/\s+/);
 
-/** Section 1: field, type, default and first release; objects are left out. */
+/** Fields of KubeletConfiguration: field, type, default and first release; objects are left out. */
 export const FIELD_FACTS = `
   enableServer | bool | true | 1.3
   address | string | 0.0.0.0 | 1.3

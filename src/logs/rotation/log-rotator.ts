@@ -79,7 +79,8 @@ export class LogRotator {
     const meter = new LogMeter(
       logPath,
       {
-        ...{ files: this.deps.files, clock: this.deps.clock },
+        files: this.deps.files,
+        clock: this.deps.clock,
         maxBytes: () => this.options.current.maxBytes,
         intervalMs: () => this.options.current.intervalMs,
         act: (state) => (state === "full" ? this.rotate(log) : this.reopen(log)),

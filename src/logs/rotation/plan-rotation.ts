@@ -37,7 +37,8 @@ export function rotatedLogs(base: string, names: readonly string[]): RotatedLog[
     .map((name) => ({ name, match: ROTATED.exec(name.slice(base.length + 1)) }))
     .filter(({ match }) => match !== null)
     .map(({ name, match }) => ({
-      ...{ name, isCompressed: match?.[3] !== undefined },
+      name,
+      isCompressed: match?.[3] !== undefined,
       key: `${match?.[1] ?? ""}_${(match?.[2] ?? "0").padStart(6, "0")}`,
     }))
     .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));

@@ -40,7 +40,9 @@ describe("the delay to the next check", () => {
 
 describe("the plan of a rotation", () => {
   const facts = (names: string[], maxFiles = 5, busy: string[] = []) => ({
-    ...{ base: "0.log", names, maxFiles },
+    base: "0.log",
+    names,
+    maxFiles,
     isBusy: (name: string) => busy.includes(name),
   });
   const cases = [
@@ -59,7 +61,8 @@ describe("the plan of a rotation", () => {
       facts: facts(["0.log", "0.log.20261117-01000" + "0.gz", "0.log.20261117-020000", "0.log.20261117-030000"], 3),
       want: {
         remove: ["0.log.20261117-010000.gz", "0.log.20261117-020000"],
-        ...{ rotateTo: "0.log.20261117-093000", compress: ["0.log.20261117-030000"] },
+        rotateTo: "0.log.20261117-093000",
+        compress: ["0.log.20261117-030000"],
       },
     },
     {
@@ -76,7 +79,8 @@ describe("the plan of a rotation", () => {
       ),
       want: {
         remove: ["0.log.20261117-010000.gz.tmp"],
-        ...{ rotateTo: "0.log.20261117-093000", compress: ["0.log.20261117-020000"] },
+        rotateTo: "0.log.20261117-093000",
+        compress: ["0.log.20261117-020000"],
       },
     },
     {
@@ -175,7 +179,10 @@ class Bench {
   private readonly stop = manyListeners();
   readonly rotator = new LogRotator(
     {
-      ...{ files: this.files, clock: this.clock, log: silent, pods: () => [RUNNING] },
+      files: this.files,
+      clock: this.clock,
+      log: silent,
+      pods: () => [RUNNING],
       runtime: {
         reopenContainerLog: (id) => {
           this.reopened.push(id);

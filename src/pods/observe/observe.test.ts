@@ -91,8 +91,13 @@ class Watching {
   /** By somebody else than the agent, unless it is made through `executors`. */
   async sandbox(attempt = 0, runtime: ExecutorRuntime = this.runtime): Promise<string> {
     const config = sandboxConfig(web, {
-      ...{ attempt, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },
-      ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", limits: LIMITS, owner: "me" },
+      attempt,
+      paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" },
+      cgroupParent: "/k",
+      dns: { servers: [], searches: [], options: [] },
+      clusterDomain: "",
+      limits: LIMITS,
+      owner: "me",
     });
     return runtime.runSandbox(config, "", this.options);
   }
@@ -102,13 +107,26 @@ class Watching {
     const present = await this.runtime.imageStatus("app:1", this.options);
     const [container = { name: "" }] = web.spec.containers;
     const config = containerConfig(web, container, {
-      ...{ attempt, image: present ?? image, imageRef: present?.id ?? "", seccompRoot: "" },
-      ...{ envs: [], mounts: [], devices: [], cdiDevices: [], resources: {}, extraMaskedPaths: [] },
-      ...{ annotations: containerAnnotations({ pod: web, container, attempt }), seccompDefault: false },
+      attempt,
+      image: present ?? image,
+      imageRef: present?.id ?? "",
+      seccompRoot: "",
+      envs: [],
+      mounts: [],
+      devices: [],
+      cdiDevices: [],
+      resources: {},
+      extraMaskedPaths: [],
+      annotations: containerAnnotations({ pod: web, container, attempt }),
+      seccompDefault: false,
     });
     const sandbox = sandboxConfig(web, {
-      ...{ attempt: 0, paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" }, cgroupParent: "/k" },
-      ...{ dns: { servers: [], searches: [], options: [] }, clusterDomain: "", limits: LIMITS },
+      attempt: 0,
+      paths: { rootDir: "/r", podLogsDir: "/l", containerLogsDir: "/c" },
+      cgroupParent: "/k",
+      dns: { servers: [], searches: [], options: [] },
+      clusterDomain: "",
+      limits: LIMITS,
     });
     const id = await runtime.createContainer({ sandboxId, config, sandbox }, this.options);
     await runtime.startContainer(id, this.options);

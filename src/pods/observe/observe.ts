@@ -100,7 +100,10 @@ export class Observer {
       ),
     ]);
     const observed: ObservedPod = {
-      ...{ uid: pod.uid, name: pod.name, namespace: pod.namespace, readAt },
+      uid: pod.uid,
+      name: pod.name,
+      namespace: pod.namespace,
+      readAt,
       sandboxes: sandboxStates.filter(isPresent).map(toSandbox).sort(newestSandboxFirst),
       containers: containerStates.filter(isPresent).sort(newestContainerFirst),
     };

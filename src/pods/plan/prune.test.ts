@@ -20,28 +20,41 @@ const cases: readonly {
   afterMs?: number;
 }[] = [
   {
-    ...{ name: "one is kept beside the running one", containers: [running, ...past] },
-    ...{ limits: { perContainer: 1, minAgeMs: 0 }, want: ["app-2", "app-1"] },
+    name: "one is kept beside the running one",
+    containers: [running, ...past],
+    limits: { perContainer: 1, minAgeMs: 0 },
+    want: ["app-2", "app-1"],
   },
   {
-    ...{ name: "two are kept", containers: [running, ...past] },
-    ...{ limits: { perContainer: 2, minAgeMs: 0 }, want: ["app-1"] },
+    name: "two are kept",
+    containers: [running, ...past],
+    limits: { perContainer: 2, minAgeMs: 0 },
+    want: ["app-1"],
   },
   {
-    ...{ name: "a negative limit keeps all", containers: [running, ...past] },
-    ...{ limits: { perContainer: -1, minAgeMs: 0 }, want: [] },
+    name: "a negative limit keeps all",
+    containers: [running, ...past],
+    limits: { perContainer: -1, minAgeMs: 0 },
+    want: [],
   },
   {
-    ...{ name: "none is kept beside the running one", containers: [running, ...past] },
-    ...{ limits: { perContainer: 0, minAgeMs: 0 }, want: ["app-3", "app-2", "app-1"] },
+    name: "none is kept beside the running one",
+    containers: [running, ...past],
+    limits: { perContainer: 0, minAgeMs: 0 },
+    want: ["app-3", "app-2", "app-1"],
   },
   {
-    ...{ name: "the newest is kept if it is a terminated one", containers: past },
-    ...{ limits: { perContainer: 0, minAgeMs: 0 }, want: ["app-2", "app-1"] },
+    name: "the newest is kept if it is a terminated one",
+    containers: past,
+    limits: { perContainer: 0, minAgeMs: 0 },
+    want: ["app-2", "app-1"],
   },
   {
-    ...{ name: "young ones are kept until their minimum age", containers: [running, ...past] },
-    ...{ limits: { perContainer: 1, minAgeMs: 25_000 }, want: ["app-1"], afterMs: 5000 },
+    name: "young ones are kept until their minimum age",
+    containers: [running, ...past],
+    limits: { perContainer: 1, minAgeMs: 25_000 },
+    want: ["app-1"],
+    afterMs: 5000,
   },
 ];
 for (const { name, containers, limits, want, afterMs } of cases) {

@@ -48,7 +48,10 @@ describe("a pod that asks for what is not supported", () => {
 });
 
 const open: SecurityRules = {
-  ...{ allowPrivileged: true, hostNetworkSources: ["*"], hostPIDSources: ["*"], hostIPCSources: ["*"] },
+  allowPrivileged: true,
+  hostNetworkSources: ["*"],
+  hostPIDSources: ["*"],
+  hostIPCSources: ["*"],
 };
 const shut: SecurityRules = { allowPrivileged: false, hostNetworkSources: [], hostPIDSources: [], hostIPCSources: [] };
 const privileged = { securityContext: { privileged: true } };

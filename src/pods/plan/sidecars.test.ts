@@ -57,7 +57,10 @@ describe("sidecars", () => {
 
   test("stop after the regular containers, from last to first", async () => {
     const ring = new FakeRing({
-      ...{ setup: { exitAfterMs: 100 }, app: { termMs: 3000 }, proxy: { termMs: 1000 }, logger: { termMs: 1000 } },
+      setup: { exitAfterMs: 100 },
+      app: { termMs: 3000 },
+      proxy: { termMs: 1000 },
+      logger: { termMs: 1000 },
     });
     await ring.want(withSidecars.build());
     await ring.clock.advance(100);
@@ -95,7 +98,8 @@ describe("a restart policy of the container's own", () => {
         restartPolicy: "Never",
         restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "In", values: [42] } }],
       },
-      ...{ code: 42, want: 1 },
+      code: 42,
+      want: 1,
     },
     {
       name: "a rule that names another exit code does not",
@@ -103,7 +107,8 @@ describe("a restart policy of the container's own", () => {
         restartPolicy: "Never",
         restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "In", values: [42] } }],
       },
-      ...{ code: 41, want: 0 },
+      code: 41,
+      want: 0,
     },
     {
       name: "a NotIn rule restarts on all others",
@@ -111,7 +116,8 @@ describe("a restart policy of the container's own", () => {
         restartPolicy: "Never",
         restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "NotIn", values: [42] } }],
       },
-      ...{ code: 41, want: 1 },
+      code: 41,
+      want: 1,
     },
   ] satisfies { name: string; pod?: "Always"; spec: Partial<Container>; code: number; want: number }[];
   for (const c of cases) {

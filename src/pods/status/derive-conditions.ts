@@ -84,7 +84,9 @@ export function condition(
   const before = facts.previous?.conditions?.find((known) => known.type === type);
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : time(facts.now);
   return {
-    ...{ type, status, lastTransitionTime },
+    type,
+    status,
+    lastTransitionTime,
     ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
     ...(judgement.reason === undefined ? {} : { reason: judgement.reason }),
     ...(judgement.message === undefined ? {} : { message: judgement.message }),

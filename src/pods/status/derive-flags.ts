@@ -13,8 +13,8 @@ export interface FlagFacts {
 }
 
 /**
- * A status with the ready and started flags of now and the conditions that follow from them, and nothing else
- * changed: no state is looked at, so it may be made at any moment (5.9). The same object when nothing changes.
+ * Returns the status with current ready and started flags and the conditions derived from them, and nothing else
+ * changed. It reads no container state, so it may be called at any moment. Returns the same object if nothing changed.
  */
 export function withProbeFlags(status: PodStatus, facts: FlagFacts): PodStatus {
   const { spec } = facts.pod;

@@ -14,8 +14,15 @@ const withInit = pod().init("init").container("app").build();
 
 function derive(of: Pod, what: ObservedPod, more: Partial<StatusFacts> = {}): PodStatus {
   return derivePodStatus({
-    ...{ pod: of, observed: what, previous: undefined, waiting: new Map(), runtimeName: "containerd" },
-    ...{ hostIps: ["192.0.2.1"], now: Date.UTC(2026, 0, 1), terminating: false, finished: false },
+    pod: of,
+    observed: what,
+    previous: undefined,
+    waiting: new Map(),
+    runtimeName: "containerd",
+    hostIps: ["192.0.2.1"],
+    now: Date.UTC(2026, 0, 1),
+    terminating: false,
+    finished: false,
     ...more,
   });
 }

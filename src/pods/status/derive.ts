@@ -107,7 +107,10 @@ function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
   );
   return containersOf(pod, kind).map((container) => {
     const status = deriveContainerStatus(container, {
-      ...{ pod, observed, kind, runtimeName: facts.runtimeName },
+      pod,
+      observed,
+      kind,
+      runtimeName: facts.runtimeName,
       previous: before.find(({ name }) => name === container.name),
       waiting: facts.waiting.get(container.name),
       probes: facts.probes?.get(container.name),

@@ -210,7 +210,13 @@ export class WorkerPool {
     const worker: PodWorker = new PodWorker(
       pod,
       {
-        ...{ execute, observer, probes, clock, log, late, ...(measured && { measured }) },
+        execute,
+        observer,
+        probes,
+        clock,
+        log,
+        late,
+        ...(measured && { measured }),
         journal: this.deps.journal.of(identity),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
         resizeVerdict: (asked) => this.resizeVerdict(worker, asked),

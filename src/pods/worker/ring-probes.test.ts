@@ -15,7 +15,9 @@ class App {
 }
 
 const probe = (command: string, more: Partial<Probe> = {}): Probe => ({
-  ...{ exec: { command: [command] }, periodSeconds: 10, failureThreshold: 3 },
+  exec: { command: [command] },
+  periodSeconds: 10,
+  failureThreshold: 3,
   ...more,
 });
 

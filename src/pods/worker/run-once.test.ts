@@ -78,8 +78,20 @@ test("a failure while the pod was stopped does not hide why it failed", () => {
   const error = { message: "ttrpc: closed", count: 1, first: 0, last: 0 };
   const main = { name: "main", kind: "regular", image: "", id: "", state: "terminated", reason: "Error", message: "" };
   const failed = {
-    ...{ uid: "u", name: "p", namespace: "n", source: "file", state: "Error", phase: "Failed", ip: "", seenAt: 0 },
-    ...{ readyContainers: 0, totalContainers: 1, restarts: 0, steps: [], events: [], warnings: [] },
+    uid: "u",
+    name: "p",
+    namespace: "n",
+    source: "file",
+    state: "Error",
+    phase: "Failed",
+    ip: "",
+    seenAt: 0,
+    readyContainers: 0,
+    totalContainers: 1,
+    restarts: 0,
+    steps: [],
+    events: [],
+    warnings: [],
     containers: [{ ...main, ready: false, restarts: 0, exitCode: 7 }],
     errors: [{ ...error, step: "terminate" }],
   } as PodExplanation; // reason: the literals of the spread objects are wider than the unions

@@ -17,11 +17,15 @@ export const containerLogRoutes: readonly ApiRoute[] = [
     handle: containerLogs,
   },
   {
-    ...{ path: "/containerLogs/:namespace/:pod", methods: ["GET"], gate: DEBUGGING },
+    path: "/containerLogs/:namespace/:pod",
+    methods: ["GET"],
+    gate: DEBUGGING,
     handle: () => textAnswer(400, '{"message": "Missing container name."}\n'),
   },
   {
-    ...{ path: "/containerLogs/:namespace", methods: ["GET"], gate: DEBUGGING },
+    path: "/containerLogs/:namespace",
+    methods: ["GET"],
+    gate: DEBUGGING,
     handle: () => textAnswer(400, '{"message": "Missing podID."}\n'),
   },
   nothingBelow("/containerLogs", DEBUGGING),
@@ -124,7 +128,8 @@ function toWish(options: LogOptions, path: string, now: number): LogReadRequest 
   const { tail, limitBytes, timestamps, sinceSeconds } = options;
   const sinceMs = sinceSeconds === undefined ? options.sinceMs : now - sinceSeconds * 1000;
   return {
-    ...{ path, timestamps },
+    path,
+    timestamps,
     ...(tail === undefined ? {} : { tail }),
     ...(limitBytes === undefined ? {} : { limitBytes }),
     ...(sinceMs === undefined ? {} : { sinceMs }),

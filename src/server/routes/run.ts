@@ -19,7 +19,10 @@ export const runRoutes: readonly ApiRoute[] = [
   },
   {
     path: "/run/:namespace/:pod/:uid/:container",
-    ...{ methods: ["POST"], gate: DEBUGGING, query: "cmd", handle: run },
+    methods: ["POST"],
+    gate: DEBUGGING,
+    query: "cmd",
+    handle: run,
     summary: "The same, for a pod of this UID only.",
   },
   nothingBelow("/run", DEBUGGING),

@@ -159,7 +159,10 @@ describe("downwardAPI", () => {
       .build();
     await scene.prepare({ ...web, metadata: { ...web.metadata, labels: { a: "1", b: "2" } } });
     assert.deepEqual(scene.machine.texts(at("downward-api")), {
-      ...{ name: "web", labels: 'a="1"\nb="2"', memory: "64", "of/node": "4" },
+      name: "web",
+      labels: 'a="1"\nb="2"',
+      memory: "64",
+      "of/node": "4",
     });
     assert.equal(scene.machine.contents.get(at("downward-api"))?.get("labels")?.mode, 0o400);
     assert.ok(scene.machine.mounts.has(at("downward-api")));

@@ -20,7 +20,9 @@ describe("emptyDir", () => {
       ],
     );
     assert.deepEqual(scene.volumes.source(scene.web, "disk"), {
-      ...{ kind: "path", path: `${EMPTY_DIRS}/disk`, readonly: false },
+      kind: "path",
+      path: `${EMPTY_DIRS}/disk`,
+      readonly: false,
     });
     assert.equal(scene.machine.mounts.size, 0);
   });

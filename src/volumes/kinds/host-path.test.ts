@@ -11,7 +11,10 @@ describe("hostPath", () => {
     const scene = new VolumeScene([at()]);
     await scene.prepare();
     assert.deepEqual(scene.volumes.source(scene.web, "host"), {
-      ...{ kind: "path", path: "/data/x", readonly: false, isUsers: true },
+      kind: "path",
+      path: "/data/x",
+      readonly: false,
+      isUsers: true,
     });
   });
 

@@ -97,7 +97,8 @@ class Peer extends Duplex {
 
 const ended = (status: object): string => JSON.stringify({ metadata: {}, ...status });
 const NON_ZERO = ended({
-  ...{ status: "Failure", reason: "NonZeroExitCode" },
+  status: "Failure",
+  reason: "NonZeroExitCode",
   details: { causes: [{ reason: "ExitCode", message: "7" }] },
 });
 

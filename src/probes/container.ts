@@ -91,9 +91,13 @@ export class ContainerProbing {
     if (observed.state === "running" && this.isStarted) this.worker("readiness")?.trigger();
   }
 
-  /** The pod is terminating: nothing is restarted any more, but readiness is still reported. */
+  /**
+   * The pod is terminating: nothing is restarted any more, but readiness is still reported. A container that has not
+   * started stays so.
+   */
   terminating(): void {
-    for (const kind of ["liveness", "startup"] as const) this.worker(kind)?.stop("success");
+    this.worker("liveness")?.stop("success");
+    this.worker("startup")?.stop();
   }
 
   stop(): void {

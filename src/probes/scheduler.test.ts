@@ -189,7 +189,18 @@ describe("the scheduler", () => {
     assert.equal(bed.clock.waiting, 0);
   });
 
-  test("a pod that ends: liveness and startup stop as a success, readiness goes on", async () => {
+  test("a pod that ends before it has started does not start any more", async () => {
+    const bed = new Bed();
+    bed.answers.set("/r", 200);
+    bed.follow(web({ startupProbe: at("/s"), readinessProbe: at("/r") }));
+    await bed.clock.advance(1000);
+    bed.scheduler.terminating(UID);
+    bed.answers.set("/s", 200);
+    await bed.clock.advance(30_000);
+    assert.deepEqual([bed.results?.started, bed.results?.ready], [false, false]);
+  });
+
+  test("a pod that ends: liveness stops as a success, readiness goes on", async () => {
     const bed = new Bed();
     bed.answers.set("/r", 200);
     bed.follow(web({ livenessProbe: at("/l"), readinessProbe: at("/r", { failureThreshold: 1 }) }));

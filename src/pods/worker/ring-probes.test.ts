@@ -190,6 +190,34 @@ describe("probes on the ring", () => {
     assert.equal(ring.view.summaries().length, 0);
   });
 
+  test("a pod that is deleted before it has started becomes neither ready nor initialized", async () => {
+    const app = new App();
+    const ring = new FakeRing({ app: app.program({ ignoresTerm: true }), side: app.program({ ignoresTerm: true }) });
+    const startupProbe = probe("started", { failureThreshold: 30 });
+    const initialized = (): string | undefined =>
+      ring.status()?.conditions?.find(({ type }) => type === "Initialized")?.status;
+    for (const web of [
+      pod("web").container("app", { startupProbe }).build(),
+      pod("web").init("side", { restartPolicy: "Always", startupProbe }).container("app").build(),
+    ]) {
+      await ring.want(web);
+      await ring.clock.advance(2000);
+      assert.equal(ready(ring), "False");
+      const before = initialized();
+      const said: (string | undefined)[] = [];
+      const listening = new AbortController();
+      ring.pool.onStatus(() => said.push(`${ready(ring)} ${initialized()}`), listening);
+      const metadata = { ...web.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 20 };
+      await ring.want({ ...web, metadata });
+      await ring.clock.advance(10_000);
+      assert.ok(said.length > 0);
+      assert.deepEqual(new Set(said), new Set([`False ${before}`]));
+      listening.abort();
+      await ring.want();
+      await ring.clock.advance(60_000);
+    }
+  });
+
   test("a container with another image is probed from the beginning", async () => {
     const { app, ring, web } = begin({ readinessProbe: probe("ready") });
     app.healthy.add("ready");

@@ -88,6 +88,21 @@ const cases: readonly { name: string; wanted: PodStatus; server: ServerSide; wan
     want: undefined,
   },
   {
+    name: "a final phase is held back while an ephemeral container runs",
+    wanted: {
+      ...running,
+      phase: "Failed",
+      containerStatuses: [container({ terminated: { exitCode: 1 } })],
+      ephemeralContainerStatuses: [container({ running: {} })],
+    },
+    server: server({
+      ...running,
+      containerStatuses: [container({ terminated: { exitCode: 1 } })],
+      ephemeralContainerStatuses: [container({ running: {} })],
+    }),
+    want: undefined,
+  },
+  {
     name: "a final phase is told once all have ended",
     wanted: {
       ...running,

@@ -82,7 +82,8 @@ export function rememberSent(
 function holdBack(wanted: PodStatus, known: PodStatus | undefined): PodStatus {
   const isTerminal = wanted.phase === "Succeeded" || wanted.phase === "Failed";
   if (!isTerminal || known?.phase === wanted.phase) return wanted;
-  const all = [...(wanted.containerStatuses ?? []), ...(wanted.initContainerStatuses ?? [])];
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = wanted;
+  const all = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
   if (!all.some(({ state }) => state?.running !== undefined)) return wanted;
   const { phase: _phase, reason: _reason, message: _message, ...rest } = wanted;
   return {

@@ -24,7 +24,9 @@ export type SandboxPlan = PlanPart | { readonly finish: string };
 export function planNewSandbox(context: PlanContext, problem: string): SandboxPlan {
   const { pod, observed, facts } = context;
   const newest = observed.sandboxes[0];
-  const hasStarted = (newest !== undefined && observed.containers.length > 0) || (facts.lost?.size ?? 0) > 0;
+  // Only regular containers must not run twice: the loss of any other is no end of the pod.
+  const hasLost = pod.spec.containers.some(({ name }) => facts.lost?.has(name) === true);
+  const hasStarted = (newest !== undefined && observed.containers.length > 0) || hasLost;
   if (pod.spec.restartPolicy === "Never" && hasStarted) {
     return { finish: `${problem}, and the restart policy is Never` };
   }

@@ -74,6 +74,26 @@ describe("a container that the runtime lost", () => {
     assert.deepEqual(created(ring), ["app"]);
   });
 
+  test("is no end of a pod with policy Never whose regular containers never ran: an init container", async () => {
+    const ring = new FakeRing();
+    ring.runtime.image("first:1");
+    await ring.wantAsIs(pod("web").init("first").container("app").restart("Never").build());
+    await exit(ring, "first", 0);
+    await removeSandbox(ring);
+    await ring.clock.advance(60_000);
+    assert.deepEqual(created(ring), ["first", "first"]);
+    assert.equal(ring.status()?.phase, "Pending");
+  });
+
+  test("is no end of a pod with policy Never whose regular containers never ran: a sidecar", async () => {
+    const ring = new FakeRing({ first: { exec: () => ({ exitCode: 1, stdout: "" }) } });
+    const sidecar = { restartPolicy: "Always", startupProbe: { exec: { command: ["started"] } } };
+    await ring.want(pod("web").init("first", sidecar).container("app").restart("Never").build());
+    await removeSandbox(ring);
+    assert.deepEqual(created(ring), ["first", "first"]);
+    assert.equal(ring.status()?.phase, "Pending");
+  });
+
   test("is restarted when its restart policy says so", async () => {
     const ring = new FakeRing();
     await ring.want(pod("web").container("app").build());

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
 import type { ContainerConfig } from "../../adapters/runtime/port.ts";
 import type { Container } from "../../model/generated/types.ts";
+import { ConfigError } from "./config-error.ts";
 import { type ContainerFacts, containerConfig } from "./container-config.ts";
 
 const image = { id: "sha256:1", tags: ["app:1"], digests: [], sizeBytes: 1, username: "www", pinned: false };
@@ -27,6 +28,14 @@ function build(more: Partial<Container> = {}, given: Partial<ContainerFacts> = {
 }
 
 describe("the container", () => {
+  for (const field of ["command", "args"]) {
+    test(`with variables that make its ${field} longer than 4 MiB is a configuration error`, () => {
+      const envs = [{ name: "V", value: "x".repeat(2 ** 20) }];
+      assert.throws(() => build({ [field]: Array.from({ length: 10_000 }, () => "$(V)") }, { envs }), ConfigError);
+      assert.deepEqual(build({ [field]: ["$(V)"] }, { envs }).envs, envs);
+    });
+  }
+
   test("is made from the image's id and still says what the user wrote", () => {
     assert.deepEqual(build().image, { ref: "sha256:1", userSpecified: "app:1" });
   });

@@ -1,10 +1,13 @@
 import type { ContainerConfig, LinuxResources, RuntimeImage } from "../../adapters/runtime/port.ts";
-import { expandEnv } from "../../model/env-expand.ts";
+import { expandWords } from "../../model/env-expand.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
 import { CONTAINER_NAME_LABEL, POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL } from "../../model/labels.ts";
 import { containerLogPath } from "../../model/names.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import { containerSecurity, type SecurityFacts } from "./security.ts";
+
+/** Upper limit of a command, and of its arguments: more than any kernel takes. */
+const MOST_COMMAND_BYTES = 4 * 1024 * 1024;
 
 /** What a container is made from besides its spec. */
 export interface ContainerFacts extends Omit<SecurityFacts, "image"> {
@@ -26,7 +29,7 @@ export function containerConfig(pod: Pod, container: Container, facts: Container
   const { attempt, envs, mounts, devices, cdiDevices, annotations, resources } = facts;
   const byName = new Map(envs.map(({ name, value }) => [name, value]));
   const expanded = (words: readonly string[] | undefined): string[] =>
-    (words ?? []).map((word) => expandEnv(word, (name) => byName.get(name)));
+    expandWords(words ?? [], (name) => byName.get(name), MOST_COMMAND_BYTES);
   return {
     name: container.name,
     attempt,

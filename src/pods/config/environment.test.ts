@@ -197,6 +197,61 @@ describe("variables of ConfigMaps and Secrets", () => {
   }
 });
 
+describe("an environment of more than 4 MiB is a configuration error, as soon as it is", () => {
+  const MIB = 2 ** 20;
+  const big = Buffer.alloc(MIB, "x");
+  const objects = new Map([["ConfigMap/default/big", new Map([["k", big]])]]);
+  const fromBig = (name: string): EnvVar => ({
+    name,
+    valueFrom: { configMapKeyRef: { name: "big", key: "k" } },
+  });
+  const build = (container: Partial<Container>, more: Partial<EnvironmentFacts> = {}): readonly unknown[] => {
+    const web = pod("web").container("app", container).build();
+    return environment(web, web.spec.containers[0] ?? { name: "" }, { ...facts, objects, ...more });
+  };
+  const doubling = Array.from({ length: 40 }, (_, i) => ({
+    name: `V${i + 1}`,
+    value: `$(V${i})$(V${i})`,
+  }));
+  const cases: [string, () => unknown][] = [
+    ["each variable twice the one before", () => build({ env: [{ name: "V0", value: "0123456789" }, ...doubling] })],
+    ["one key by many names", () => build({ env: Array.from({ length: 6000 }, (_, i) => fromBig(`V${i}`)) })],
+    ["one key by one name", () => build({ env: Array.from({ length: 6000 }, () => fromBig("V")) })],
+    [
+      "one object by many prefixes",
+      () =>
+        build({ envFrom: Array.from({ length: 6000 }, (_, i) => ({ prefix: `${i}`, configMapRef: { name: "big" } })) }),
+    ],
+    ["one value of many", () => build({ env: [fromBig("V"), { name: "W", value: "$(V)".repeat(100_000) }] })],
+    ["services", () => build({}, { services: new Map([["V", "x".repeat(5 * MIB)]]) })],
+  ];
+  for (const [name, make] of cases) {
+    test(name, () => {
+      assert.throws(
+        make,
+        (error: Error) => error instanceof ConfigError && error.message === "environment takes more than 4194304 bytes",
+      );
+    });
+  }
+
+  test("what is shorter is not", () => {
+    assert.equal(build({ env: ["A", "B", "C"].map(fromBig) }).length, 3);
+  });
+
+  test("a key is decoded once, however often it is named", () => {
+    let reads = 0;
+    const counted = new Proxy(Buffer.from("v"), {
+      get(target, key) {
+        if (key === "byteLength") reads++;
+        return Reflect.get(target, key, target) as unknown;
+      },
+    });
+    const of = new Map([["ConfigMap/default/big", new Map([["k", counted]])]]);
+    assert.equal(build({ env: ["A", "B", "C"].map(fromBig) }, { objects: of }).length, 3);
+    assert.equal(reads, 1);
+  });
+});
+
 test("variables of services are seen last and never replace one of the container's", () => {
   const variables = [
     { name: "DB", value: "$(DB_SERVICE_HOST)" },

@@ -9,6 +9,9 @@ import type { ObjectEntries } from "../../model/object-data.ts";
 import { objectKey } from "../../model/object-source.ts";
 import { resourceFieldValue } from "../../model/resource-field.ts";
 
+/** Upper limit of a container's environment, names and values together: more than any kernel takes. */
+const MOST_ENVIRONMENT_BYTES = 4 * 1024 * 1024;
+
 /** What a container's environment is made from. */
 export interface EnvironmentFacts extends FieldFacts {
   /** What a missing limit stands for: the node's allocatable resources. */
@@ -23,37 +26,72 @@ export interface EnvironmentFacts extends FieldFacts {
 
 /**
  * Returns the variables of a container in order: `envFrom` first, a later one of the same name wins, `$(VAR)` sees those
- * before it.
+ * before it. Throws a `ConfigError` for what the spec cannot get, and as soon as it is more than 4 MiB.
  */
 export function environment(
   pod: Pod,
   container: Container,
   facts: EnvironmentFacts,
 ): readonly { name: string; value: string }[] {
-  const resolved = new Map<string, string>();
+  const resolved = new Variables();
+  const context: Resolving = { pod, container, facts, resolved, texts: new Map() };
   for (const source of container.envFrom ?? []) {
-    for (const [key, value] of wholeObject(source, pod, facts)) resolved.set(`${source.prefix ?? ""}${key}`, value);
+    for (const [key, bytes] of wholeObject(source, context)) {
+      resolved.set(`${source.prefix ?? ""}${key}`, text(bytes, context));
+    }
   }
   for (const variable of container.env ?? []) {
-    const value = valueOf(variable, { pod, container, facts, resolved });
+    const value = valueOf(variable, context);
     if (value !== undefined) resolved.set(variable.name, value);
   }
-  for (const [name, value] of facts.services ?? []) if (!resolved.has(name)) resolved.set(name, value);
-  return [...resolved].map(([name, value]) => ({ name, value }));
+  for (const [name, value] of facts.services ?? []) {
+    if (resolved.get(name) === undefined) resolved.set(name, value);
+  }
+  return resolved.list();
+}
+
+/** Variables within the limit. One that is replaced still counts: a thousand of one name are work, too. */
+class Variables {
+  private readonly values = new Map<string, string>();
+  private bytes = 0;
+
+  /** Bytes that are left for the next variable. */
+  get left(): number {
+    return MOST_ENVIRONMENT_BYTES - this.bytes;
+  }
+
+  get(name: string): string | undefined {
+    return this.values.get(name);
+  }
+
+  set(name: string, value: string): void {
+    this.bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (this.left < 0) throw tooLong();
+    this.values.set(name, value);
+  }
+
+  list(): readonly { name: string; value: string }[] {
+    return [...this.values].map(([name, value]) => ({ name, value }));
+  }
+}
+
+function tooLong(): ConfigError {
+  return new ConfigError(`environment takes more than ${MOST_ENVIRONMENT_BYTES} bytes`);
 }
 
 interface Resolving {
   readonly pod: Pod;
   readonly container: Container;
   readonly facts: EnvironmentFacts;
-  readonly resolved: ReadonlyMap<string, string>;
+  readonly resolved: Variables;
+  /** Values of ConfigMaps and Secrets, each decoded once. */
+  readonly texts: Map<Uint8Array, string>;
 }
 
 function valueOf(variable: EnvVar, context: Resolving): string | undefined {
   const { pod, container, facts } = context;
   const from = variable.valueFrom;
-  if (from === undefined)
-    return expandEnv(variable.value ?? "", (name) => context.resolved.get(name) ?? facts.services?.get(name));
+  if (from === undefined) return expanded(variable.value ?? "", context);
   if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, pod, facts);
   if (from.resourceFieldRef !== undefined) {
     return resourceFieldValue(pod, from.resourceFieldRef, { container, allocatable: facts.allocatable });
@@ -62,6 +100,14 @@ function valueOf(variable: EnvVar, context: Resolving): string | undefined {
   if (from.secretKeyRef !== undefined) return keyValue("Secret", from.secretKeyRef, context);
   if (from.fileKeyRef !== undefined) return fileValue(from.fileKeyRef, facts);
   throw new ConfigError(`env ${variable.name}: this kind of valueFrom is not supported`);
+}
+
+function expanded(value: string, { resolved, facts }: Resolving): string {
+  try {
+    return expandEnv(value, (name) => resolved.get(name) ?? facts.services?.get(name), resolved.left);
+  } catch (error) {
+    throw error instanceof ConfigError ? tooLong() : error;
+  }
 }
 
 /** Returns one key of a file in a volume; an empty value counts as missing. */
@@ -82,11 +128,10 @@ function fileValue(ref: FileKeySelector, { files }: EnvironmentFacts): string | 
 type Source = "ConfigMap" | "Secret";
 
 /** Returns all keys of an object; none if it is missing and optional. */
-function wholeObject(source: EnvFromSource, pod: Pod, facts: EnvironmentFacts): [string, string][] {
+function wholeObject(source: EnvFromSource, context: Resolving): ObjectEntries {
   const kind: Source = source.configMapRef !== undefined ? "ConfigMap" : "Secret";
   const ref = source.configMapRef ?? source.secretRef;
-  const entries = ref === undefined ? new Map<string, Uint8Array>() : lookUp(kind, ref, { pod, facts });
-  return [...(entries ?? [])].map(([key, bytes]) => [key, text(bytes)]);
+  return (ref && lookUp(kind, ref, context)) ?? new Map<string, Uint8Array>();
 }
 
 function keyValue(
@@ -96,7 +141,7 @@ function keyValue(
 ): string | undefined {
   const entries = lookUp(kind, ref, context);
   const bytes = entries?.get(ref.key);
-  if (bytes !== undefined) return text(bytes);
+  if (bytes !== undefined) return text(bytes, context);
   if (ref.optional === true) return undefined;
   throw new ConfigError(`couldn't find key ${ref.key} in ${kind} ${context.pod.metadata.namespace}/${ref.name}`);
 }
@@ -104,7 +149,7 @@ function keyValue(
 function lookUp(
   kind: Source,
   ref: { name?: string; optional?: boolean },
-  { pod, facts }: Pick<Resolving, "pod" | "facts">,
+  { pod, facts }: Resolving,
 ): ObjectEntries | undefined {
   const key = objectKey({ kind, namespace: pod.metadata.namespace ?? "", name: ref.name ?? "" });
   const entries = facts.objects?.get(key);
@@ -114,6 +159,10 @@ function lookUp(
   return entries;
 }
 
-function text(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("utf8");
+function text(bytes: Uint8Array, { texts }: Resolving): string {
+  const known = texts.get(bytes);
+  if (known !== undefined) return known;
+  const decoded = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  texts.set(bytes, decoded);
+  return decoded;
 }

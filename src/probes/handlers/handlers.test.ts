@@ -91,6 +91,15 @@ describe("exec", () => {
     await run({ exec: { command }, timeoutSeconds: 3 }, { ...nobody, runtime: { execSync } }, { env });
     assert.deepEqual(asked, [{ command: ["echo", "1 $(B) $(C) $(A)"], timeoutSeconds: 3 }]);
   });
+
+  test("a command that variables make longer than 1 MiB fails, and nobody is asked to run it", async () => {
+    const env = [{ name: "V", value: "x".repeat(500_000) }];
+    const command = ["sh", "-c", "$(V)".repeat(400)];
+    assert.deepEqual(await run({ exec: { command } }, nobody, { env }), {
+      result: "failure",
+      output: "command is too long: expanded variables take more than 1048572 bytes",
+    });
+  });
 });
 
 describe("httpGet", () => {

@@ -158,6 +158,12 @@ describe("a volumeMount", () => {
       `must not contain '..'`,
     ],
     [
+      "variables that make a longer path than there can be",
+      at("data", { subPathExpr: "$(E)".repeat(1000) }),
+      { env: [{ name: "E", value: "x".repeat(1_000_000) }] },
+      "take more than 4096 bytes",
+    ],
+    [
       "a variable that is a path",
       at("data", { subPathExpr: "$(E)" }),
       { env: [{ name: "E", value: "/etc" }] },

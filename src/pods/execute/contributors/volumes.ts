@@ -9,6 +9,9 @@ import { pullSandbox } from "../create-sandbox.ts";
 import { runtimeHandlerOf } from "../runtime-handler.ts";
 import type { ContainerContributor, ContainerCreation } from "./contributor.ts";
 
+/** No path of the kernel is longer (PATH_MAX). */
+const MOST_PATH_BYTES = 4096;
+
 /** The mounts of a container's `volumeMounts`; `subPathExpr` sees the variables of the container. */
 export function volumes(deps: ExecuteDeps): ContainerContributor {
   return {
@@ -103,11 +106,12 @@ function subPathOf(mount: VolumeMount, env: ContainerConfig["envs"]): string {
 /** A variable that is unknown or empty would name another directory than the one that is meant. */
 function expandAll(text: string, variables: ContainerConfig["envs"]): string {
   const byName = new Map(variables.map(({ name, value }) => [name, value]));
-  return expandEnv(text, (name) => {
+  const lookup = (name: string): string => {
     const value = byName.get(name) ?? "";
     if (value === "") throw new ConfigError(`missing value for ${name}`);
     return value;
-  });
+  };
+  return expandEnv(text, lookup, MOST_PATH_BYTES);
 }
 
 /** True if everything mounted below is read-only too: as asked, or as far as the runtime's handler of the pod can. */

@@ -50,6 +50,107 @@ describe("ranges of user ids", () => {
   });
 });
 
+describe("ranges of user ids on a broken disk", () => {
+  const options = { rootDir: "/root", idsPerPod: () => 65_536 };
+  const EIO = new Error("EIO: i/o error");
+
+  /** Files of which some cannot be read. */
+  class BrokenFiles extends MemoryFiles {
+    readonly broken = new Set<string>();
+    override readTail(path: string, bytes: number): Promise<string> {
+      return this.broken.has(path) ? Promise.reject(EIO) : super.readTail(path, bytes);
+    }
+  }
+
+  test("one that cannot be persisted is not handed out, and is free again", async () => {
+    const files = new MemoryFiles();
+    const ranges = new UserRanges(files, options);
+    const replaceFile = files.replaceFile.bind(files);
+    files.replaceFile = () => Promise.reject(new Error("no space left on device"));
+    await assert.rejects(ranges.of("a"), /no space left/);
+    await assert.rejects(ranges.of("a"), /no space left/);
+    files.replaceFile = replaceFile;
+    const b = await ranges.of("b");
+    assert.equal(b.hostId, 65_536);
+    const a = await ranges.of("a");
+    const next = new UserRanges(files, options);
+    assert.deepEqual([await next.of("b"), await next.of("a")], [b, a]);
+    assert.notEqual((await next.of("c")).hostId, a.hostId);
+  });
+
+  test("one whose write failed after all stays the pod's", async () => {
+    const files = new MemoryFiles();
+    const ranges = new UserRanges(files, options);
+    const replaceFile = files.replaceFile.bind(files);
+    files.replaceFile = (path, text) => replaceFile(path, text).then(() => Promise.reject(EIO));
+    await assert.rejects(ranges.of("a"), EIO);
+    files.replaceFile = replaceFile;
+    assert.equal((await ranges.of("b")).hostId, 131_072);
+    assert.equal((await ranges.of("a")).hostId, 65_536);
+  });
+
+  test("callers of one pod get the same range, or the same error", async () => {
+    const files = new MemoryFiles();
+    const ranges = new UserRanges(files, options);
+    assert.deepEqual(...((await Promise.all([ranges.of("a"), ranges.of("a")])) as [unknown, unknown]));
+    files.replaceFile = () => Promise.reject(EIO);
+    const both = await Promise.allSettled([ranges.of("b"), ranges.of("b")]);
+    assert.deepEqual(
+      both.map(({ status }) => status),
+      ["rejected", "rejected"],
+    );
+  });
+
+  test("an unreadable record keeps new ranges back, but not those of others, nor the removal of pods", async () => {
+    const files = new BrokenFiles();
+    const first = new UserRanges(files, options);
+    const [a, b] = [await first.of("a"), await first.of("b")];
+    files.broken.add("/root/pods/a/userns");
+    const ranges = new UserRanges(files, options);
+    await assert.rejects(ranges.of("c"), /^Error: allocate user namespace: record of pod a is unreadable: EIO/);
+    assert.deepEqual(await ranges.of("b"), b);
+    files.removeFile = () => Promise.reject(EIO);
+    await ranges.release("plain");
+    await new UserRanges(files, options).release("plain");
+    files.broken.clear();
+    assert.notEqual((await ranges.of("c")).hostId, a.hostId);
+    assert.deepEqual(await ranges.of("a"), a);
+  });
+
+  test("an unreadable record is no more once its pod is removed", async () => {
+    const files = new BrokenFiles();
+    files.entries.set("/root/pods/a/userns", "x");
+    files.broken.add("/root/pods/a/userns");
+    const ranges = new UserRanges(files, options);
+    await assert.rejects(ranges.of("b"), /unreadable/);
+    await ranges.release("a");
+    assert.equal((await ranges.of("b")).hostId, 65_536);
+  });
+
+  test("a list of pods that failed is tried again", async () => {
+    const files = new MemoryFiles();
+    const list = files.list.bind(files);
+    files.list = () => Promise.reject(EIO);
+    const ranges = new UserRanges(files, options);
+    await assert.rejects(ranges.of("a"), EIO);
+    await ranges.release("plain");
+    files.list = list;
+    assert.equal((await ranges.of("a")).hostId, 65_536);
+  });
+
+  for (const text of [
+    `{"uidMappings":[{"hostId":65536,"containerId":0,"length":65536}`,
+    `{"uidMappings":[{"hostId":65536,"containerId":0,"length":65`,
+    `junk {"hostId":65536,"containerId":0,"length":65536} junk`,
+  ]) {
+    test(`the record ${text} is unreadable`, async () => {
+      const files = new MemoryFiles();
+      files.entries.set("/root/pods/a/userns", text);
+      await assert.rejects(new UserRanges(files, options).of("a"), /record of pod a is unreadable: it is malformed/);
+    });
+  }
+});
+
 describe("a pod with a user namespace", () => {
   test("has it in its sandbox, its containers and their mounts", async () => {
     const ring = new FakeRing();

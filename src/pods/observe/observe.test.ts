@@ -643,6 +643,19 @@ describe("the audit", () => {
     assert.equal(watching.lists.length, 2);
   });
 
+  test("lists, and reads the other pods, where the status of one cannot be read", async () => {
+    const watching = new Watching();
+    const app = await watching.container(await watching.sandbox());
+    await watching.run();
+    await watching.read();
+    watching.pass = silenced;
+    watching.runtime.exit(app, 1);
+    watching.runtime.control.fail("containerStatus", new RuntimeError("Unknown", "shim is unreachable"));
+    await watching.clock.advance(AUDIT_MS + 1000);
+    assert.deepEqual(watching.errors, ["Failed to read pod for audit"]);
+    assert.equal(watching.lists.length, 2);
+  });
+
   test("goes on after one that failed", async () => {
     const watching = new Watching();
     await watching.run();

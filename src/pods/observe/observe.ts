@@ -188,7 +188,10 @@ export class Observer {
       this.hooks.missed(observed.uid);
       this.cache.invalidate(observed.uid);
       // Nobody else reads a terminated pod: it would be found again by each audit.
-      await this.read(observed, options);
+      await this.read(observed, options).catch((error: unknown) => {
+        options.signal.throwIfAborted();
+        this.deps.log.error("Failed to read pod for audit", error, { pod: observed.name, podUID: observed.uid });
+      });
     }
     this.hooks.listed(pods);
   }

@@ -84,7 +84,7 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
   const resize = new PodResize({
     log,
     load: () => execute.files.readTail(record, MAX_RECORD_BYTES),
-    save: (text) => execute.files.writeFile(record, text, 0o640),
+    save: (text) => execute.files.replaceFile(record, text),
     verdict: (asked) => deps.resizeVerdict(asked),
     event: (type, reason, message) => journal.event(type, reason, message),
   });

@@ -5,6 +5,7 @@ import { FakeRing } from "../../../test/support/ring.ts";
 import { RuntimeError } from "../../adapters/runtime/port.ts";
 import type { Container, Pod, ResourceRequirements } from "../../model/generated/types.ts";
 import { allocationOf, changedResources, needsRestart, withAllocation } from "../admission/allocation.ts";
+import { PodResize } from "./resize.ts";
 
 const MIB = 2 ** 20;
 const both = (cpu: string, memory: string): ResourceRequirements => ({
@@ -286,5 +287,48 @@ describe("a resize of the whole pod", () => {
     assert.equal(updates(ring).length, before);
     await ring.want(whole(both("1", "96Mi")));
     assert.equal(ring.runtime.limitsOf(await idOf(ring))?.memoryLimitBytes, 96 * MIB);
+  });
+});
+
+describe("the record of a pod's resources", () => {
+  test("is saved once at a time, and the newest is the last", async () => {
+    const saves: { text: string; end(error?: Error): void }[] = [];
+    const warnings: string[] = [];
+    const resize = new PodResize({
+      log: { warn: (message) => void warnings.push(message) },
+      load: () => Promise.resolve(""),
+      save: (text) =>
+        new Promise((resolve, reject) => {
+          saves.push({ text, end: (error) => (error === undefined ? resolve() : reject(error)) });
+        }),
+      verdict: () => undefined,
+      event: () => undefined,
+    });
+    resize.done("c1", both("1", "1Gi"));
+    resize.done("c1", both("2", "1Gi"));
+    resize.done("c1", both("3", "1Gi"));
+    assert.equal(saves.length, 1);
+    saves[0]?.end(new Error("no space left on device"));
+    await new Promise(setImmediate);
+    assert.equal(saves.length, 2, "the one between is left out");
+    assert.match(saves[1]?.text ?? "", /"cpu":"3"/);
+    saves[1]?.end();
+    await new Promise(setImmediate);
+    resize.done("c1", both("4", "1Gi"));
+    assert.equal(saves.length, 3);
+    assert.deepEqual(warnings, ["Failed to persist allocated resources of pod"]);
+  });
+
+  test("is replaced atomically", async () => {
+    const ring = new FakeRing();
+    const replaced: string[] = [];
+    const replaceFile = ring.files.replaceFile.bind(ring.files);
+    ring.files.replaceFile = (path, text) => {
+      replaced.push(path);
+      return replaceFile(path, text);
+    };
+    await ring.want(web(both("500m", "64Mi")));
+    await ring.want(web(both("1", "128Mi")));
+    assert.ok(replaced.includes("/root/pods/uid-of-web/resize.json"));
   });
 });

@@ -15,6 +15,7 @@ export interface ResizeDeps {
   readonly log: Pick<Logger, "warn">;
   /** Loads the record of the pod; empty if there is none. */
   load(): Promise<string>;
+  /** Replaces the record atomically. Never called again before it has settled. */
   save(text: string): Promise<void>;
   verdict(pod: Pod): ResizeVerdict;
   event(type: "Normal" | "Warning", reason: string, message: string): void;
@@ -32,6 +33,9 @@ export class PodResize {
   private failure: string | undefined;
   private isAdopted = false;
   private isResizing = false;
+  /** The newest record, until its turn to be saved comes. */
+  private unsaved: string | undefined;
+  private isSaving = false;
 
   constructor(private readonly deps: ResizeDeps) {}
 
@@ -144,10 +148,23 @@ export class PodResize {
 
   private store(): void {
     const allocated = Object.fromEntries(this.allocation ?? []);
-    const text = `${JSON.stringify({ version: 1, allocated, actual: Object.fromEntries(this.actual) })}\n`;
-    this.deps.save(text).catch((error: unknown) => {
-      this.deps.log.warn("Failed to persist allocated resources of pod", { error: messageOf(error) });
-    });
+    this.unsaved = `${JSON.stringify({ version: 1, allocated, actual: Object.fromEntries(this.actual) })}\n`;
+    if (!this.isSaving) void this.saveAll();
+  }
+
+  /** Saves one record at a time, so that the newest is the last; those between are left out. Never rejects. */
+  private async saveAll(): Promise<void> {
+    this.isSaving = true;
+    while (this.unsaved !== undefined) {
+      const text = this.unsaved;
+      this.unsaved = undefined;
+      try {
+        await this.deps.save(text);
+      } catch (error) {
+        this.deps.log.warn("Failed to persist allocated resources of pod", { error: messageOf(error) });
+      }
+    }
+    this.isSaving = false;
   }
 
   private parse(text: string): { allocated: Requirements; actual: Requirements } {

@@ -143,3 +143,76 @@ describe("an allocation", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 });
+
+describe("allocations on a broken disk", () => {
+  const EIO = new Error("EIO: i/o error");
+
+  /** The record of `web` cannot be read until `mend`. */
+  async function unreadable(ring: FakeRing): Promise<() => void> {
+    const readTail = ring.files.readTail.bind(ring.files);
+    ring.files.readTail = (path, bytes) => (path === FILE ? Promise.reject(EIO) : readTail(path, bytes));
+    await ring.restartAgent();
+    return () => {
+      ring.files.readTail = readTail;
+    };
+  }
+
+  test("a list of pods that failed is tried again, and the agent goes on", async () => {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.want(web);
+    const list = ring.files.list.bind(ring.files);
+    let tries = 0;
+    ring.files.list = (path) => {
+      if (path !== "/root/pods") return list(path);
+      tries++;
+      return Promise.reject(EIO);
+    };
+    await ring.restartAgent();
+    await ring.want(web, other);
+    assert.equal(ring.pool.worker("uid-of-other"), undefined);
+    await ring.clock.advance(3500);
+    assert.ok(tries >= 3, `${tries}`);
+    ring.files.list = list;
+    await ring.clock.advance(30_000);
+    assert.equal(ring.status("other")?.phase, "Running");
+    assert.deepEqual(Object.fromEntries(allocator().given), { "uid-of-web": "card-0", "uid-of-other": "card-1" });
+  });
+
+  test("while the record of a running pod is unreadable, nothing is allocated", async () => {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.want(web);
+    const mend = await unreadable(ring);
+    await ring.want(web, other);
+    const { reason, message } = ring.status("other") ?? {};
+    assert.equal(reason, "UnexpectedAdmissionError");
+    assert.match(message ?? "", /record of the allocations of pod uid-of-web is unreadable: EIO: i\/o error/);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.deepEqual(allocator().asked, []);
+    mend();
+    const third = pod("third").container("app").build();
+    await ring.want(web, third);
+    assert.deepEqual(Object.fromEntries(allocator().given), { "uid-of-web": "card-0", "uid-of-third": "card-1" });
+  });
+
+  test("an unreadable record keeps nothing back once its pod is gone", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.want(web);
+    await unreadable(ring);
+    await ring.want(web);
+    await ring.want();
+    await ring.clock.advance(1000);
+    assert.equal(ring.files.entries.has(FILE), false);
+    await ring.want(other);
+    assert.deepEqual(Object.fromEntries(allocator().given), { "uid-of-other": "card-0" });
+  });
+
+  test("a malformed record is unreadable, too", async () => {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.want(web);
+    ring.files.entries.set(FILE, `{"version":1,"alloc`);
+    await ring.restartAgent();
+    await ring.want(web, other);
+    assert.equal(ring.status("other")?.reason, "UnexpectedAdmissionError");
+    assert.deepEqual(allocator().asked, []);
+  });
+});

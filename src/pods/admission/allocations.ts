@@ -19,7 +19,10 @@ export interface Allocator {
   allocate(pod: Pod, options: Abortable): Promise<AllocatorAnswer | undefined>;
   /** Releases what the pod has. Safe to repeat, and for a pod that has nothing. */
   release(uid: string): void;
-  /** Takes over the allocations of an earlier run of the agent, by the pods' UIDs. Called once, before `allocate`. */
+  /**
+   * Takes over the allocations of an earlier run of the agent, by the pods' UIDs. Called before `allocate`, and again
+   * with records that could not be read before.
+   */
   restore(records: ReadonlyMap<string, unknown>): void;
 }
 
@@ -43,6 +46,8 @@ const MOST_RECORD_BYTES = 1024 * 1024;
  */
 export class PodAllocations {
   private readonly records = new Map<string, Records>();
+  /** Why the records of these pods cannot be read: what they have is not known, so nothing new is allocated. */
+  private readonly unreadable = new Map<string, string>();
   private readonly releases = new Map<string, Promise<void>>();
   private restored: Promise<void> | undefined;
 
@@ -56,9 +61,12 @@ export class PodAllocations {
     return this.deps.allocators.length === 0;
   }
 
-  /** Hands the records of an earlier run to the allocators. Does nothing when called again. */
+  /** Hands the records of an earlier run to the allocators, once; after a failure the next call tries again. */
   restore(): Promise<void> {
-    this.restored ??= this.load();
+    this.restored ??= this.load().catch((error: unknown) => {
+      this.restored = undefined;
+      throw error;
+    });
     return this.restored;
   }
 
@@ -69,6 +77,7 @@ export class PodAllocations {
     const before = this.records.get(uid);
     const given: Record<string, unknown> = { ...before };
     try {
+      await this.readAgain();
       for (const allocator of this.deps.allocators) {
         if (Object.hasOwn(given, allocator.name)) continue;
         const answer = await allocator.allocate(pod, options);
@@ -90,8 +99,8 @@ export class PodAllocations {
     const running = this.releases.get(uid);
     if (running !== undefined) return running;
     for (const allocator of this.deps.allocators) allocator.release(uid);
-    const had = this.records.delete(uid);
-    if (!had) return Promise.resolve();
+    const had = [this.records.delete(uid), this.unreadable.delete(uid)];
+    if (!had.includes(true)) return Promise.resolve();
     const release = this.remove(uid).finally(() => this.releases.delete(uid));
     this.releases.set(uid, release);
     return release;
@@ -100,7 +109,8 @@ export class PodAllocations {
   /** Releases the allocations of orphaned pods: those that were removed while no agent ran. */
   async releaseOthers(isKnown: (uid: string) => boolean): Promise<void> {
     await this.restore();
-    await Promise.all([...this.records.keys()].filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));
+    const recorded = [...this.records.keys(), ...this.unreadable.keys()];
+    await Promise.all(recorded.filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));
   }
 
   private async reject(uid: string, rejection: Rejection): Promise<Rejection> {
@@ -125,30 +135,54 @@ export class PodAllocations {
   }
 
   private async load(): Promise<void> {
-    for (const uid of await this.deps.files.list(`${this.options.rootDir}/pods`)) {
-      const records = await this.read(uid);
-      if (records !== undefined) this.records.set(uid, records);
+    for (const uid of await this.deps.files.list(`${this.options.rootDir}/pods`)) await this.read(uid);
+    this.handOver(this.records);
+  }
+
+  /** Reads what could not be read before; throws while something still cannot. */
+  private async readAgain(): Promise<void> {
+    for (const uid of [...this.unreadable.keys()]) {
+      await this.read(uid);
+      const records = this.records.get(uid);
+      if (records !== undefined && !this.unreadable.has(uid)) this.handOver(new Map([[uid, records]]));
     }
-    for (const allocator of this.deps.allocators) {
-      const own = [...this.records].filter(([, records]) => Object.hasOwn(records, allocator.name));
-      allocator.restore(new Map(own.map(([uid, records]) => [uid, records[allocator.name]])));
+    for (const [uid, why] of this.unreadable) {
+      throw new Error(`record of the allocations of pod ${uid} is unreadable: ${why}`);
     }
   }
 
-  private async read(uid: string): Promise<Records | undefined> {
+  private handOver(records: ReadonlyMap<string, Records>): void {
+    for (const allocator of this.deps.allocators) {
+      const own = [...records].filter(([, given]) => Object.hasOwn(given, allocator.name));
+      allocator.restore(new Map(own.map(([uid, given]) => [uid, given[allocator.name]])));
+    }
+  }
+
+  private async read(uid: string): Promise<void> {
+    const before = this.unreadable.get(uid);
     try {
       const text = await this.deps.files.readTail(this.fileOf(uid), MOST_RECORD_BYTES);
-      const parsed: unknown = text === "" ? undefined : JSON.parse(text);
-      const found: unknown =
-        typeof parsed === "object" && parsed !== null ? Reflect.get(parsed, "allocations") : undefined;
-      return typeof found === "object" && found !== null ? (found as Records) : undefined; // reason: the agent wrote it
+      // Released meanwhile.
+      if (before !== undefined && !this.unreadable.has(uid)) return;
+      if (text !== "") this.records.set(uid, recordsIn(text));
+      this.unreadable.delete(uid);
     } catch (error) {
-      this.deps.log.warn("Failed to read the record of a pod's allocations", { podUID: uid, error: messageOf(error) });
-      return undefined;
+      const why = messageOf(error);
+      if (before !== undefined && !this.unreadable.has(uid)) return;
+      this.unreadable.set(uid, why);
+      if (why === before) return;
+      this.deps.log.warn("Failed to read the record of a pod's allocations", { podUID: uid, error: why });
     }
   }
 
   private fileOf(uid: string): string {
     return `${this.options.rootDir}/pods/${uid}/allocations.json`;
   }
+}
+
+function recordsIn(text: string): Records {
+  const parsed: unknown = JSON.parse(text);
+  const found: unknown = typeof parsed === "object" && parsed !== null ? Reflect.get(parsed, "allocations") : undefined;
+  if (typeof found !== "object" || found === null) throw new Error("it has no allocations");
+  return found as Records; // reason: the agent wrote it
 }

@@ -1,3 +1,6 @@
+import { Backoff } from "../../lib/backoff.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/log.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import type { PodAllocations } from "../admission/allocations.ts";
@@ -6,7 +9,12 @@ import type { AdmissionVerdict } from "../admission/verdict.ts";
 import type { DesiredPod, DesiredPods } from "../desired.ts";
 import type { Journal, OpenStep } from "../journal.ts";
 
+/** When what failed is decided again. */
+const RETRY = { initialMs: 1000, maxMs: 30_000 };
+
 interface QueueDeps {
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "error">;
   readonly desired: Pick<DesiredPods, "get">;
   readonly journal: Journal;
   readonly allocations: PodAllocations;
@@ -37,6 +45,8 @@ export class AdmissionQueue {
   private readonly unanswered = new Map<string, OpenStep>();
   private isDeciding = false;
   private isDue = false;
+  private readonly backoff = new Backoff(RETRY);
+  private isRetrying = false;
 
   constructor(private readonly deps: QueueDeps) {}
 
@@ -73,21 +83,48 @@ export class AdmissionQueue {
     if (this.isOpen && !this.isDeciding) void this.decideAll();
   }
 
-  /** Without allocators it never awaits anything: a pod is admitted at once. */
+  /** Without allocators it never awaits anything: a pod is admitted at once. Never rejects. */
   private async decideAll(): Promise<void> {
-    const { allocations, signal } = this.deps;
+    const { allocations, signal, log } = this.deps;
     this.isDeciding = true;
+    let hasFailed = false;
     try {
       if (!allocations.isEmpty) await allocations.restore();
       while (this.isDue && !signal.aborted) {
         this.isDue = false;
-        for (const uid of this.byCreation()) if (this.decide(uid) === "allocates") await this.allocate(uid);
+        for (const uid of this.byCreation()) {
+          try {
+            if (this.decide(uid) === "allocates") await this.allocate(uid);
+          } catch (error) {
+            if (signal.aborted) return;
+            hasFailed = true;
+            log.error("Failed to decide on the admission of a pod", error, { podUID: uid });
+          }
+        }
       }
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (signal.aborted) return;
+      hasFailed = true;
+      log.error("Failed to restore allocations of pods", error);
     } finally {
       this.isDeciding = false;
     }
+    if (hasFailed) this.retry();
+    else this.backoff.reset();
+  }
+
+  /** Decides again after a while; until then each further review is a try as well. */
+  private retry(): void {
+    const { clock, signal } = this.deps;
+    if (this.isRetrying) return;
+    this.isRetrying = true;
+    clock.sleep(this.backoff.next(clock.now()), { signal }).then(
+      () => {
+        this.isRetrying = false;
+        this.review();
+      },
+      () => undefined,
+    );
   }
 
   private byCreation(): readonly string[] {

@@ -51,12 +51,14 @@ export class WorkerPool {
       for (const worker of this.workers.values()) worker.wake();
     };
     options.deadLimits?.onChange(wakeAll, { signal });
-    const { desired, journal, execute, log } = deps;
+    const { desired, journal, execute, log, clock } = deps;
     const { files, node } = execute;
     this.allocations = new PodAllocations({ allocators: deps.allocators ?? [], files, log }, node.paths);
     this.queue = new AdmissionQueue({
       desired,
       journal,
+      clock,
+      log,
       allocations: this.allocations,
       signal,
       verdict: (pod) => this.verdict(pod),
@@ -268,7 +270,12 @@ export class WorkerPool {
     if (this.hasReleasedOthers || this.inRuntime === undefined || !desired.allSourcesReady) return;
     this.hasReleasedOthers = true;
     if (this.allocations.isEmpty) return;
-    void this.allocations.releaseOthers((uid) => this.isInRuntime(uid) || desired.get(uid) !== undefined);
+    const isKnown = (uid: string): boolean => this.isInRuntime(uid) || desired.get(uid) !== undefined;
+    this.allocations.releaseOthers(isKnown).catch((error: unknown) => {
+      // The next list, or the next change of a source, tries again.
+      this.hasReleasedOthers = false;
+      this.deps.log.warn("Failed to release allocations of removed pods", { error: messageOf(error) });
+    });
   }
 
   private isInRuntime(uid: string): boolean {

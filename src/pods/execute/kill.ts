@@ -3,8 +3,8 @@ import { messageOf } from "../../lib/errors.ts";
 import type { Container, LifecycleHandler } from "../../model/generated/types.ts";
 import { CONTAINER_PORTS_ANNOTATION, PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
-import { allContainers } from "../../model/pod-facts.ts";
-import type { ContainerKill } from "../plan/termination.ts";
+import { allContainers, podIdentity } from "../../model/pod-facts.ts";
+import type { KillOrder } from "../plan/termination.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 import { type HookTarget, runHook } from "./hooks.ts";
 
@@ -120,23 +120,50 @@ export function hookTarget(run: PodRun, container: Container, containerId: strin
  * Kills containers stage by stage. Safe to repeat. All preStop hooks begin at once; the signals of a stage come after
  * the stages before it have terminated, or at the end of the grace period.
  */
-export async function killContainers(
-  deps: ExecuteDeps,
-  run: PodRun,
-  stages: readonly (readonly ContainerKill[])[],
-): Promise<void> {
+export async function killContainers(deps: ExecuteDeps, run: PodRun, { stages, beside }: KillOrder): Promise<void> {
+  const others = beside.map(({ container, graceSeconds }) =>
+    container.state === "running"
+      ? killContainer(deps, run, { container, why: whyStopped(container), graceSeconds })
+      : stopIdle(deps, run, { container, graceSeconds }),
+  );
   const kills: Promise<void>[] = [];
   for (const stage of stages) {
     // Whatever came of the stages before: their containers are gone, or their grace period is over.
     const after = kills.length === 0 ? {} : { after: Promise.allSettled([...kills]) };
     for (const { container, graceSeconds } of stage) {
-      const why = `Stopping container ${container.name}`;
-      kills.push(killContainer(deps, run, { container, why, graceSeconds, ...after }));
+      kills.push(killContainer(deps, run, { container, why: whyStopped(container), graceSeconds, ...after }));
     }
   }
-  const failures = (await Promise.allSettled(kills)).filter((result) => result.status === "rejected");
+  const results = await Promise.allSettled([...kills, ...others]);
+  const failures = results.filter((result) => result.status === "rejected");
   run.interrupt.throwIfAborted();
   if (failures.length > 0) throw new Error(failures.map((failure) => messageOf(failure.reason)).join("; "));
+}
+
+function whyStopped({ name }: KillTarget): string {
+  return `Stopping container ${name}`;
+}
+
+/** Stops a container that is not known to run. A failure does not count: its sandbox is stopped next. */
+async function stopIdle(
+  deps: ExecuteDeps,
+  run: PodRun,
+  { container, graceSeconds }: { container: KillTarget; graceSeconds: number },
+): Promise<void> {
+  const { id, name, state } = container;
+  try {
+    await deps.runtime.stopContainer(id, Math.max(MIN_GRACE_SECONDS, graceSeconds), { signal: run.interrupt });
+  } catch (error) {
+    if (run.interrupt.aborted) throw error;
+    const { uid } = podIdentity(run.pod);
+    deps.log.warn("Failed to stop container that does not run", {
+      podUID: uid,
+      container: name,
+      containerID: id,
+      state,
+      error: messageOf(error),
+    });
+  }
 }
 
 /** Stops sandboxes, and with them their network. Safe to repeat. */

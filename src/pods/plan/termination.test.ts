@@ -5,7 +5,7 @@ import type { Pod } from "../../model/generated/types.ts";
 import { POD_DELETION_GRACE_PERIOD_ANNOTATION, POD_TERMINATION_GRACE_PERIOD_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedPod } from "../../model/observed.ts";
 import { graceFor } from "./grace.ts";
-import { planTermination, type TerminationAction, type TerminationFacts } from "./termination.ts";
+import { type ContainerKill, planTermination, type TerminationAction, type TerminationFacts } from "./termination.ts";
 
 const app = { name: "app", image: "app:1" };
 const proxy = { name: "proxy", image: "proxy:1" };
@@ -13,12 +13,25 @@ const logger = { name: "logger", image: "logger:1" };
 const sidecar = { restartPolicy: "Always" };
 const plain = pod().container("app").build();
 const withSidecars = pod().init("logger", sidecar).init("proxy", sidecar).container("app").build();
+const setup = { name: "setup", image: "setup:1" };
+const debug = { name: "debug", image: "debug:1" };
+const withDebug = pod()
+  .init("setup")
+  .init("proxy", sidecar)
+  .container("app")
+  .container("side")
+  .with({ ephemeralContainers: [debug] })
+  .build();
 const orphan: Pod = { metadata: { uid: "u", name: "web", namespace: "default" }, spec: { containers: [] } };
 
 function brief(action: TerminationAction): string {
   switch (action.do) {
-    case "killContainers":
-      return `kill ${action.stages.map((stage) => stage.map((k) => `${k.container.id} ${k.graceSeconds}s`).join("+")).join(", then ")}`;
+    case "killContainers": {
+      const names = (kills: readonly ContainerKill[]) =>
+        kills.map((k) => `${k.container.id} ${k.graceSeconds}s`).join("+");
+      const stages = action.stages.length === 0 ? [] : [action.stages.map(names).join(", then ")];
+      return `kill ${[...stages, ...(action.beside.length === 0 ? [] : [names(action.beside)])].join(" beside ")}`;
+    }
     case "stopSandboxes":
       return `stop ${action.sandboxIds.join("+")}`;
     case "removeInstances":
@@ -67,6 +80,17 @@ const cases: readonly Case[] = [
     pod: withSidecars,
     observed: observed(withSidecars, [], [seen(app), seen(proxy), seen(logger)]),
     want: ["kill app-0 30s, then proxy-0 30s, then logger-0 30s"],
+  },
+  {
+    name: "sidecars do not wait for init and ephemeral containers, nor for what is not known to run",
+    stage: "kill",
+    pod: withDebug,
+    observed: observed(
+      withDebug,
+      [],
+      [seen(app), seen({ name: "side" }, { state: "unknown" }), seen(proxy), seen(setup), seen(debug)],
+    ),
+    want: ["kill app-0 30s, then proxy-0 30s beside side-0 30s+setup-0 30s+debug-0 30s"],
   },
   {
     name: "the intent limits the grace period of the pod",

@@ -6,7 +6,7 @@ import { graceFor } from "./grace.ts";
 /** One thing to do to end a pod. */
 export type TerminationAction =
   /** All preStop hooks begin at once; the signal of a stage waits for the stages before it. */
-  | { readonly do: "killContainers"; readonly stages: readonly (readonly ContainerKill[])[] }
+  | ({ readonly do: "killContainers" } & KillOrder)
   | { readonly do: "stopSandboxes"; readonly sandboxIds: readonly string[] }
   | { readonly do: "tearDownVolumes" }
   | { readonly do: "removeCgroup" }
@@ -22,6 +22,13 @@ export type TerminationAction =
   | { readonly do: "releaseUserNamespace" }
   /** Sequences that run side by side, each to its end, before the next action. */
   | { readonly do: "together"; readonly sequences: readonly (readonly TerminationAction[])[] };
+
+/** In which order containers are killed. */
+export interface KillOrder {
+  readonly stages: readonly (readonly ContainerKill[])[];
+  /** Killed at once, and no stage waits for them. */
+  readonly beside: readonly ContainerKill[];
+}
 
 /** A container to kill, and its grace period in seconds. */
 export interface ContainerKill {
@@ -67,15 +74,16 @@ export function planKill(
   pod: Pod,
   { observed, graceSeconds }: Pick<TerminationFacts, "observed" | "graceSeconds">,
 ): readonly TerminationAction[] {
-  const stages = killOrder(pod, observed).map((stage) =>
-    stage.map((container) => {
-      const own = graceFor(pod, { container });
-      return { container, graceSeconds: Math.max(1, Math.min(graceSeconds, own)) };
-    }),
-  );
+  const kill = (container: ObservedContainer): ContainerKill => {
+    const own = graceFor(pod, { container });
+    return { container, graceSeconds: Math.max(1, Math.min(graceSeconds, own)) };
+  };
+  const order = killOrder(pod, observed);
+  const stages = order.stages.map((stage) => stage.map(kill));
+  const beside = order.beside.map(kill);
   const sandboxIds = observed.sandboxes.map(({ id }) => id);
   return [
-    ...(stages.length === 0 ? [] : [{ do: "killContainers", stages } as const]),
+    ...(stages.length + beside.length === 0 ? [] : [{ do: "killContainers", stages, beside } as const]),
     ...(sandboxIds.length === 0 ? [] : [{ do: "stopSandboxes", sandboxIds } as const]),
   ];
 }
@@ -91,11 +99,26 @@ function planRemoval({ observed, keepLogs }: TerminationFacts): readonly Termina
   ];
 }
 
-/** Stages of containers that are not exited: first all but the sidecars, then those one by one from last to first. */
-function killOrder(pod: Pod, { containers }: ObservedPod): readonly (readonly ObservedContainer[])[] {
+/**
+ * Stages of running containers: first the regular ones, then the sidecars one by one from last to first. No sidecar
+ * waits for ephemeral and init containers, nor for a container that is not known to run.
+ */
+function killOrder(
+  pod: Pod,
+  { containers }: ObservedPod,
+): {
+  readonly stages: readonly (readonly ObservedContainer[])[];
+  readonly beside: readonly ObservedContainer[];
+} {
   const alive = containers.filter(({ state }) => state !== "exited");
+  const running = alive.filter(({ state }) => state === "running");
+  const regular = pod.spec.containers.map(({ name }) => name);
   const sidecars = (pod.spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name);
-  const others = alive.filter(({ name }) => !sidecars.includes(name));
-  const stages = sidecars.toReversed().map((name) => alive.filter((container) => container.name === name));
-  return [others, ...stages].filter((stage) => stage.length > 0);
+  const named = (names: readonly string[]) => running.filter(({ name }) => names.includes(name));
+  const stages = [named(regular), ...sidecars.toReversed().map((name) => named([name]))];
+  const staged = new Set(stages.flat());
+  return {
+    stages: stages.filter((stage) => stage.length > 0),
+    beside: alive.filter((container) => !staged.has(container)),
+  };
 }

@@ -89,3 +89,35 @@ test("a container that cannot be stopped is reported as FailedKillPod", async ()
   assert.equal(ring.pool.isFinished(uid), true);
   ring.stopAgent();
 });
+
+test("a container that can never be stopped does not keep the sandbox from being stopped", async () => {
+  const ring = new FakeRing();
+  await ring.want(web());
+  ring.runtime.control.fail("stopContainer", new RuntimeError("Unknown", "no such process"), 100);
+  await ring.want(deleted(web(), 1));
+  await ring.clock.advance(10_000);
+  assert.ok(ring.runtime.control.count("stopSandbox") > 0);
+  const event = ring.journal.events(0).find(({ reason }) => reason === "FailedKillPod");
+  assert.equal(event?.message, "error killing pod: no such process");
+  assert.deepEqual(await states(ring), ["exited"]);
+  assert.equal(ring.pool.isFinished(uid), true);
+  ring.stopAgent();
+});
+
+test("a container that was only created is stopped without an event, and a failure of that does not count", async () => {
+  const ring = new FakeRing();
+  ring.runtime.control.delay("startContainer", 60_000);
+  await ring.want(web());
+  await ring.restartAgent();
+  assert.deepEqual(await states(ring), ["created"]);
+  ring.runtime.control.fail("stopContainer", new RuntimeError("Unknown", "not running"), 100);
+  await ring.want(deleted(web(), 1));
+  await ring.clock.advance(1000);
+  const reasons = ring.journal.events(0).map(({ reason }) => reason);
+  assert.deepEqual(
+    reasons.filter((reason) => reason === "Killing" || reason === "FailedKillPod"),
+    [],
+  );
+  assert.equal(ring.pool.isFinished(uid), true);
+  ring.stopAgent();
+});

@@ -10,20 +10,40 @@ export interface PlannedTermination {
   begin(action: TerminationAction): void;
 }
 
-/** Performs actions one after the other; rejects with the first failure. */
+/**
+ * Performs actions one after the other; rejects with the first failure. The sandboxes are stopped also after a
+ * container could not be, as in Kubernetes: what is left in them ends with them.
+ */
 export async function performTermination(
   deps: ExecuteDeps,
   run: PodRun,
   { actions, begin }: PlannedTermination,
 ): Promise<void> {
+  let failure: { readonly error: unknown } | undefined;
   for (const action of actions) {
+    if (failure !== undefined && action.do !== "stopSandboxes") break;
     begin(action);
-    if (action.do === "together") {
-      const going = action.sequences.map((sequence) => performTermination(deps, run, { actions: sequence, begin }));
-      // Each to its end: the next try must not meet what is left of this one.
-      for (const result of await Promise.allSettled(going)) if (result.status === "rejected") throw result.reason;
-    } else await perform(deps, run, action);
+    try {
+      await (action.do === "together" ? performTogether(deps, run, { action, begin }) : perform(deps, run, action));
+    } catch (error) {
+      if (run.interrupt.aborted) throw error;
+      failure ??= { error };
+      if (action.do !== "killContainers") break;
+    }
   }
+  if (failure !== undefined) throw failure.error;
+}
+
+type Together = Extract<TerminationAction, { do: "together" }>;
+
+async function performTogether(
+  deps: ExecuteDeps,
+  run: PodRun,
+  { action, begin }: Pick<PlannedTermination, "begin"> & { action: Together },
+): Promise<void> {
+  const going = action.sequences.map((actions) => performTermination(deps, run, { actions, begin }));
+  // Each to its end: the next try must not meet what is left of this one.
+  for (const result of await Promise.allSettled(going)) if (result.status === "rejected") throw result.reason;
 }
 
 type Single = Exclude<TerminationAction, { do: "together" }>;
@@ -33,7 +53,7 @@ async function perform(deps: ExecuteDeps, run: PodRun, action: Single): Promise<
   const options = { signal: run.interrupt };
   switch (action.do) {
     case "killContainers":
-      return killContainers(deps, run, action.stages);
+      return killContainers(deps, run, action);
     case "stopSandboxes":
       return stopSandboxes(deps, run, action.sandboxIds);
     case "removeInstances":

@@ -51,9 +51,28 @@ describe("a rule that restarts all containers", () => {
       [1, 1],
     );
     const exits = ring.status()?.containerStatuses?.map(({ lastState }) => lastState?.terminated?.exitCode);
-    assert.deepEqual(exits, [42, 137]);
+    assert.deepEqual(exits, [137, 137], "as in Kubernetes, also of the container that triggered it");
     assert.equal(condition(ring), "False");
     assert.deepEqual([...phases], ["Running"], "with restartPolicy Never, and yet no status says that it ended");
+  });
+
+  test("shows and counts every removed container while it waits, in each round", async () => {
+    const ring = await started();
+    const message = "The container is removed because RestartAllContainers in place";
+    const why = { reason: "RestartingAllContainers", message };
+    for (const restartCount of [1, 2]) {
+      await exit(ring, "app", 42);
+      await ring.clock.advance(restartCount === 1 ? 0 : 10_000);
+      const shown = ring.status()?.containerStatuses?.map(({ state, lastState, restartCount: count }) => {
+        return { state, lastState, count };
+      });
+      const lastState = { terminated: { ...why, exitCode: 137 } };
+      const one = { state: { waiting: why }, lastState, count: restartCount };
+      assert.deepEqual(shown, [one, one]);
+      await ring.clock.advance(1000);
+      const counts = ring.status()?.containerStatuses?.map(({ restartCount: count }) => count);
+      assert.deepEqual(counts, [restartCount, restartCount], "once it runs it is not counted again");
+    }
   });
 
   test("the second one in a row backs off", async () => {

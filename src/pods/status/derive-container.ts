@@ -20,6 +20,12 @@ export interface WaitingReason {
   readonly message: string;
 }
 
+/** What a container shows that was removed to be started again together with all others. */
+export const RESTARTING_ALL: WaitingReason = {
+  reason: "RestartingAllContainers",
+  message: "The container is removed because RestartAllContainers in place",
+};
+
 /** What the status of one container is made from. */
 export interface ContainerFacts {
   readonly pod: Pod;
@@ -103,9 +109,9 @@ function restartCount(
  * run twice does not, and a completed pod stays one.
  */
 function withoutInstance(container: Container, facts: ContainerFacts): ContainerStatus {
-  const { previous, restartingAll } = facts;
-  const terminated = previous?.state?.terminated;
-  if (previous !== undefined && terminated !== undefined && restartingAll !== true) return previous;
+  const { previous } = facts;
+  const isRemoved = facts.restartingAll === true && !facts.terminating;
+  if (previous?.state?.terminated !== undefined && !isRemoved) return previous;
   const waiting: ContainerStatus = {
     name: container.name,
     state: stateWithoutContainer(facts),
@@ -116,12 +122,12 @@ function withoutInstance(container: Container, facts: ContainerFacts): Container
     imageID: "",
   };
   if (previous === undefined) return waiting;
-  if (terminated !== undefined)
-    return { ...waiting, lastState: { terminated }, restartCount: previous.restartCount + 1 };
+  const hadInstance = previous.containerID !== undefined || previous.state?.waiting === undefined;
+  if (isRemoved && hadInstance) return removed(waiting);
   if (previous.state?.running === undefined) return waiting;
   // One that must not run again is not waiting, also while others of the pod go on.
   const isOver = !facts.terminating && !mayRestart(facts.pod, LOST, container);
-  if (isOver && restartingAll !== true) return { ...previous, state: { terminated: LOST } };
+  if (isOver) return { ...previous, state: { terminated: LOST } };
   return previous.lastState?.terminated === undefined ? vanished(waiting, facts) : waiting;
 }
 
@@ -220,6 +226,16 @@ function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStat
     ...status,
     lastState: { terminated: LOST },
     restartCount: (facts.previous?.restartCount ?? 0) + (facts.terminating ? 0 : 1),
+  };
+}
+
+/** A container that RestartAllContainers has just removed: as in Kubernetes, this replaces how it had ended. */
+function removed(status: ContainerStatus): ContainerStatus {
+  return {
+    ...status,
+    state: { waiting: RESTARTING_ALL },
+    lastState: { terminated: { ...RESTARTING_ALL, exitCode: UNKNOWN_EXIT_CODE } },
+    restartCount: status.restartCount + 1,
   };
 }
 

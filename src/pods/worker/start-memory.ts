@@ -9,7 +9,7 @@ import type { PodIdentity } from "../../model/step.ts";
 import type { PodJournal } from "../journal.ts";
 import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "../plan/crash-backoff.ts";
 import { type ContainerStart, type PlanMemory, type PodPlan, RESTART_ALL, type StartHold } from "../plan/pod-plan.ts";
-import type { WaitingReason } from "../status/derive-container.ts";
+import { RESTARTING_ALL, type WaitingReason } from "../status/derive-container.ts";
 
 interface MemoryDeps {
   readonly identity: PodIdentity;
@@ -123,9 +123,8 @@ export class StartMemory implements PlanMemory {
     const times = { finishedAt, wallNow: this.deps.clock.now().wall };
     this.crashes.set(RESTART_ALL, afterRestart(this.crashes.get(RESTART_ALL), times, this.deps.crashLimits));
     this.restartingAll = true;
-    const waiting = { reason: "RestartingAllContainers", message: "" };
     for (const { name } of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])])
-      this.waiting.set(name, waiting);
+      this.waiting.set(name, RESTARTING_ALL);
     this.deps.journal.note(
       "backoff",
       `restarting all containers, triggered by: ${triggers.map(({ name }) => name).join(", ")}`,

@@ -8,19 +8,24 @@ import { isSidecarOf } from "./derive-conditions.ts";
 export function endedStatuses(
   pod: Pod,
   { init, regular }: { init: readonly ContainerStatus[]; regular: readonly ContainerStatus[] },
+  previousInit: readonly ContainerStatus[],
 ): { init: readonly ContainerStatus[]; regular: readonly ContainerStatus[] } {
   const lastBegun = init.findLastIndex(hasBegun);
   return {
     // The first one counts also when it never began.
     init: init.map((status, index) => (index <= Math.max(0, lastBegun) ? ended(status) : status)),
-    regular: isInitialized(pod, init, regular) ? regular.map(ended) : regular,
+    regular: regular.some(hasBegun) || isInitialized(pod, init, previousInit) ? regular.map(ended) : regular,
   };
 }
 
-function isInitialized(pod: Pod, init: readonly ContainerStatus[], regular: readonly ContainerStatus[]): boolean {
+/** A sidecar is judged by its status from before the kill: now no container runs any more. */
+function isInitialized(pod: Pod, init: readonly ContainerStatus[], previousInit: readonly ContainerStatus[]): boolean {
   const last = init.at(-1);
-  if (last === undefined || regular.some(hasBegun)) return true;
-  if (isSidecarOf(pod, last.name)) return last.state?.running !== undefined && last.started === true;
+  if (last === undefined) return true;
+  if (isSidecarOf(pod, last.name)) {
+    const before = previousInit.find(({ name }) => name === last.name);
+    return before?.state?.running !== undefined && before.started === true;
+  }
   return last.state?.terminated?.exitCode === 0 || last.lastState?.terminated?.exitCode === 0;
 }
 

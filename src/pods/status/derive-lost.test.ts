@@ -114,6 +114,28 @@ describe("a pod that ends before its containers began", () => {
     assert.equal(status.initContainerStatuses?.[0]?.state?.terminated?.exitCode, 0);
     assert.equal(status.containerStatuses?.[0]?.state?.terminated?.exitCode, 137);
   });
+
+  test("shows them so once the sidecar that is its last init container had started", () => {
+    const withSidecar = pod().init("init", { restartPolicy: "Always" }).container("app").build();
+    const regularAfter = (previous: PodStatus | undefined): string | undefined => {
+      const killed = observed(withSidecar, [sandbox()], [seen(init, { ...ended, exitCode: 137 })]);
+      const status = derive(withSidecar, killed, { ...over, previous });
+      return Object.keys(status.containerStatuses?.[0]?.state ?? {})[0];
+    };
+    const started = derive(withSidecar, observed(withSidecar, [sandbox()], [seen(init)]));
+    assert.equal(started.initContainerStatuses?.[0]?.started, true);
+    assert.equal(regularAfter(started), "terminated");
+    assert.equal(regularAfter(undefined), "waiting");
+  });
+});
+
+test("a pod in the host network has the host's IPs, also without a sandbox", () => {
+  const host = pod().container("app").with({ hostNetwork: true }).build();
+  const hostIps = ["192.0.2.1", "2001:db8::1"];
+  const first = derive(host, observed(host), { hostIps });
+  assert.deepEqual([first.podIP, first.podIPs], ["192.0.2.1", hostIps.map((ip) => ({ ip }))]);
+  const before = derive(host, observed(host, [sandbox()]), { hostIps });
+  assert.equal(derive(host, observed(host), { hostIps, previous: before }).podIP, "192.0.2.1");
 });
 
 describe("init containers that run again in a new sandbox", () => {

@@ -30,7 +30,9 @@ export function derivePodStatus(facts: StatusFacts): PodStatus {
   const init = statuses(facts, "init").map((status) => withinLimit(status, limit));
   const ephemeral = statuses(facts, "ephemeral").map((status) => withinLimit(status, limit));
   const phase = phaseOf(facts, init, regular);
-  const shown = facts.finished ? endedStatuses(pod, { init, regular }) : { init, regular };
+  const shown = facts.finished
+    ? endedStatuses(pod, { init, regular }, previousOf(previous, "init"))
+    : { init, regular };
   const ips = podIps(facts);
   const why =
     phase === "Failed" && facts.failure ? pick(facts.failure) : previous?.phase === phase ? pick(previous) : {};
@@ -135,8 +137,9 @@ function previousOf(previous: PodStatus | undefined, kind: ContainerKind): reado
   return (kind === "init" ? previous?.initContainerStatuses : previous?.ephemeralContainerStatuses) ?? [];
 }
 
+/** A pod in the host network has the host's IPs from its first status on. */
 function podIps({ pod, observed, previous, hostIps }: StatusFacts): readonly string[] {
-  if (pod.spec.hostNetwork === true) return observed.sandboxes.length > 0 ? hostIps : [];
+  if (pod.spec.hostNetwork === true) return hostIps;
   const newest = observed.sandboxes[0];
   if (newest !== undefined && newest.state === "ready" && newest.ips.length > 0)
     return orderPodIps(newest.ips, hostIps);

@@ -10,14 +10,18 @@ import { ImagePuller } from "./puller.ts";
 const image = { id: "sha256:1", tags: [], digests: [], sizeBytes: 1, username: "", pinned: false };
 
 /** A registry that takes one user, and pods with the credentials that a test gives them. */
-function site(accepted: string | undefined, given: readonly ImageAuth[]) {
+function site(
+  accepted: string | undefined,
+  given: readonly ImageAuth[],
+  refusal: (user: string | undefined) => string = () => "unauthorized",
+) {
   const tried: (string | undefined)[] = [];
   let isPulled = false;
   const images = {
     imageStatus: async () => (isPulled ? image : undefined),
     pullImage: async (_name: string, { auth }: { auth?: ImageAuth }) => {
       tried.push(auth?.username);
-      if (auth?.username !== accepted) throw new RuntimeError("Unknown", "unauthorized");
+      if (auth?.username !== accepted) throw new RuntimeError("Unknown", refusal(auth?.username));
       isPulled = true;
       return image.id;
     },
@@ -48,8 +52,14 @@ test("a pod without credentials pulls without any", async () => {
   assert.deepEqual(tried, [undefined]);
 });
 
-test("credentials that are all refused fail the pull with the registry's words", async () => {
+test("credentials that are all refused fail the pull with the registry's words, said once", async () => {
   const { tried, ensure } = site("nobody", [{ username: "first" }, { username: "second" }]);
-  await assert.rejects(ensure(), /unauthorized/);
+  await assert.rejects(ensure(), { message: "unauthorized" });
   assert.deepEqual(tried, ["first", "second"]);
+});
+
+test("credentials that are refused for different reasons fail the pull with the errors of all", async () => {
+  const given = [{ username: "first" }, { username: "second" }];
+  const { ensure } = site("nobody", given, (user) => (user === "first" ? "denied" : "expired"));
+  await assert.rejects(ensure(), { message: "[denied, expired]" });
 });

@@ -17,8 +17,10 @@ test("pulls are measured by size, and requests counted by what was there", async
   const metrics = new Metrics();
   const { asked, pulled } = imageMetrics(metrics);
   asked({ isPresent: true, policy: "IfNotPresent", isRequired: false });
+  asked({ isPresent: undefined, policy: "Always", isRequired: true });
   pulled(1500, 5_000_000);
   const { body } = await metrics.expose();
   assert.match(body, /requests_total\{present_locally="true",pull_policy="ifnotpresent",pull_required="false"\} 1$/m);
+  assert.match(body, /requests_total\{present_locally="unknown",pull_policy="always",pull_required="true"\} 1$/m);
   assert.match(body, /^kubelet_image_pull_duration_seconds_sum\{image_size_in_bytes="0-10MB"\} 1.5$/m);
 });

@@ -2,8 +2,12 @@ import type { Metrics } from "../lib/metrics.ts";
 
 /** Callbacks of the puller for metrics. */
 export interface ImageCounters {
-  /** A container needs an image: whether it is present, and whether a pull is required. */
-  asked(request: { readonly isPresent: boolean; readonly policy: string; readonly isRequired: boolean }): void;
+  /** A container needs an image: whether it is present (undefined if not inspected), and whether a pull is required. */
+  asked(request: {
+    readonly isPresent: boolean | undefined;
+    readonly policy: string;
+    readonly isRequired: boolean;
+  }): void;
   /** An image of this size was pulled, without the time in the queue. */
   pulled(tookMs: number, sizeBytes: number): void;
 }
@@ -52,7 +56,7 @@ export function imageMetrics(metrics: Metrics): ImageCounters {
   );
   return {
     asked: ({ isPresent, policy, isRequired }) =>
-      requests.inc([String(isPresent), policy.toLowerCase(), String(isRequired)]),
+      requests.inc([isPresent === undefined ? "unknown" : String(isPresent), policy.toLowerCase(), String(isRequired)]),
     pulled: (tookMs, sizeBytes) => duration.observe(tookMs / 1000, [sizeClass(sizeBytes)]),
   };
 }

@@ -14,3 +14,9 @@ export function pullFailure(image: string, error: unknown): { readonly reason: s
   const rest = text.slice(found.reason.length);
   return { reason: found.reason, message: `image pull failed for ${image} because ${found.why}${rest}` };
 }
+
+/** One error for the failed tries with each credential; equal messages count once, as in Kubernetes. */
+export function joinPullErrors(errors: readonly unknown[]): unknown {
+  const messages = [...new Set(errors.map(messageOf))];
+  return messages.length === 1 ? errors[0] : new Error(`[${messages.join(", ")}]`, { cause: errors.at(-1) });
+}

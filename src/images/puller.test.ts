@@ -182,6 +182,17 @@ describe("what is told", () => {
     assert.equal(pulling.runtime.control.count("pullImage"), 0);
   });
 
+  test("Always pulls without a look-up before it", async () => {
+    const pulling = new Pulling();
+    pulling.runtime.image("app:1");
+    pulling.runtime.control.fail("imageStatus", new RuntimeError("Unavailable", "gone"));
+    const error = await pulling.refused("app:1", { policy: "Always" });
+    assert.deepEqual([error.reason, pulling.runtime.control.count("pullImage")], ["ErrImagePull", 1]);
+    await pulling.ensure("app:1", { policy: "Always" });
+    const methods = pulling.runtime.control.calls.map(({ method }) => method);
+    assert.deepEqual(methods.slice(-2), ["pullImage", "imageStatus"]);
+  });
+
   test("an image that is missing right after its pull is a failed pull", async () => {
     const pulling = new Pulling();
     pulling.runtime.image("app:1", { state: "pullable", pullMs: 10 });

@@ -11,7 +11,7 @@ import type { Container, Pod } from "../model/generated/types.ts";
 import { withDefaultTag } from "../model/image-ref.ts";
 import { StartError } from "../model/start-error.ts";
 import type { ImageCounters } from "./image-metrics.ts";
-import { pullFailure } from "./pull-failure.ts";
+import { joinPullErrors, pullFailure } from "./pull-failure.ts";
 import { type PulledImage, type PullWork, SharedPulls } from "./shared-pulls.ts";
 
 /** 10 s doubling to 5 min, reset 10 min after the last failure's wait, as in Kubernetes. */
@@ -81,10 +81,14 @@ export class ImagePuller {
     const { container, journal } = request;
     const name = this.fullName(request);
     const policy = container.imagePullPolicy ?? "IfNotPresent";
+    if (policy === "Always") {
+      this.deps.counted?.asked({ isPresent: undefined, policy, isRequired: true });
+      return this.pull(name, request, options);
+    }
     const present = await this.inspect(name, request, options);
-    const isRequired = present === undefined ? policy !== "Never" : policy === "Always";
+    const isRequired = present === undefined && policy !== "Never";
     this.deps.counted?.asked({ isPresent: present !== undefined, policy, isRequired });
-    if (present !== undefined && policy !== "Always") {
+    if (present !== undefined) {
       const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
       journal.event("Normal", "Pulled", { message: text, container: container.name });
       return { ref: present.id, image: present };
@@ -185,23 +189,22 @@ export class ImagePuller {
     return new StartError(reason, retry, { message, cause: error });
   }
 
-  /** Tries each credential in turn until one is accepted; without credentials it pulls anonymously. */
+  /**
+   * Tries each credential in turn until one is accepted; without credentials it pulls anonymously. Rejects with the
+   * errors of all credentials.
+   */
   private async pullAs({ image, auths, annotations, sandbox }: Pull, options: Abortable): Promise<string> {
-    const [first, ...others] = auths;
-    const pull = (auth: ImageAuth | undefined): Promise<string> =>
-      this.deps.images.pullImage(
-        image,
-        { ...(auth && { auth }), ...(annotations && { annotations }), ...(sandbox && { sandbox }) },
-        options,
-      );
-    let attempt = pull(first);
-    for (const auth of others) {
-      attempt = attempt.catch((error: unknown) => {
+    const errors: unknown[] = [];
+    for (const auth of auths.length === 0 ? [undefined] : auths) {
+      const request = { ...(auth && { auth }), ...(annotations && { annotations }), ...(sandbox && { sandbox }) };
+      try {
+        return await this.deps.images.pullImage(image, request, options);
+      } catch (error) {
         if (options.signal.aborted) throw error;
-        return pull(auth);
-      });
+        errors.push(error);
+      }
     }
-    return attempt;
+    throw joinPullErrors(errors);
   }
 
   /** One real pull: waits for its turn and for the rate limit, then calls the runtime. */

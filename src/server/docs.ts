@@ -10,21 +10,23 @@ The agent listens on three ports:
 
 | port | options | what |
 | --- | --- | --- |
-| 10250 | \`port\`, \`address\`, \`enableServer\` | HTTPS; everything below, for those who may. \`kubelet up\` binds it to 127.0.0.1 |
-| 10255 | \`readOnlyPort\`, \`address\` | HTTP without credentials; the endpoints below that have no gate. Off with a configuration file |
-| 10248 | \`healthzPort\`, \`healthzBindAddress\` | HTTP; \`/healthz\` is 200 as long as the process lives, \`?verbose\` says what is wrong |
+| 10250 | \`port\`, \`address\`, \`enableServer\` | HTTPS; all endpoints below, for authorized clients |
+| 10255 | \`readOnlyPort\`, \`address\` | HTTP without authentication; the endpoints below that have no gate. With a configuration file off by default |
+| 10248 | \`healthzPort\`, \`healthzBindAddress\` | HTTP; \`/healthz\` is 200 as long as the process lives, \`?verbose\` lists the checks |
 
-## Who may come in
+\`kubelet up\` listens on 127.0.0.1 and rejects anonymous requests by default. So does an agent without a kubeconfig and
+without a configuration file.
 
-A client shows a certificate of \`authentication.x509.clientCAFile\`, or a bearer token that the API server knows
-(\`authentication.webhook\`), or nothing (\`authentication.anonymous\`). Wrong credentials are 401, also where nothing would
-do. With \`authorization.mode: Webhook\` the API server is asked whether the user may use the verb on one of the
+## Authentication and authorization
+
+A client presents a certificate of \`authentication.x509.clientCAFile\`, or a bearer token that the API server knows
+(\`authentication.webhook\`), or nothing (\`authentication.anonymous\`). Wrong credentials are 401, also where
+anonymous requests are allowed. With \`authorization.mode: Webhook\` the API server is asked whether the user may use the verb on one of the
 sub-resources of \`nodes\`; the first that it allows is enough. A path that does not exist is 404 for everybody; whether a
-pod exists is told only to those who may know.
+pod exists is visible only to authorized clients.
 
-Without an API server (\`kubelet up\`) there is nobody to ask: give \`--client-ca-file\` and \`--authorization-mode=AlwaysAllow\`
-to use the port with certificates, or talk to the agent through its own socket (\`kubelet exec\`, \`logs\`,
-\`port-forward\`).
+\`kubelet up\` has no API server to ask, so its mode is \`AlwaysAllow\` by default: \`--client-ca-file\` admits the clients
+whose certificate this CA signed. \`kubelet exec\`, \`logs\` and \`port-forward\` use the agent's unix socket instead.
 
 The certificate of the port is \`tlsCertFile\`, else a self-made pair (\`kubelet.crt\`, \`kubelet.key\`) in the certificate
 directory. Changed files are taken over without ending connections.

@@ -124,3 +124,14 @@ test("with streams apart, only errors go to the first", () => {
   log.error("three", new Error("why"));
   assert.deepEqual([errors.length, rest.length], [1, 2]);
 });
+
+for (const format of ["text", "json"] as const) {
+  test(`a ${format} line with a huge error or value is bounded`, () => {
+    const huge = "x".repeat(1024 * 1024);
+    const { log, lines } = capture(format);
+    log.error("failed", new Error(huge));
+    log.info("read", { text: huge });
+    for (const line of lines) assert.ok(Buffer.byteLength(line) < 9000, `${Buffer.byteLength(line)} bytes`);
+    assert.equal(lines.length, 2);
+  });
+}

@@ -51,3 +51,28 @@ test("a repeated event is one event with a count and a new sequence number", () 
   assert.equal(started?.reason, "Started");
   assert.deepEqual([backoff?.reason, backoff?.count, backoff?.sequence], ["BackOff", 2, 3]);
 });
+
+test("each text of the journal is bounded, whatever its author", () => {
+  const journal = new Journal({ clock: new FakeClock() });
+  const own = journal.of(web);
+  const huge = "x".repeat(1024 * 1024);
+  const bytes = (text = ""): number => Buffer.byteLength(text);
+  const detail = (): number => bytes(own.history.at(-1)?.detail);
+  const step = own.begin("start", { detail: huge });
+  assert.equal(detail(), 512, "begin");
+  step.detail(`y${huge}`);
+  assert.equal(own.history.at(-1)?.detail[0], "y");
+  assert.equal(detail(), 512, "detail");
+  step.done(`z${huge}`);
+  assert.equal(own.history.at(-1)?.detail[0], "z");
+  assert.equal(detail(), 512, "done");
+  own.note("start", huge);
+  assert.equal(detail(), 512, "note");
+  own.setNext({ at: 1, why: huge });
+  assert.equal(bytes(own.next?.why), 512, "setNext");
+  own.begin("start").fail(new Error(huge));
+  assert.equal(detail(), 512, "fail");
+  assert.equal(bytes(own.distinctErrors[0]?.message), 1024, "error");
+  own.event("Warning", "Failed", huge);
+  assert.equal(bytes(journal.events(0)[0]?.message), 2048, "event");
+});

@@ -184,3 +184,19 @@ test("pods of the first list that do not match wait too, and the snapshot says t
   assert.deepEqual([names(), snapshots.at(-1)?.isIncomplete], [["a", "b"], false]);
   await end();
 });
+
+test("a pod that was started from a checkpoint is never held, though the node's labels do not match", async () => {
+  const given = { ...pod("a"), spec: { containers: [{ name: "main" }], nodeSelector: { zone: "x" } } };
+  const { clock, pods, snapshots, tell, end } = site([given]);
+  pods.startOffline([given]);
+  await clock.advance(5);
+  await tell("MODIFIED", { ...given, metadata: { ...given.metadata, resourceVersion: "99", labels: { new: "" } } });
+  await clock.advance(20);
+  assert.ok(snapshots.length > 1);
+  for (const snapshot of snapshots)
+    assert.deepEqual(
+      snapshot.pods.map((one) => one.pod.metadata.name),
+      ["a"],
+    );
+  await end();
+});

@@ -213,3 +213,10 @@ test("a writable layer is told once the runtime has measured it", () => {
     at: 7,
   });
 });
+
+test("a container's reason and message are clipped", () => {
+  const huge = "x".repeat(1024 * 1024);
+  const told = fromContainerStatus(ContainerStatus.fromPartial({ id: "x", reason: huge, message: huge }));
+  assert.equal(Buffer.byteLength(told.reason), 4096);
+  assert.equal(Buffer.byteLength(told.message), 4096);
+});

@@ -70,12 +70,33 @@ describe("of deferred resizes for which there is not room for all", () => {
   for (const { name, pods, want } of cases) test(name, () => assert.deepEqual(granted(pods), want));
 });
 
-test("a pod that has stopped is no longer waited for", () => {
-  const queue = new ResizeQueue();
-  const [a, b] = [growing("a", "10"), growing("b", "8")];
-  assert.equal(queue.verdict(a, [b], node)?.reason, "Deferred");
-  queue.delete("uid-of-a");
-  assert.equal(queue.verdict(b, [], node), undefined);
+describe("beside a deferred resize with room for one of both", () => {
+  const [a, b] = [growing("a", "4"), growing("b", "4")];
+  const fixedSize = (cpu: string): AllocatedPod => ({ desired: sized("full", cpu), allocated: sized("full", cpu) });
+  /** A queue in which a and then b are deferred. */
+  const waiting = (): ResizeQueue => {
+    const queue = new ResizeQueue();
+    assert.equal(queue.verdict(a, [b, fixedSize("6")], node)?.reason, "Deferred");
+    assert.equal(queue.verdict(b, [a, fixedSize("6")], node)?.reason, "Deferred");
+    return queue;
+  };
+
+  test("the later one waits", () => {
+    assert.equal(waiting().verdict(b, [a, fixedSize("4")], node)?.reason, "Deferred");
+  });
+
+  test("a pod that has stopped is no longer waited for", () => {
+    const queue = waiting();
+    queue.delete("uid-of-a");
+    assert.equal(queue.verdict(b, [a, fixedSize("4")], node), undefined);
+  });
+
+  test("the room that a pod before it gives up counts as free, also if that has a lower priority", () => {
+    const shrinking: AllocatedPod = { desired: sized("a", "5"), allocated: sized("a", "6") };
+    const queue = new ResizeQueue();
+    assert.equal(queue.verdict(shrinking, [fixedSize("6")], node)?.reason, "Deferred");
+    assert.equal(queue.verdict(growing("b", "4", { priority: 5 }), [shrinking, fixedSize("1")], node), undefined);
+  });
 });
 
 test("a resize that is infeasible does not wait", () => {

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRing } from "../../../test/support/ring.ts";
+import { FakeClock } from "../../lib/clock.ts";
 import { CodedError } from "../../lib/errors.ts";
 import type { Lifecycle } from "../../model/generated/types.ts";
+import { runHook } from "./hooks.ts";
 
 function web(lifecycle: Lifecycle, grace = 30) {
   return pod("web").container("app", { lifecycle }).with({ terminationGracePeriodSeconds: grace }).build();
@@ -173,5 +175,24 @@ describe("preStop", () => {
     await ring.restartAgent();
     await ring.want();
     assert.deepEqual(ring.requests, [`http://${ip}:9901/quit`]);
+  });
+});
+
+test("the error of a hook is bounded, whatever the command and its output", async () => {
+  const output = Buffer.alloc(10 * 1024 * 1024, "x");
+  const owner = pod("web").container("app").build();
+  const [container] = owner.spec.containers;
+  assert.ok(container);
+  const target = { pod: owner, container, containerId: "c1", podIp: "", onPlainHttp: () => undefined };
+  const handler = { exec: { command: ["sh", "-c", "y".repeat(100 * 1024)] } };
+  const deps = {
+    runtime: { execSync: async () => ({ exitCode: 1, stdout: output, stderr: output }) },
+    clock: new FakeClock(),
+    httpGet: () => assert.fail("no request"),
+  };
+  await assert.rejects(runHook(deps, { handler, target }, { signal: new AbortController().signal }), (error: Error) => {
+    assert.match(error.message, /sh -c yyy.*xxx.*bytes omitted/);
+    assert.ok(Buffer.byteLength(error.message) < 4096);
+    return true;
   });
 });

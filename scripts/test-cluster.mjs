@@ -41,6 +41,8 @@ try {
   const folders = await binaries();
   if (folders === undefined) {
     say(yellow("left out: cluster tests: no Go on this machine to build Kubernetes with"));
+    // A gap is a failure where the tests are the judge of a change.
+    if (process.env.KUBELET_STRICT === "1") process.exitCode = 1;
   } else {
     const command = [process.execPath, "--import", "tsx", "test/integration/run.ts", "--cluster", ...wanted];
     const env = { ...process.env, ...folders, TSX_DISABLE_CACHE: "1" };

@@ -116,3 +116,30 @@ test("no matching file is a failure", () => {
   assert.match(output, /no test file matches/);
   assert.equal(status, 1);
 });
+
+const ALONE = [
+  ["a skip that is not on the list", { "a.test.ts": 'test("ok", () => {}); test("s", { skip: "why" }, () => {});' }],
+  ["a file without a test", { "a.test.ts": 'test("ok", () => {});', "b.test.ts": "export {};" }],
+  ["a todo", { "a.test.ts": 'test("ok", () => {}); test("t", { todo: "later" }, () => {});' }],
+] as const;
+for (const [what, files] of ALONE) {
+  test(`in strict mode ${what} alone fails the run`, () => {
+    const fixtures = Object.fromEntries(Object.entries(files).map(([name, code]) => [name, header + code]));
+    const { status, output } = runFixtures(fixtures, { KUBELET_STRICT: "1" });
+    assert.equal(status, 1, output);
+  });
+}
+
+test("a file that changes the process does not change it for the next one", () => {
+  const changes = 'process.umask(0o077); process.chdir("/"); process.env.LEFT = "1";';
+  const { output } = runFixtures({
+    "a.test.ts": `${header}test("changes", () => { ${changes} });`,
+    "z.test.ts": `${header}
+        test("finds it as it was", () => {
+          if (process.umask() === 0o077 || process.cwd() === "/" || process.env.LEFT === "1") throw new Error("changed");
+        });`,
+  });
+  assert.match(output, /leaves the process changed/);
+  assert.doesNotMatch(output, /finds it as it was/, output);
+  assert.match(output, /^2 passed, 1 failed/m);
+});

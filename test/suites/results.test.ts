@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { type Ended, judge, type Outcome } from "./results.ts";
+import { type Ended, judge, type Outcome, REPORTER_FLAGS, RESULTS, readResults } from "./results.ts";
 
 const ended = (more: Partial<Ended>): Ended => ({
   file: "test/integration/some.ts",
@@ -48,4 +52,32 @@ test("a suite that skipped every test is skipped, and failed in strict mode", ()
   const results = skipped.slice(1);
   assert.equal(judge(ended({ results }), false).result, "skipped");
   assert.equal(judge(ended({ results }), true).result, "failed");
+});
+
+test("the reporter writes each test with its outcome and the reason of a skip", () => {
+  const directory = mkdtempSync(join(tmpdir(), "results-"));
+  try {
+    const file = join(directory, "suite.mjs");
+    const code = `import { describe, test } from "node:test";
+      describe("suite", () => {
+        test("passes", () => {});
+        test("fails", () => { throw new Error("no"); });
+        test("skips", { skip: "no such kernel" }, () => {});
+        test("later", { todo: "not yet" }, () => {});
+      });
+      describe("whole", { skip: "nothing here" }, () => { test("never", () => {}); });`;
+    writeFileSync(file, code);
+    const results = join(directory, "results");
+    const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+    spawnSync(process.execPath, [...REPORTER_FLAGS, file], { env: { ...env, [RESULTS]: results } });
+    assert.deepEqual(readResults(results), [
+      { test: "passes", passed: true },
+      { test: "fails", passed: false },
+      { test: "skips", passed: true, skipped: "no such kernel" },
+      { test: "later", passed: true, skipped: "not yet" },
+      { test: "whole", passed: true, skipped: "nothing here" },
+    ]);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });

@@ -34,6 +34,7 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ["mirror_pods", "cluster"],
   ["pod_status_sync_duration_seconds", "cluster"],
   ["rest_client_requests_total", "cluster"],
+  ["rest_client_request_duration_seconds", "cluster"],
   ...["", "pre_kubelet_", "pre_registration_", "registration_", "post_registration_"].map(
     (part): [string, MetricRule] => [`node_startup_${part}duration_seconds`, "cluster"],
   ),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -24,4 +24,12 @@ test("a log file is opened, and a missing one is undefined", async () => {
   assert.equal(await file?.size(), 4);
   await file?.close();
   assert.equal(await hostLogFiles.open(join(dir, "2.log")), undefined);
+});
+
+test("a link in place of a log file is refused, wherever it leads", async () => {
+  const [secret, path] = [join(dir, "token"), join(dir, "3.log")];
+  writeFileSync(secret, "token of another pod");
+  symlinkSync(secret, path);
+  await assert.rejects(hostLogFiles.open(path), /3\.log: not a regular file/);
+  assert.notEqual(await hostLogFiles.identity(path), await hostLogFiles.identity(secret));
 });

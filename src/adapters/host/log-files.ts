@@ -1,5 +1,5 @@
 import { constants, watch } from "node:fs";
-import { type FileHandle, open, readdir, stat } from "node:fs/promises";
+import { type FileHandle, lstat, open, readdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
@@ -9,12 +9,12 @@ import { notRegular } from "./open-inside.ts";
 /** The host's log files, for `src/logs`. Only for paths that the runtime writes, never one that a user chose. */
 export const hostLogFiles = {
   /**
-   * Rejects what is not a regular file. A pod that can write to the log directory may put a FIFO there: opened without
-   * O_NONBLOCK it would hold a thread of the pool until it has a writer.
+   * Rejects what is not a regular file. A pod that can write to the log directory may put a link to any file of the
+   * host there, or a FIFO: opened without O_NONBLOCK it would hold a thread of the pool until it has a writer.
    */
   async open(path: string): Promise<HostLogFile | CompressedLogFile | undefined> {
     try {
-      const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
       try {
         const stats = await handle.stat();
         if (!stats.isFile()) throw notRegular(path);
@@ -26,13 +26,13 @@ export const hostLogFiles = {
       }
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return undefined;
-      throw error;
+      throw errnoOf(error) === "ELOOP" ? notRegular(path) : error;
     }
   },
 
   async identity(path: string): Promise<string | undefined> {
     try {
-      const { dev, ino } = await stat(path);
+      const { dev, ino } = await lstat(path);
       return `${dev}:${ino}`;
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return undefined;
@@ -45,7 +45,7 @@ export const hostLogFiles = {
   },
 
   async modifiedAt(path: string): Promise<number | undefined> {
-    return (await stat(path).catch(() => undefined))?.mtimeMs;
+    return (await lstat(path).catch(() => undefined))?.mtimeMs;
   },
 
   /** Watches the directory: a watch on the file itself would stay with the old one after a rotation. */

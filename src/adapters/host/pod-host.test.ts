@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { chmod, mkdir, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -131,8 +140,15 @@ describe("files", () => {
   });
 
   test("any other fault is not taken for an empty file", async () => {
-    await assert.rejects(host.readTail(base, 10), { code: "EISDIR" });
+    await assert.rejects(host.readTail(base, 10), /not a regular file/);
     assert.throws(() => host.readSmall(base), { code: "EISDIR" });
+  });
+
+  test("the tail of a link is not read, wherever it leads", async () => {
+    const [secret, link] = [join(base, "token"), join(base, "0.log")];
+    writeFileSync(secret, "token of another pod");
+    symlinkSync(secret, link);
+    await assert.rejects(host.readTail(link, 100), /0\.log: not a regular file/);
   });
 
   test("exist or do not", () => {

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
 import { writeAtomic } from "../../lib/atomic-file.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { notRegular } from "./open-inside.ts";
 import type { PathKind } from "./path-kind.ts";
 import { readVolumeFile } from "./volume-file.ts";
 
@@ -59,13 +60,19 @@ export class PodHost {
     await file.close();
   }
 
+  /** Only of a regular file: a pod may have put a link to any file of the host in the place of its log. */
   async readTail(path: string, bytes: number): Promise<string> {
     // Mostly it is empty, and needs not be opened.
-    const size = (await orMissing(stat(path)))?.size ?? 0;
-    const flags = constants.O_RDONLY | constants.O_NONBLOCK;
-    const file = size === 0 ? undefined : await orMissing(open(path, flags));
+    const found = await orMissing(lstat(path));
+    if (found === undefined || (found.isFile() && found.size === 0)) return "";
+    if (!found.isFile()) throw notRegular(path);
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+    const file = await orMissing(open(path, flags));
     if (file === undefined) return "";
     try {
+      const opened = await file.stat();
+      if (!opened.isFile()) throw notRegular(path);
+      const { size } = opened;
       const buffer = Buffer.alloc(Math.min(size, bytes));
       const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
       return buffer.toString("utf8", 0, bytesRead);

@@ -124,6 +124,15 @@ describe("what an ended container says", () => {
 describe("the end of a log", () => {
   const said = async (text: string): Promise<string> => terminationMessage(files({ [LOG]: text }), ended(fallback));
 
+  test("is nothing of a file that a runtime did not write, unless it was cut off from its beginning", async () => {
+    const header = "2026-01-01T00:00:00Z stdout F ";
+    assert.equal(await said("A".repeat(700)), "");
+    assert.equal(await said("A".repeat(8192)), "");
+    assert.equal(await said(`${"A".repeat(700)}\n${log("F boom")}`), "boom");
+    assert.equal(await said(`${header}${"A".repeat(9000)}`), "A".repeat(2048));
+    assert.equal(await said(`${header}${"A".repeat(100)}\n${"B".repeat(8191)}\n`), "");
+  });
+
   test("the last 80 lines", async () => {
     const lines = Array.from({ length: 100 }, (_, i) => `line ${i}`);
     assert.equal(await said(log(...lines.map((line) => `F ${line}`))), lines.slice(-80).join("\n"));

@@ -47,14 +47,18 @@ function wantsLog(container: ObservedContainer): boolean {
 /** The text of the last log lines without the runtime's time stamp, stream and tag. */
 async function logEnd(files: TailReader, path: string): Promise<string> {
   if (path === "") return "";
-  const raw = await files.readTail(path, RAW_LOG_BYTES);
+  // One byte more tells whether the first line was cut off. A replaced byte counts once, as in the file.
+  const read = await files.readTail(path, RAW_LOG_BYTES + 1);
+  const isLonger = Buffer.byteLength(read.replaceAll("\ufffd", "?")) > RAW_LOG_BYTES;
+  const isCut = isLonger && !read.startsWith("\n");
+  const raw = isLonger ? read.slice(1) : read;
   let text = "";
   for (const [index, line] of raw.split("\n").entries()) {
     const entry = /^\S+ (?:stdout|stderr) ([^\s:]+)\S* (.*)$/.exec(line);
     // A piece that is not the last of its line goes on in the next entry.
     if (entry !== null) text += entry[1] === "P" ? entry[2] : `${entry[2]}\n`;
     // The first one may be the end of a very long line, cut off from its beginning.
-    else if (index === 0 && line.length > LONGEST_PREFIX) text += `${line}\n`;
+    else if (isCut && index === 0 && line.length > LONGEST_PREFIX) text += `${line}\n`;
   }
   const lines = text.replace(/\n$/, "").split("\n").slice(-LOG_LINES).join("\n");
   return lastBytes(lines, LOG_BYTES);

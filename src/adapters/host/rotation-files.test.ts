@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -80,4 +81,28 @@ test("a watch calls once, at the first write", async () => {
   clearInterval(alive);
   assert.equal(calls, 1);
   assert.throws(() => rotationFiles.onceWritten(join(dir, "none"), () => undefined));
+});
+
+test("a pipe or a link in place of the temporary file is replaced, and never waited for", async () => {
+  for (const put of [
+    (name: string) => void execFileSync("mkfifo", [name]),
+    (name: string) => symlinkSync(join(dir, "elsewhere"), name),
+  ]) {
+    const path = join(dir, "d.log");
+    writeFileSync(path, "text");
+    put(`${path}.gz.tmp`);
+    await rotationFiles.compress(path, `${path}.gz`, { signal: AbortSignal.timeout(5000) });
+    assert.equal(gunzipSync(readFileSync(`${path}.gz`)).toString(), "text");
+  }
+  assert.ok(!existsSync(join(dir, "elsewhere")));
+});
+
+test("a log gets its name back, but not in place of a new one", async () => {
+  const [rotated, path] = [join(dir, "e.log.1"), join(dir, "e.log")];
+  writeFileSync(rotated, "old");
+  await rotationFiles.restore(rotated, path);
+  assert.deepEqual([readFileSync(path, "utf8"), existsSync(rotated)], ["old", false]);
+  writeFileSync(rotated, "older");
+  await rotationFiles.restore(rotated, path);
+  assert.deepEqual([readFileSync(path, "utf8"), readFileSync(rotated, "utf8")], ["old", "older"]);
 });

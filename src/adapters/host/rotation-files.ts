@@ -1,5 +1,5 @@
 import { constants, watch } from "node:fs";
-import { type FileHandle, lstat, open, readdir, rename, unlink } from "node:fs/promises";
+import { type FileHandle, link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import type { Abortable } from "../../lib/abort.ts";
@@ -25,6 +25,16 @@ export const rotationFiles = {
     return rename(from, to);
   },
 
+  async restore(from: string, to: string): Promise<void> {
+    try {
+      await link(from, to);
+    } catch (error) {
+      if (errnoOf(error) === "EEXIST") return;
+      throw error;
+    }
+    await unlink(from);
+  },
+
   async remove(path: string): Promise<void> {
     await orMissing(unlink(path));
   },
@@ -35,11 +45,7 @@ export const rotationFiles = {
     const temporary = `${to}.tmp`;
     try {
       const { mode, atime, mtime } = await source.stat();
-      const target = await open(
-        temporary,
-        constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
-        mode & 0o777,
-      );
+      const target = await createNew(temporary, mode & 0o777);
       try {
         const gzip = createGzip({ level: LEVEL, chunkSize: CHUNK });
         await pipeline(chunksOf(source), gzip, (packed: AsyncIterable<Buffer>) => writeAll(target, packed), { signal });
@@ -88,6 +94,13 @@ async function writeAll(file: FileHandle, chunks: AsyncIterable<Buffer>): Promis
   for await (const chunk of chunks) {
     for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
   }
+}
+
+/** Creates a file for writing in place of what has its name: a pod may have put a pipe there, and opening one waits. */
+async function createNew(path: string, mode: number): Promise<FileHandle> {
+  await orMissing(unlink(path));
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
+  return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK, mode);
 }
 
 /** Opens a regular file for reading; never waits, as opening a pipe would. */

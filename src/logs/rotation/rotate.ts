@@ -9,6 +9,8 @@ export interface RotationFiles {
   names(directory: string): Promise<readonly string[]>;
   /** Within a directory; the new name is free. */
   rename(from: string, to: string): Promise<void>;
+  /** Gives a file its old name back, unless another file has that name by now. */
+  restore(from: string, to: string): Promise<void>;
   /** Does nothing if the file does not exist. */
   remove(path: string): Promise<void>;
   /** Writes a compressed copy to `to.tmp`, renames that to `to`, and removes the plain file. Does nothing without one. */
@@ -50,7 +52,8 @@ export async function rotate(
   try {
     await deps.runtime.reopenContainerLog(log.id, options);
   } catch (error) {
-    if ((await files.size(current)) === undefined) await files.rename(rotated, current);
+    // The runtime may have created a new file although it reported an error.
+    await files.restore(rotated, current);
     throw error;
   }
   return plan.compress;

@@ -135,6 +135,10 @@ class MemoryLogs implements RotationFiles {
     return Promise.resolve();
   }
 
+  restore(from: string, to: string): Promise<void> {
+    return this.sizes.has(to) ? Promise.resolve() : this.rename(from, to);
+  }
+
   remove(path: string): Promise<void> {
     this.sizes.delete(path);
     return Promise.resolve();
@@ -176,6 +180,7 @@ class Bench {
   readonly options = new LiveValue(OPTIONS);
   readonly reopened: string[] = [];
   reopenFails = 0;
+  createsAndFails = false;
   private readonly stop = manyListeners();
   readonly rotator = new LogRotator(
     {
@@ -187,6 +192,8 @@ class Bench {
         reopenContainerLog: (id) => {
           this.reopened.push(id);
           if (this.reopenFails-- > 0) return Promise.reject(new Error("not now"));
+          if (this.createsAndFails) this.files.sizes.set(LOG, 7);
+          if (this.createsAndFails) return Promise.reject(new Error("timed out"));
           this.files.sizes.set(LOG, 0);
           return Promise.resolve();
         },
@@ -251,6 +258,19 @@ describe("the rotator", () => {
     assert.equal(bench.files.sizes.get(LOG), 11 * MIB);
     assert.equal(bench.reopened.length, 1);
     await bench.clock.advance(10_000);
+    assert.equal(bench.rotated().length, 1);
+    bench.end();
+  });
+
+  test("a log that the runtime created although it failed stays, and so does the rotated one", async () => {
+    const bench = await new Bench().start();
+    bench.createsAndFails = true;
+    // The new file appears after the agent has looked for it.
+    bench.files.size = (path) =>
+      Promise.resolve(bench.files.sizes.get(path) === 7 ? undefined : bench.files.sizes.get(path));
+    bench.files.write(LOG, 11 * MIB);
+    await bench.clock.advance(1000);
+    assert.equal(bench.files.sizes.get(LOG), 7);
     assert.equal(bench.rotated().length, 1);
     bench.end();
   });

@@ -36,7 +36,7 @@ const UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2";
 export class TlsListener {
   readonly server: Server;
   private readonly asked = new WeakMap<TLSSocket, ClientCertificate | "none">();
-  /** The client authorities (PEM) that a connection was accepted with, by its peer. */
+  /** The client authorities (PEM) that a connection was accepted with, by both its ends. */
   private readonly accepted = new Map<string, string>();
   private readonly judged = new WeakMap<TLSSocket, Judgement>();
   private trust: ChainContext & { readonly pem: string };
@@ -145,8 +145,8 @@ interface Judgement {
 }
 
 /** The same for a connection before and after its handshake. */
-function peerKey({ remoteAddress, remotePort, localPort }: Socket): string {
-  return `${remoteAddress}|${remotePort}|${localPort}`;
+function peerKey({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress}|${remotePort}|${localAddress}|${localPort}`;
 }
 
 function listed(value: string | string[] | undefined): string[] {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Socket, type TcpNetConnectOpts } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -51,14 +51,14 @@ const material = (more: Partial<TlsMaterial> = {}): TlsMaterial => ({
 });
 
 async function listening(
-  options: Partial<TlsOptions>,
+  { host = "127.0.0.1", ...options }: Partial<TlsOptions> & { host?: string },
   use: (listener: HttpListener, live: LiveValue<TlsMaterial>) => Promise<void>,
 ): Promise<void> {
   const live = new LiveValue(options.material?.current ?? material());
   const listener = await listenHttp(
     { log: silent },
     {
-      address: { host: "127.0.0.1", port: 0 },
+      address: { host, port: 0 },
       tls: { minVersion: "TLSv1.2", ...options, material: live },
       routes: [
         {
@@ -91,6 +91,12 @@ function get(port: number, client: object = {}): Promise<{ body: string; issuer:
     });
     call.end();
   });
+}
+
+async function connected(to: TcpNetConnectOpts): Promise<Socket> {
+  const socket = connectTcp(to);
+  await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+  return socket;
 }
 
 const clients = [
@@ -157,6 +163,24 @@ test("TLS: a connection that was silent while the client authorities were replac
     socket.end("GET /who HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let text = "";
     for await (const chunk of socket) text += String(chunk);
+    assert.match(text, /ann dev\+ops not trusted$/);
+  }));
+
+test("TLS: a second connection from the same port to another address does not change how the first is judged", () =>
+  listening({ host: "0.0.0.0" }, async ({ port }, live) => {
+    const client = issue(old);
+    const first = await connected({ host: "127.0.0.1", port, localAddress: "127.0.0.1" });
+    // Accepted by then: a whole request was answered after it.
+    assert.equal((await get(port, client)).body, "ann dev+ops trusted");
+    live.set(material({ clientAuthorities: other.pem }));
+    const { localPort = 0 } = first;
+    const second = await connected({ host: "127.0.0.2", port, localAddress: "127.0.0.1", localPort });
+    assert.equal((await get(port, client)).body, "ann dev+ops not trusted");
+    const socket = connect({ socket: first, rejectUnauthorized: false, ...client });
+    socket.end("GET /who HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let text = "";
+    for await (const chunk of socket) text += String(chunk);
+    second.destroy();
     assert.match(text, /ann dev\+ops not trusted$/);
   }));
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
-import { NodeCredentials } from "./node-credentials.ts";
+import { credentialDirectories, NodeCredentials } from "./node-credentials.ts";
 
 let base = "";
 let credentials: NodeCredentials;
@@ -67,4 +67,17 @@ test("a changed file is used by the next pull", async () => {
   assert.deepEqual(await users(), ["before"]);
   await write("root/config.json", { auths: entry("after") });
   assert.deepEqual(await users(), ["after"]);
+});
+
+test("without HOME no home directory is looked up", () => {
+  const { HOME: before } = process.env;
+  try {
+    delete process.env["HOME"];
+    assert.equal(credentialDirectories("/r").home, "");
+    process.env["HOME"] = "/h";
+    assert.equal(credentialDirectories("/r").home, "/h");
+  } finally {
+    if (before === undefined) delete process.env["HOME"];
+    else process.env["HOME"] = before;
+  }
 });

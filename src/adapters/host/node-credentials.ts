@@ -1,4 +1,3 @@
-import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { readIfExists } from "../../lib/atomic-file.ts";
 import {
@@ -18,9 +17,12 @@ export interface CredentialDirectories {
   readonly top: string;
 }
 
-/** Returns where Kubernetes looks for the node's registry credentials. */
+/**
+ * Returns where Kubernetes looks for the node's registry credentials. Without HOME the home directory is not looked up:
+ * the personal credentials of an administrator are not for pods.
+ */
 export function credentialDirectories(root: string): CredentialDirectories {
-  return { root, working: process.cwd(), home: homedir(), top: "/" };
+  return { root, working: process.cwd(), home: process.env["HOME"] ?? "", top: "/" };
 }
 
 /**

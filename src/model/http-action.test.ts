@@ -41,6 +41,13 @@ describe("the request of an httpGet", () => {
   const build = (action: HTTPGetAction): HttpRequest =>
     httpActionRequest(action, { podIp: "10.0.0.5", container, userAgent: "kube-probe/1.36" });
 
+  test("a path and query of more than 64 KiB are refused", () => {
+    assert.equal(requestTarget(`/${" ".repeat(65_535)}`).length, 1 + 3 * 65_535);
+    for (const path of [`/${"a".repeat(65_536)}`, `/?${"a".repeat(65_535)}`]) {
+      assert.throws(() => requestTarget(path), /invalid path of 65537 bytes: at most 65536 bytes are allowed/);
+    }
+  });
+
   test("goes to the pod's address as kube-probe, taking anything", () => {
     assert.deepEqual(build({ port: 80 }), {
       scheme: "http",

@@ -14,6 +14,9 @@ export interface HttpRequest {
   readonly headers: readonly (readonly [string, string])[];
 }
 
+/** Longest path with its query, in bytes; no server takes a longer request line. */
+const MOST_TARGET_BYTES = 64 * 1024;
+
 /** The pod and the client that a request is built for. */
 export interface HttpActionFacts {
   readonly podIp: string;
@@ -21,7 +24,7 @@ export interface HttpActionFacts {
   readonly userAgent: string;
 }
 
-/** Returns the request that an `httpGet` asks for. Throws when its host, its port or a header cannot be used. */
+/** Returns the request that an `httpGet` asks for. Throws when its host, port, path or a header cannot be used. */
 export function httpActionRequest(action: HTTPGetAction, facts: HttpActionFacts): HttpRequest {
   const host = action.host === undefined || action.host === "" ? facts.podIp : action.host;
   const port = resolvePort(action.port, facts.container);
@@ -75,9 +78,14 @@ function checkHeader(name: string, value: string): void {
 
 /**
  * Path and query of a `path` that is a URL reference: what stands behind `?` is sent as the query, a fragment is not
- * sent. A text that is no reference is a bare path, with all that a path may not hold percent-encoded.
+ * sent. A text that is no reference is a bare path, with all that a path may not hold percent-encoded. Throws if it is
+ * longer than 64 KiB.
  */
 export function requestTarget(reference: string): string {
+  const bytes = Buffer.byteLength(reference);
+  if (bytes > MOST_TARGET_BYTES) {
+    throw new Error(`invalid path of ${bytes} bytes: at most ${MOST_TARGET_BYTES} bytes are allowed`);
+  }
   return parseReference(reference) ?? rooted(encodePath(Buffer.from(reference, "utf8")));
 }
 
@@ -126,12 +134,15 @@ function percentEncoded(byte: number): string {
   return `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 }
 
+/** Each byte as it stands in a path. */
+const PATH_BYTES: readonly string[] = Array.from({ length: 256 }, (_, byte) => {
+  const char = String.fromCharCode(byte);
+  return /[A-Za-z0-9\-._~$&+,/:;=@]/.test(char) ? char : percentEncoded(byte);
+});
+
 /** Percent-encodes each byte that a path may not hold. */
 function encodePath(bytes: Buffer): string {
   let encoded = "";
-  for (const byte of bytes) {
-    const char = String.fromCharCode(byte);
-    encoded += /[A-Za-z0-9\-._~$&+,/:;=@]/.test(char) ? char : percentEncoded(byte);
-  }
+  for (const byte of bytes) encoded += PATH_BYTES[byte];
   return encoded;
 }

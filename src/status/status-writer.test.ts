@@ -24,6 +24,8 @@ function site() {
     status: undefined as PodStatus | undefined,
     finished: false,
     isBusy: false,
+    /** Runs while a request is on its way. */
+    during: undefined as (() => void) | undefined,
   };
   const patches: PatchBody[] = [];
   const deletes: { uid?: string; graceSeconds?: number }[] = [];
@@ -36,6 +38,7 @@ function site() {
   const api = {
     patch: async (_resource: unknown, { body }: { body: PatchBody }) => {
       fail();
+      world.during?.();
       patches.push(body);
       assert.ok(world.copy);
       const metadata = { ...world.copy.metadata, resourceVersion: String(++version) };
@@ -43,6 +46,7 @@ function site() {
     },
     delete: async (_resource: unknown, at: { uid?: string; graceSeconds?: number }) => {
       fail();
+      world.during?.();
       deletes.push(at);
     },
   };
@@ -246,4 +250,31 @@ test("it is measured how long a status takes to reach the server, failed tries i
   assert.ok((measured[0] ?? 0) >= 100 && (measured[0] ?? 0) <= 1000, String(measured[0]));
   await wake();
   assert.equal(measured.length, 1);
+});
+
+test("what is forgotten during an update is not remembered after it", async () => {
+  const { world, patches, writer, wake } = site();
+  world.during = () => writer.forget("u1");
+  world.status = { phase: "Running" };
+  await wake();
+  world.during = undefined;
+  await wake();
+  assert.equal(patches.length, 2, "the first response was remembered");
+});
+
+test("what is forgotten during its deletion is not remembered after it; a failed deletion is tried again", async () => {
+  const { clock, world, deletes, failures, writer, wake } = site();
+  assert.ok(world.copy);
+  const metadata = { ...world.copy.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  world.copy = { ...world.copy, metadata, status: { phase: "Failed" } };
+  world.finished = true;
+  failures.push(new ApiError("Unavailable", "away"));
+  await wake();
+  assert.equal(deletes.length, 0);
+  world.during = () => writer.forget("u1");
+  await clock.advance(1000);
+  assert.equal(deletes.length, 1);
+  world.during = undefined;
+  await wake();
+  assert.equal(deletes.length, 2, "the deletion was remembered");
 });

@@ -52,6 +52,8 @@ export class StatusWriter {
   private readonly backoff = new KeyedBackoff<string>(RETRY);
   private readonly sent = new Map<string, Sent>();
   private readonly deleted = new Set<string>();
+  /** Pods whose update is on its way; one that is forgotten meanwhile is not remembered when the response arrives. */
+  private readonly sending = new Set<string>();
   /** Pods whose update waits for further changes; without a timer the wait is over. */
   private readonly gathering = new Map<string, Timer | undefined>();
   /** Monotonic time of the first change that is not on the server yet, by UID. */
@@ -75,6 +77,7 @@ export class StatusWriter {
     this.sent.delete(uid);
     this.gathered(uid);
     this.deleted.delete(uid);
+    this.sending.delete(uid);
     this.backoff.reset(uid);
     this.since.delete(uid);
   }
@@ -125,7 +128,7 @@ export class StatusWriter {
     }
   }
 
-  /** Returns the pod that the server has afterwards; undefined if it was deleted. */
+  /** Returns the pod that the server has afterwards; undefined if it was deleted or forgotten. */
   private async send(
     uid: string,
     { status, server }: { readonly status: PodStatus; readonly server: Pod },
@@ -138,12 +141,14 @@ export class StatusWriter {
     this.gathered(uid);
     const { name = "", namespace = "", uid: serverUid } = server.metadata;
     const body = { metadata: { uid: serverUid }, status: patch };
+    this.sending.add(uid);
     try {
       const pod = await this.deps.api.patch(
         PODS,
         { namespace, name, type: "strategic", subresource: "status", body },
         { signal },
       );
+      if (!this.sending.has(uid)) return undefined;
       const told = { status, answer: pod.status ?? {}, last: isSamePod ? last : undefined };
       this.sent.set(uid, { ...rememberSent(patch, told), pod });
       return pod;
@@ -151,6 +156,8 @@ export class StatusWriter {
       // Deleted, or another pod has the name by now: nothing is to update.
       if (error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict")) return undefined;
       throw error;
+    } finally {
+      this.sending.delete(uid);
     }
   }
 
@@ -190,12 +197,15 @@ export class StatusWriter {
   /** With finalizers the object stays a while; it is not deleted again. */
   private async remove(uid: string, pod: Pod, signal: AbortSignal): Promise<void> {
     const { name = "", namespace = "", uid: serverUid = "" } = pod.metadata;
+    // Before the request: the pod may be forgotten while it runs.
+    this.deleted.add(uid);
     try {
       await this.deps.api.delete(PODS, { namespace, name, uid: serverUid, graceSeconds: 0 }, { signal });
     } catch (error) {
-      if (!(error instanceof ApiError) || (error.code !== "NotFound" && error.code !== "Conflict")) throw error;
+      if (error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict")) return;
+      this.deleted.delete(uid);
+      throw error;
     }
-    this.deleted.add(uid);
   }
 
   private failed(uid: string, error: unknown): void {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -139,5 +139,30 @@ test("a checkpoint that cannot be read is deleted at the start", () =>
     await written(directory, clock);
     await writeFile(join(directory, "api-checkpoint.key"), "00".repeat(32));
     await open(clock, directory).purge();
+    await assert.rejects(stat(join(directory, "api-checkpoint")), /ENOENT/);
+  }));
+
+test("a checkpoint that cannot be read now is kept", () =>
+  inDirectory(async (directory, clock) => {
+    await written(directory, clock);
+    const key = join(directory, "api-checkpoint.key");
+    await rename(key, `${key}.away`);
+    // Reading a directory fails as a disk does.
+    await mkdir(key);
+    await open(clock, directory).purge();
+    await rmdir(key);
+    await rename(`${key}.away`, key);
+    assert.deepEqual(await open(clock, directory).load(), content);
+  }));
+
+test("a checkpoint with Secrets is deleted if it cannot be replaced", () =>
+  inDirectory(async (directory, clock) => {
+    await written(directory, clock);
+    // Directories with the names of the temporary files: none can be created.
+    const blocked = Array.from({ length: 50 }, (_, n) =>
+      join(directory, `.api-checkpoint.${process.pid}.${n + 1}.tmp`),
+    );
+    for (const path of blocked) await mkdir(path);
+    await open(clock, directory, false).purge();
     await assert.rejects(stat(join(directory, "api-checkpoint")), /ENOENT/);
   }));

@@ -46,21 +46,22 @@ export class ApiCheckpoint {
 
   /** Returns what an earlier agent wrote, without anything that may not be on disk; undefined if it is unreadable. */
   async load(): Promise<CheckpointContent | undefined> {
-    const stored = await this.read();
-    return stored && this.allowed(stored);
+    const stored = await this.readOrWarn();
+    return stored === undefined || stored === "unusable" ? undefined : this.allowed(stored);
   }
 
   /**
    * Removes Secrets and tokens that an earlier agent wrote and that may not be on disk: the file is replaced by one
-   * without them, or deleted if it cannot be read. To be called at the start.
+   * without them, or deleted if it cannot be replaced or decrypted. To be called at the start.
    */
   async purge(): Promise<void> {
-    const stored = await this.read();
+    const stored = await this.readOrWarn();
     try {
-      if (stored === undefined) return await removeIfExists(this.file);
+      if (stored === undefined) return;
+      if (stored === "unusable") return await removeIfExists(this.file);
       const allowed = this.allowed(stored);
       if (stored.version === VERSION && allowed.secrets.length === stored.content.secrets.length) return;
-      await this.store(allowed);
+      await this.replace(allowed);
       this.deps.log.info("Removed secrets from the checkpoint");
     } catch (error) {
       this.deps.log.warn("Failed to remove secrets from the checkpoint", { error: messageOf(error) });
@@ -93,21 +94,41 @@ export class ApiCheckpoint {
     }
   }
 
+  /** Without space for the new file the old one is deleted all the same. */
+  private async replace(content: CheckpointContent): Promise<void> {
+    try {
+      await this.store(content);
+    } catch (error) {
+      this.deps.log.warn("Failed to write checkpoint, deleting it", { error: messageOf(error) });
+      await removeIfExists(this.file);
+    }
+  }
+
   private async store(content: CheckpointContent): Promise<void> {
     const key = await this.key();
     await writeAtomic(this.file, seal(JSON.stringify({ version: VERSION, content }), key), { mode: 0o600 });
   }
 
-  private async read(): Promise<StoredCheckpoint | undefined> {
+  /** Undefined if there is none, or if it cannot be read now; "unusable" if nobody can make sense of it any more. */
+  private async readOrWarn(): Promise<StoredCheckpoint | "unusable" | undefined> {
     try {
       const [sealed, key] = await Promise.all([readIfExists(this.file), readIfExists(this.keyFile)]);
-      if (sealed === undefined || key === undefined) return undefined;
-      // reason: sealed by ourselves
-      const stored = JSON.parse(unseal(sealed, Buffer.from(key.trim(), "hex"))) as StoredCheckpoint;
-      return stored.version === VERSION || stored.version === 1 ? stored : undefined;
+      return sealed === undefined ? undefined : this.decrypt(sealed, key);
     } catch (error) {
       this.deps.log.warn("Failed to read checkpoint", { error: messageOf(error) });
       return undefined;
+    }
+  }
+
+  private decrypt(sealed: string, key: string | undefined): StoredCheckpoint | "unusable" {
+    if (key === undefined) return "unusable";
+    try {
+      // reason: sealed by ourselves
+      const stored = JSON.parse(unseal(sealed, Buffer.from(key.trim(), "hex"))) as StoredCheckpoint;
+      return stored.version === VERSION || stored.version === 1 ? stored : "unusable";
+    } catch (error) {
+      this.deps.log.warn("Failed to decrypt checkpoint", { error: messageOf(error) });
+      return "unusable";
     }
   }
 

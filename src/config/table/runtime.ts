@@ -1,3 +1,4 @@
+import { tryParseQuantity, wholeValue } from "../../model/quantity.ts";
 import { bool, duration, int, oneOf, optionalInt, optionalSpan, quantity, text } from "../kinds.ts";
 import { list } from "../kinds-lists.ts";
 import { option } from "../option.ts";
@@ -6,6 +7,11 @@ import { imagePattern, restartPeriod } from "../rules-fields.ts";
 import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
+
+function isZeroQuantity(value: string): boolean {
+  const parsed = tryParseQuantity(value);
+  return parsed !== undefined && wholeValue(parsed) === 0;
+}
 
 /** The runtime, images and container logs. */
 export const runtimeFields = configFields({
@@ -142,6 +148,7 @@ export const runtimeFields = configFields({
     help: "Size at which a container's log is rotated; negative turns it off.",
     since: "1.10",
     applies: "live",
+    validate: (value) => (isZeroQuantity(value) ? "must not be 0; a negative value turns rotation off" : undefined),
   }),
   containerLogMaxFiles: option(int, {
     flag: "container-log-max-files",

@@ -4,7 +4,8 @@ const EXPECTED_RATE = 24 * 1024 * 1024;
 const TOLERANCE = 0.05;
 /** A writer may speed up by this factor between two checks. */
 const HEADROOM = 1.5;
-const SHORTEST_MS = 5;
+/** Shortest time between two checks in milliseconds. */
+export const SHORTEST_MS = 5;
 
 /** How far a log has grown. */
 export interface LogGrowth {

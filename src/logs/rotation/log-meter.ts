@@ -1,6 +1,6 @@
 import { isAborted } from "../../lib/abort.ts";
 import type { Clock, Timer } from "../../lib/clock.ts";
-import { nextCheckMs } from "./check-delay.ts";
+import { nextCheckMs, SHORTEST_MS } from "./check-delay.ts";
 import type { RotationFiles } from "./rotate.ts";
 
 /** Checks without growth after which a log counts as idle. */
@@ -84,7 +84,7 @@ export class LogMeter {
     if (size === undefined || size >= maxBytes) {
       this.last = undefined;
       await this.deps.act(size === undefined ? "missing" : "full");
-      return size === undefined ? this.deps.intervalMs() : 0;
+      return size === undefined ? this.deps.intervalMs() : SHORTEST_MS;
     }
     const { mono } = clock.now();
     const before = this.last;

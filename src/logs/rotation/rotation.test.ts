@@ -322,6 +322,14 @@ describe("the rotator", () => {
     bench.end();
   });
 
+  test("a limit that every log has reached is no busy loop", async () => {
+    const bench = await new Bench().start();
+    bench.options.set({ ...OPTIONS, maxBytes: 0 });
+    await bench.clock.advance(100);
+    assert.ok(bench.reopened.length <= 25, `${bench.reopened.length} rotations in 100 ms`);
+    bench.end();
+  });
+
   test("without watches the interval has to do", async () => {
     const bench = new Bench();
     bench.files.onceWritten = () => {

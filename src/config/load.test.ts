@@ -72,7 +72,8 @@ const standalone: { argv: string[]; file?: string; want: [anonymousAuth: boolean
   { argv: ["--pod-manifest-path=/m"], want: [false, "127.0.0.1"] },
   { argv: ["--pod-manifest-path=/m", "--address=0.0.0.0"], want: [false, "0.0.0.0"] },
   { argv: ["--pod-manifest-path=/m", "--authorization-mode=AlwaysAllow"], want: [false, "127.0.0.1"] },
-  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true"], want: [true, "0.0.0.0"] },
+  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true"], want: [true, "127.0.0.1"] },
+  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=false"], want: [false, "127.0.0.1"] },
   { argv: ["--pod-manifest-path=/m", "--api-servers=https://a"], want: [true, "0.0.0.0"] },
   { argv: ["--pod-manifest-path=/m", "--kubeconfig=/k"], want: [true, "0.0.0.0"] },
   { argv: ["--config=/c.yaml"], file: "staticPodPath: /m\n", want: [false, "0.0.0.0"] },
@@ -86,6 +87,14 @@ for (const { argv, file, want } of standalone) {
     assert.deepEqual([values.anonymousAuth, values.address], want);
   });
 }
+
+test("a read-only port that others can reach without an API server is warned about", async () => {
+  const messages = async (...argv: string[]) => (await load(argv)).warnings.map(({ message }) => message);
+  const want = ["port 10255 shows pods to everybody who can reach 0.0.0.0"];
+  assert.deepEqual(await messages("--pod-manifest-path=/m", "--address=0.0.0.0"), want);
+  assert.deepEqual(await messages("--pod-manifest-path=/m", "--address=0.0.0.0", "--read-only-port=0"), []);
+  assert.deepEqual(await messages("--pod-manifest-path=/m"), []);
+});
 
 test("flags go over drop-ins over the file over defaults, and each value knows where it came from", async () => {
   const loaded = await load(["--config=/c.yaml", "--config-dir=/d", "--registry-burst=4"], {
@@ -211,6 +220,7 @@ const wrong: { body: string; says: RegExp }[] = [
   { body: "syncFrequency: 60\n", says: /syncFrequency: must be a duration/ },
   { body: "fileCheckFrequency: -5m\n", says: /fileCheckFrequency: must be more than 0 \(it is "-5m0s"\)/ },
   { body: "containerLogMaxSize: 1e400\n", says: /containerLogMaxSize: must be text; put it in quotes/ },
+  { body: "containerLogMaxSize: '0'\n", says: /containerLogMaxSize: .*must not be 0/ },
   { body: "containerLogMaxSize: '1e400'\n", says: /containerLogMaxSize: must be a quantity/ },
   { body: "clusterDomain: 5\n", says: /clusterDomain: must be text; put it in quotes/ },
   { body: "enableServer: 'yes'\n", says: /enableServer: must be true or false/ },

@@ -114,6 +114,13 @@ function applyFlags(assembly: Assembly, { flags, old, file, replacesFlags }: Con
   }
 }
 
+/** Options whose defaults without a file open the ports to everybody. */
+const OPEN_DEFAULTS: readonly OptionName[] = ["anonymousAuth", "authorizationMode", "readOnlyPort"];
+
+function isLoopback(address: string): boolean {
+  return address.startsWith("127.") || address === "::1";
+}
+
 /** Defaults that follow from other settings, and values in their proper form. */
 function settle(assembly: Assembly): void {
   const value = <Name extends OptionName>(name: Name): AgentOptions[Name] =>
@@ -135,9 +142,16 @@ function settle(assembly: Assembly): void {
   // The default of Kubernetes lets everybody run commands in containers. Without an API server nothing needs that: the
   // commands of the agent itself use its socket.
   const hasApiServer = value("kubeconfig") !== "" || value("apiServers").length > 0;
+  const isOpen = OPEN_DEFAULTS.some((name) => assembly.setting(name).origin.from === "legacy");
+  if (!hasApiServer && isOpen && !assembly.isGiven("address")) {
+    assembly.derive("address", "127.0.0.1", "a missing --kubeconfig");
+  }
   if (!hasApiServer && value("anonymousAuth") && !assembly.isGiven("anonymousAuth")) {
     assembly.derive("anonymousAuth", false, "a missing --kubeconfig");
-    if (!assembly.isGiven("address")) assembly.derive("address", "127.0.0.1", "a missing --kubeconfig");
+  }
+  if (!hasApiServer && value("readOnlyPort") > 0 && !isLoopback(value("address"))) {
+    const message = `port ${value("readOnlyPort")} shows pods to everybody who can reach ${value("address")}`;
+    assembly.warnings.push({ field: optionOf("readOnlyPort").field ?? "", value: "", message });
   }
   const follow: readonly [OptionName, string, unknown][] = [
     ["imagePullCredentialsVerificationPolicy", "KubeletEnsureSecretPulledImages", ""],

@@ -7,6 +7,9 @@ export interface LogFile {
   size(): Promise<number>;
   /** Reads up to the buffer's length; 0 at the end. */
   read(buffer: Buffer, position: number): Promise<number>;
+  /** Prepares reading backwards, until `release`; missing where that needs nothing. */
+  hold?(): Promise<void>;
+  release?(): void;
   close(): Promise<void>;
 }
 

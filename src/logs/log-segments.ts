@@ -14,6 +14,7 @@ interface Segment {
 /** An open file of a log, with what tells its successor. */
 export interface OpenSegment {
   readonly file: LogFile;
+  readonly name: string;
   /** Its own key if it was rotated when it was opened; else undefined. */
   readonly key: string | undefined;
   /** The newest key when it was opened as the current file. */
@@ -43,7 +44,8 @@ export class LogSegments {
       const after = (await this.list()).at(-1)?.key ?? "";
       const file = await this.files.open(this.path);
       // A rotation in between: what was opened may be the file before or after it.
-      if (((await this.list()).at(-1)?.key ?? "") === after) return file && { file, key: undefined, after };
+      if (((await this.list()).at(-1)?.key ?? "") === after)
+        return file && { file, name: this.base, key: undefined, after };
       await file?.close();
     }
   }
@@ -103,7 +105,7 @@ export class LogSegments {
     for (const { path, key } of newer.filter((segment) => segment.path.endsWith(".gz"))) {
       const other = await this.files.open(path);
       if (other === undefined) continue;
-      const isSame = start.length > 0 && start.equals(await startOf(other));
+      const isSame = start.length > 0 && start.equals(await startOf(other).catch(() => Buffer.alloc(0)));
       await other.close();
       if (isSame) return key;
     }
@@ -112,7 +114,7 @@ export class LogSegments {
 
   private async open({ path, key }: Segment): Promise<OpenSegment | undefined> {
     const file = (await this.files.open(path)) ?? (await this.files.open(`${path}.gz`));
-    return file && { file, key, after: key };
+    return file && { file, name: path.slice(path.lastIndexOf("/") + 1), key, after: key };
   }
 
   /** Oldest first; of a file that is there plain and compressed, the plain one. */

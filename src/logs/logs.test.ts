@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import {
   appendFileSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -14,6 +15,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
+import { CompressedLogFile } from "../adapters/host/compressed-log-file.ts";
 import { hostLogFiles } from "../adapters/host/log-files.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { CriDecoder, type DecodeOptions, HEADER_LIMIT } from "./cri-decoder.ts";
@@ -362,6 +364,35 @@ test("read across rotations: a log whose current file is missing shows what ther
   const { state, running } = reading(path, { tail: 2 });
   await running;
   assert.equal(state.text, "line 4\nline 5\n");
+});
+
+test("read across rotations: a damaged file is one line of notice, and the others are read", async () => {
+  for (const request of [{}, { tail: 50 }]) {
+    const path = rotatedLog();
+    const [damaged = ""] = readdirSync(dir).filter((name) => join(dir, name).startsWith(path) && name.endsWith(".gz"));
+    writeFileSync(join(dir, damaged), readFileSync(join(dir, damaged)).subarray(0, 40));
+    const { state, running } = reading(path, request);
+    await running;
+    const rest = [3, 4, 5, 6, 7, 8].map((n) => `line ${n}\n`).join("");
+    assert.equal(state.text, `kubelet: rotated log ${damaged} is damaged\n${rest}`, String(state.error));
+  }
+});
+
+test("a compressed log is in memory as a whole only while its tail is searched", async () => {
+  const path = `${newPath()}.gz`;
+  const size = 30 * 1024 * 1024;
+  writeFileSync(path, gzipSync(Buffer.alloc(size, "x"), { level: 1 }));
+  const file = await hostLogFiles.open(path);
+  assert.ok(file instanceof CompressedLogFile);
+  const held = (): boolean => Reflect.get(file, "whole") !== undefined;
+  assert.equal(await file.size(), size);
+  await file.read(Buffer.alloc(10), 5);
+  assert.equal(held(), false);
+  await file.hold();
+  assert.equal(held(), true);
+  file.release();
+  assert.equal(held(), false);
+  await file.close();
 });
 
 test("a compressed log of more than is held in memory is read in pieces, backwards too", async () => {

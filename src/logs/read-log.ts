@@ -84,6 +84,8 @@ class LogReader {
   private readonly segments: LogSegments;
   private segment: OpenSegment | undefined;
   private position = 0;
+  /** The rotated file that could not be read, while it is the one to read. */
+  private damaged: OpenSegment | undefined;
   private readonly decoder: CriDecoder;
   /** The decoder writes a cut header of the last block before what is read. */
   private readonly block = Buffer.allocUnsafeSlow(HEADER_LIMIT + BLOCK);
@@ -108,9 +110,9 @@ class LogReader {
     while (!signal.aborted) {
       // Asked before reading: a rotated file gets no more, but for what is on its way.
       const isRotated = await this.segments.isRotated(this.segment);
-      yield* this.drain(this.segment.file, signal);
+      yield* this.drainOrSkip(this.segment, signal);
       if (!isRotated) return;
-      const mayGrow = !isLast && (await this.segments.mayGrow(this.segment));
+      const mayGrow = !isLast && this.segment !== this.damaged && (await this.segments.mayGrow(this.segment));
       if (mayGrow && !(await this.isQuiet(this.segment.file, signal))) continue;
       const next = await this.segments.openAfter(this.segment);
       if (next === undefined) return;
@@ -127,7 +129,7 @@ class LogReader {
     let missing = this.request.tail;
     for (;;) {
       if (missing !== undefined) {
-        const found = await tailStart(segment.file, missing, { end: await segment.file.size() });
+        const found = await findTail(segment, missing);
         this.position = found.start;
         missing = found.missing;
         if (missing === 0) return segment;
@@ -162,6 +164,18 @@ class LogReader {
     await this.segment?.file.close();
   }
 
+  /** A rotated file that is damaged does not keep the others from being read. */
+  private async *drainOrSkip(segment: OpenSegment, signal: AbortSignal): AsyncGenerator<Buffer> {
+    if (segment === this.damaged) return;
+    try {
+      yield* this.drain(segment.file, signal);
+    } catch (error) {
+      if (segment.key === undefined) throw error;
+      this.damaged = segment;
+      yield Buffer.from(`kubelet: rotated log ${segment.name} is damaged\n`);
+    }
+  }
+
   /**
    * Up to the size that the file has now, so that a chatty container cannot keep a plain read going. While one block is
    * decoded and sent the next is read.
@@ -190,6 +204,19 @@ class LogReader {
     // Whoever leaves early does not wait for it.
     read.catch(() => undefined);
     return { block, read };
+  }
+}
+
+/** Where the wanted lines begin; a damaged rotated file has none. */
+async function findTail({ file, key }: OpenSegment, lines: number): Promise<{ start: number; missing: number }> {
+  try {
+    await file.hold?.();
+    return await tailStart(file, lines, { end: await file.size() });
+  } catch (error) {
+    if (key === undefined) throw error;
+    return { start: 0, missing: lines };
+  } finally {
+    file.release?.();
   }
 }
 

@@ -1,15 +1,16 @@
 import type { FileHandle } from "node:fs/promises";
+import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, type Gunzip, gunzip } from "node:zlib";
 import { errnoOf } from "../../lib/errors.ts";
 
-/** A log up to this size is decompressed as a whole; a larger one piece by piece, from its beginning for each step back. */
+/** Backwards a log up to this size is read from memory; a larger one from its beginning for each step back. */
 const WHOLE_BYTES = 32 * 1024 * 1024;
 const CHUNK = 256 * 1024;
 
 /** A rotated log that is read decompressed, through the same calls as a plain one. */
 export class CompressedLogFile {
-  private whole: Promise<Buffer | undefined> | undefined;
+  private whole: Buffer | undefined;
   private pass: ForwardPass | undefined;
   private length: number | undefined;
 
@@ -20,12 +21,22 @@ export class CompressedLogFile {
 
   /** The size after decompression. */
   async size(): Promise<number> {
-    this.length ??= await this.measure();
+    this.length ??= this.whole?.length ?? (await this.count());
     return this.length;
   }
 
+  /** Holds the decompressed text, unless it is too large, until `release`: for reading backwards. */
+  async hold(): Promise<void> {
+    this.whole ??= await this.decompress();
+  }
+
+  /** Frees what is held; a reader may stay for hours. */
+  release(): void {
+    this.whole = undefined;
+  }
+
   async read(buffer: Buffer, position: number): Promise<number> {
-    const whole = await this.decompressed();
+    const { whole } = this;
     if (whole !== undefined) return whole.copy(buffer, 0, position, position + buffer.length);
     if (this.pass === undefined || this.pass.position > position) {
       await this.pass?.close();
@@ -35,6 +46,7 @@ export class CompressedLogFile {
   }
 
   async close(): Promise<void> {
+    this.release();
     await this.pass?.close();
     await this.handle.close();
   }
@@ -48,16 +60,6 @@ export class CompressedLogFile {
     return trailer.readUInt32LE(0);
   }
 
-  private async measure(): Promise<number> {
-    return (await this.decompressed())?.length ?? this.count();
-  }
-
-  /** The whole text, or undefined if it is too large for that. */
-  private decompressed(): Promise<Buffer | undefined> {
-    this.whole ??= this.decompress();
-    return this.whole;
-  }
-
   private async count(): Promise<number> {
     const pass = new ForwardPass(this.handle);
     const buffer = Buffer.allocUnsafe(CHUNK);
@@ -69,6 +71,7 @@ export class CompressedLogFile {
     }
   }
 
+  /** The whole text, or undefined if it is too large for that. */
   private async decompress(): Promise<Buffer | undefined> {
     if ((await this.sizeHint()) > WHOLE_BYTES) return undefined;
     const { size } = await this.handle.stat();
@@ -90,15 +93,17 @@ export class CompressedLogFile {
 /** One pass of decompression from the beginning; reads only forwards. */
 class ForwardPass {
   position = 0;
+  private readonly input: Readable;
   private readonly stream: Gunzip;
   private readonly chunks: AsyncIterator<Buffer>;
   private rest: Buffer = Buffer.alloc(0);
 
   constructor(handle: FileHandle) {
     this.stream = createGunzip({ chunkSize: CHUNK });
-    const input = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: CHUNK });
-    input.on("error", (error) => this.stream.destroy(error));
-    input.pipe(this.stream);
+    // Not a stream of the handle: destroying that would close the handle.
+    this.input = Readable.from(chunksOf(handle));
+    this.input.on("error", (error) => this.stream.destroy(error));
+    this.input.pipe(this.stream);
     // The iterator of a Readable yields `any`; without an encoding chunks are buffers.
     this.chunks = this.stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
@@ -118,7 +123,17 @@ class ForwardPass {
   }
 
   async close(): Promise<void> {
+    this.input.destroy();
     this.stream.destroy();
     await this.chunks.return?.();
+  }
+}
+
+async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer> {
+  for (let at = 0; ; ) {
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK, at);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    at += bytesRead;
   }
 }

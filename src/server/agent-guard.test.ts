@@ -22,7 +22,8 @@ function warnings(argv: readonly string[]): string[] {
 
 const cases = [
   { argv: ["--pod-manifest-path=/m"], isWarned: false },
-  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true"], isWarned: true },
+  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true"], isWarned: false },
+  { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true", "--address=0.0.0.0"], isWarned: true },
   { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true", "--address=127.0.0.1"], isWarned: false },
   { argv: ["--pod-manifest-path=/m", "--anonymous-auth=true", "--address=::1"], isWarned: false },
   { argv: ["--kubeconfig=/k"], isWarned: true },

@@ -35,3 +35,27 @@ for (const { argv, isWarned } of cases) {
     assert.equal(warnings(argv).length, isWarned ? 1 : 0);
   });
 }
+
+test("reviews use their own client, so that they never wait for the calls of pods", async () => {
+  const { values } = parseAgentOptions(["--kubeconfig=/k", "--anonymous-auth=false", "--authorization-mode=Webhook"]);
+  const refuse = { create: () => assert.fail("not for reviews") };
+  const status = { authenticated: true, user: { username: "jane" }, allowed: true };
+  const clients = { calls: refuse, events: refuse, heartbeat: refuse, reviews: { create: async () => ({ status }) } };
+  const guard = agentGuard({
+    clock: new FakeClock(),
+    log: silent,
+    store: new OptionStore(agentOptions, { ...values, webhookAuthentication: true }),
+    connection: { clients },
+    nodeName: "node",
+  } as unknown as ServerDeps); // reason: the guard reads nothing else
+  const answer = await guard({
+    method: "GET",
+    path: "/pods",
+    params: {},
+    query: new URLSearchParams(),
+    headers: { authorization: "Bearer token" },
+    readBody: () => assert.fail("no body"),
+    signal: new AbortController().signal,
+  });
+  assert.equal(answer, undefined);
+});

@@ -11,24 +11,23 @@ import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import type { RuntimePort } from "../adapters/runtime/port.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, isGateOn, OptionStore } from "../config/index.ts";
-import { type Abortable, isAborted, manyListeners } from "../lib/abort.ts";
+import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Loop } from "../lib/loop.ts";
+import { type Loop, runLoops } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { declareProcessMetrics } from "../lib/process-metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
-import { LogRotator, logReader, ROTATION_SETTINGS, rotationOptions } from "../logs/index.ts";
+import { logReader, rotateLogs } from "../logs/index.ts";
 import type { Pod } from "../model/generated/types.ts";
-import { OWNER_ANNOTATION } from "../model/labels.ts";
+import type { MachineFacts } from "../model/machine-facts.ts";
 import { NodeRules } from "../node/index.ts";
 import {
   AgentView,
   affinityProblem,
-  crashLimits,
   DesiredPods,
   declarePodMetrics,
   type ExecuteDeps,
@@ -38,6 +37,7 @@ import {
   PodRing,
   PodStreams,
   poolCounters,
+  poolOptions,
   terminationMessage,
   type UserPool,
   WorkerPool,
@@ -61,14 +61,6 @@ const QUOTA_GATE = "LocalStorageCapacityIsolationFSQuotaMonitoring";
 /** What the agent needs of the host; `LinuxHost` provides it. */
 export interface KubeletHost extends VolumeHostDeps, ResourceHost {
   trimMemory(): void;
-}
-
-/** Facts about the machine that do not change while the agent runs. */
-export interface MachineFacts {
-  readonly nodeName: string;
-  readonly cores: number;
-  readonly memoryBytes: number;
-  readonly addresses: readonly string[];
 }
 
 export interface KubeletDeps {
@@ -217,12 +209,7 @@ export class Kubelet {
     const { cgroupVersion } = readKernelLimits(deps.host.cgroupMounts());
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
-    const rotator = new LogRotator(
-      { files: rotationFiles, runtime, clock, log, pods: () => observer.list() },
-      select(store.live(...ROTATION_SETTINGS), rotationOptions),
-      signal,
-    );
-    pool.onStatus((uid) => rotator.follow(uid, observer.get(uid)), { signal });
+    rotateLogs({ files: rotationFiles, runtime, clock, log }, { store, observer, pool }, signal);
 
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },
@@ -243,7 +230,7 @@ export class Kubelet {
     if (signal.aborted) onStop();
     else signal.addEventListener("abort", onStop, { once: true });
     try {
-      await Promise.all(this.loops.map((loop) => this.guard(loop)));
+      await runLoops(this.loops, this.stop);
     } finally {
       this.stop.abort();
       const limit = this.deps.clock.after(FINISH_MS, () => this.late.abort());
@@ -251,18 +238,6 @@ export class Kubelet {
       limit.cancel();
       this.late.abort();
       signal.removeEventListener("abort", onStop);
-    }
-  }
-
-  private async guard(loop: Loop): Promise<void> {
-    const { signal } = this.stop;
-    try {
-      await loop.run(signal);
-      if (!signal.aborted) throw new Error(`loop "${loop.name}" returned before the agent stopped`);
-    } catch (error) {
-      if (isAborted(error, signal)) return;
-      this.stop.abort(error);
-      throw error;
     }
   }
 
@@ -326,19 +301,7 @@ export class Kubelet {
         measured: workerMetrics(metrics),
         counted: poolCounters(metrics),
       },
-      {
-        maxConcurrentStarts: select(
-          store.live("maxConcurrentStarts"),
-          (o) => o.maxConcurrentStarts || rules.usefulStarts,
-        ),
-        node: () => rules.admission(),
-        deadLimits: select(store.live("maximumDeadContainersPerContainer", "minimumContainerTTLDuration"), (o) => ({
-          perContainer: o.maximumDeadContainersPerContainer,
-          minAgeMs: o.minimumContainerTTLDuration,
-        })),
-        crashLimits: crashLimits(() => store.current.maxContainerRestartPeriod),
-        ownsOrphan: ({ annotations }) => owner === undefined || annotations[OWNER_ANNOTATION] === owner,
-      },
+      poolOptions(store, rules, owner),
       this.stop.signal,
     );
   }

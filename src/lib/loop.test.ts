@@ -1,32 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manyListeners } from "./abort.ts";
-import { runBeside, untilAborted } from "./loop.ts";
+import { runLoops, untilAborted } from "./loop.ts";
 
-test("the end of the main part ends the one beside it", async () => {
-  let isEnded = false;
-  await runBeside(
-    async () => undefined,
-    async (signal) => {
-      await untilAborted(signal);
-      isEnded = true;
-    },
-    manyListeners(),
-  );
-  assert.ok(isEnded);
-});
+const waiting = { name: "waiting", run: untilAborted };
 
-test("a failure of either part ends the other and is thrown", async () => {
-  const wait = ({ signal }: { signal: AbortSignal }): Promise<void> => untilAborted(signal);
-  const fail = (): Promise<void> => Promise.reject(new Error("failed"));
-  await assert.rejects(runBeside(wait, fail, manyListeners()), /failed/);
-  await assert.rejects(runBeside(fail, untilAborted, manyListeners()), /failed/);
-});
-
-test("an abort from outside ends both, and without a part beside it only the main one", async () => {
+test("loops run until the stop", async () => {
   const stop = manyListeners();
-  const running = runBeside(({ signal }) => untilAborted(signal), untilAborted, stop);
-  const alone = runBeside(({ signal }) => untilAborted(signal), undefined, stop);
+  const running = runLoops([waiting, waiting], stop);
   stop.abort();
-  await Promise.all([running, alone]);
+  await running;
+});
+
+test("a loop that fails ends the others and is the failure of all", async () => {
+  const stop = manyListeners();
+  const failing = { name: "failing", run: () => Promise.reject(new Error("broken")) };
+  await assert.rejects(runLoops([waiting, failing], stop), /broken/);
+  assert.ok(stop.signal.aborted);
+});
+
+test("a loop that returns before the stop is a failure", async () => {
+  const early = { name: "early", run: () => Promise.resolve() };
+  await assert.rejects(runLoops([waiting, early], manyListeners()), /loop "early" returned before the agent stopped/);
 });

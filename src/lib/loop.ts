@@ -1,4 +1,4 @@
-import { type Abortable, AbortScope } from "./abort.ts";
+import { type Abortable, AbortScope, isAborted } from "./abort.ts";
 
 /** A part that runs as long as the agent: `run` resolves once the signal aborts, and earlier only by an error. */
 export interface Loop {
@@ -30,4 +30,20 @@ export async function runBeside(
   } finally {
     scope.dispose();
   }
+}
+
+/** Runs all loops until `stop` aborts. A loop that fails, or returns earlier, aborts `stop` and with it the others. */
+export async function runLoops(loops: readonly Loop[], stop: AbortController): Promise<void> {
+  const { signal } = stop;
+  const guard = async (loop: Loop): Promise<void> => {
+    try {
+      await loop.run(signal);
+      if (!signal.aborted) throw new Error(`loop "${loop.name}" returned before the agent stopped`);
+    } catch (error) {
+      if (isAborted(error, signal)) return;
+      stop.abort(error);
+      throw error;
+    }
+  };
+  await Promise.all(loops.map(guard));
 }

@@ -24,4 +24,5 @@ export { stopOwnedPods } from "./stop-owned.ts";
 export { PodStreams, StreamError } from "./streams.ts";
 export { WorkerPool } from "./worker/pool.ts";
 export type { PoolOptions } from "./worker/pool-deps.ts";
+export { poolOptions } from "./worker/pool-options.ts";
 export { reportOnce } from "./worker/report-once.ts";

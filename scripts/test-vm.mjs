@@ -20,6 +20,7 @@ const NEEDED = [
   "lifecycle-containerd2:archive",
   "volumes-quota",
   "quota.root.test.ts",
+  "server-pages:journal",
 ];
 /** Limits that end a hanging test are multiplied by this. */
 const SLOWNESS = "10";

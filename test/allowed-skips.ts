@@ -68,6 +68,7 @@ const ALLOWED: readonly AllowedSkip[] = [
     file: "test/integration/server-pages.ts",
     test: "/logs/?query= searches the journal by unit, pattern and number of lines",
     why: "needs a machine whose journal has units",
+    runsInVm: true,
   },
   {
     file: "test/integration/pod-network.ts",

@@ -3,7 +3,7 @@
  * manifest files: no container is restarted, no pod flips its readiness, no startup probe runs again.
  */
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { ContainerStatus, Pod } from "../../src/model/generated/types.ts";
@@ -47,6 +47,10 @@ const KINDS: readonly object[] = [
     containers: [{ ...server, ...startupOnce, startupProbe: { ...http, periodSeconds: 1 } }],
   },
 ];
+
+/** The original makes a socket of device plugins there, whatever its root directory is. */
+const FIXED_DIR = "/var/lib/kubelet";
+const hadFixedDir = existsSync(FIXED_DIR);
 
 const podName = (index: number): string => `web-${index}`;
 
@@ -191,6 +195,9 @@ describe("the original kubelet and this agent take turns on one node", () => {
     await agent?.end("SIGKILL");
     restoreSysctls();
     await site?.close();
+    if (hadFixedDir || !existsSync(FIXED_DIR)) return;
+    rmSync(join(FIXED_DIR, "device-plugins"), { recursive: true, force: true });
+    rmdirSync(FIXED_DIR);
   });
 
   test("this agent takes over from the original", { timeout: 180_000 }, async () => {

@@ -271,24 +271,24 @@ function compress(path: string): void {
   rmSync(path);
 }
 
-const behind: { name: string; then(path: string): void }[] = [
-  { name: "a reader that is several rotations behind reads every file in between", then: () => undefined },
+const behind: { name: string; meanwhile(path: string): void }[] = [
+  { name: "a reader that is several rotations behind reads every file in between", meanwhile: () => undefined },
   {
     name: "files that were compressed before the reader came to them are read, none twice",
-    then: (path) => {
+    meanwhile: (path) => {
       compress(`${path}.20260101-000000`);
       compress(`${path}.20260102-000000`);
     },
   },
   {
     name: "a reader whose file was removed meanwhile goes on with the oldest that is left",
-    then: (path) => {
+    meanwhile: (path) => {
       rmSync(`${path}.20260101-000000`);
       compress(`${path}.20260102-000000`);
     },
   },
 ];
-for (const { name, then } of behind) {
+for (const { name, meanwhile } of behind) {
   test(`follow: ${name}`, async () => {
     const path = newPath();
     writeFileSync(path, out("one"));
@@ -298,7 +298,7 @@ for (const { name, then } of behind) {
       renameSync(path, `${path}.2026010${round}-000000`);
       writeFileSync(path, `2026-01-0${round}T00:00:00Z stdout F after rotation ${round}\n`);
     }
-    then(path);
+    meanwhile(path);
     await until(() => state.text.endsWith("rotation 3\n"));
     state.ended = true;
     await until(() => state.done);

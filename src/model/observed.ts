@@ -38,6 +38,8 @@ export interface ObservedContainer {
 export interface ObservedMount {
   readonly containerPath: string;
   readonly hostPath: string;
+  /** Reference of the image whose content is mounted: an image volume. */
+  readonly image?: string;
 }
 
 /** One sandbox of a pod. */

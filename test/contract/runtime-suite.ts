@@ -144,7 +144,9 @@ function imageTests(harness: Harness): void {
   });
 
   test("tells what its file system holds", async () => {
-    const [usage] = await harness().images.imageFilesystems(never);
+    const {
+      images: [usage],
+    } = await harness().images.imageFilesystems(never);
     assert.match(usage?.mountpoint ?? "", /^\//);
   });
 }

@@ -1,6 +1,6 @@
 import type { Abortable } from "../../lib/abort.ts";
 import {
-  type FilesystemUsage,
+  type ImageFilesystems,
   type ImagePort,
   type ImagePull,
   RuntimeError,
@@ -42,18 +42,26 @@ export class CriImages implements ImagePort {
     return (await this.channel.unary(rpc.pullImage, request, { signal })).imageRef;
   }
 
-  async removeImage(image: string, { signal }: Abortable): Promise<void> {
+  async removeImage(
+    image: string,
+    { signal, runtimeHandler }: Abortable & { readonly runtimeHandler?: string | undefined },
+  ): Promise<void> {
     try {
-      await this.channel.unary(rpc.removeImage, { image: { image } }, this.limit(signal));
+      const spec = { image, ...(runtimeHandler && { runtimeHandler }) };
+      await this.channel.unary(rpc.removeImage, { image: spec }, this.limit(signal));
     } catch (error) {
       if (error instanceof RuntimeError && error.code === "NotFound") return;
       throw error;
     }
   }
 
-  async imageFilesystems({ signal }: Abortable): Promise<readonly FilesystemUsage[]> {
-    const { imageFilesystems } = await this.channel.unary(rpc.imageFsInfo, {}, this.limit(signal));
-    return imageFilesystems.map(fromFilesystem);
+  async imageFilesystems({ signal }: Abortable): Promise<ImageFilesystems> {
+    const { imageFilesystems, containerFilesystems } = await this.channel.unary(
+      rpc.imageFsInfo,
+      {},
+      this.limit(signal),
+    );
+    return { images: imageFilesystems.map(fromFilesystem), containers: containerFilesystems.map(fromFilesystem) };
   }
 
   /** Closes the connection; for tests. */

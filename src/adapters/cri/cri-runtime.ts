@@ -30,6 +30,7 @@ import {
   fromSandbox,
   fromSandboxStatus,
   fromStatus,
+  sandboxImageOf,
 } from "./from-wire.ts";
 import { CgroupDriver } from "./generated/cri.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
@@ -102,6 +103,11 @@ export class CriRuntime implements RuntimePort {
       if (hasCode(error, "Unimplemented")) return undefined;
       throw error;
     }
+  }
+
+  async sandboxImage({ signal }: Abortable): Promise<string | undefined> {
+    const { info } = await this.channel.unary(rpc.status, { verbose: true }, this.limit(signal));
+    return sandboxImageOf(info["config"]);
   }
 
   async runSandbox(config: SandboxConfig, handler: string, { signal }: Abortable): Promise<string> {

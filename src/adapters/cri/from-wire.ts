@@ -92,6 +92,8 @@ export function fromContainer(container: WireContainer): ContainerSummary {
     createdAt: toMillis(container.createdAt),
     image: container.image?.image ?? "",
     imageRef: container.imageRef,
+    ...(container.imageId && { imageId: container.imageId }),
+    ...(container.image?.runtimeHandler && { imageHandler: container.image.runtimeHandler }),
     labels: container.labels,
     annotations: container.annotations,
   };
@@ -114,7 +116,11 @@ export function fromContainerStatus(status: WireContainerStatus): ContainerStatu
     labels: status.labels,
     annotations: status.annotations,
     logPath: status.logPath,
-    mounts: status.mounts.map(({ containerPath, hostPath }) => ({ containerPath, hostPath })),
+    mounts: status.mounts.map(({ containerPath, hostPath, image }) => ({
+      containerPath,
+      hostPath,
+      ...(image?.image && { image: image.image }),
+    })),
     ...fromUser(status),
     ...fromSignal(status),
   };
@@ -165,6 +171,7 @@ export function fromImage(image: WireImage): RuntimeImage {
     ...(image.uid !== undefined && { uid: Number(image.uid.value) }),
     username: image.username,
     pinned: image.pinned,
+    ...(image.spec?.runtimeHandler && { runtimeHandler: image.spec.runtimeHandler }),
   };
 }
 
@@ -192,4 +199,15 @@ function fromContainerState(state: WireContainerState): ContainerState {
 
 function fromSandboxState(state: PodSandboxState): "ready" | "notReady" {
   return state === PodSandboxState.SANDBOX_READY ? "ready" : "notReady";
+}
+
+/** The sandbox image in containerd's own configuration, as its verbose status holds it. */
+export function sandboxImageOf(config: string | undefined): string | undefined {
+  try {
+    const parsed: unknown = JSON.parse(config ?? "{}");
+    const image: unknown = typeof parsed === "object" && parsed !== null && Reflect.get(parsed, "sandboxImage");
+    return typeof image === "string" && image !== "" ? image : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { FakeControl } from "./fake-control.ts";
-import { type FilesystemUsage, type ImagePort, type ImagePull, RuntimeError, type RuntimeImage } from "./port.ts";
+import { type ImageFilesystems, type ImagePort, type ImagePull, RuntimeError, type RuntimeImage } from "./port.ts";
 
 /** `present`: there; `pullable`: a pull succeeds; `broken`: the registry has it but every pull fails. */
 export interface FakeImage {
@@ -70,11 +70,11 @@ export class FakeImages implements ImagePort {
     });
   }
 
-  imageFilesystems({ signal }: Abortable): Promise<readonly FilesystemUsage[]> {
+  imageFilesystems({ signal }: Abortable): Promise<ImageFilesystems> {
     return this.deps.control.around(["imageFilesystems", ""], signal, () => {
       const present = [...this.images.values()].filter(({ state }) => state === "present");
       const usedBytes = present.reduce((total, { sizeBytes = 0 }) => total + sizeBytes, 0);
-      return [{ mountpoint: "/fake/images", usedBytes, inodesUsed: present.length }];
+      return { images: [{ mountpoint: "/fake/images", usedBytes, inodesUsed: present.length }], containers: [] };
     });
   }
 }

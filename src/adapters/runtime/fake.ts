@@ -15,7 +15,7 @@ import {
   type ExecCommand,
   type ExecResult,
   type ExecStreams,
-  type FilesystemUsage,
+  type ImageFilesystems,
   type ImagePort,
   type ImagePull,
   type LinuxResources,
@@ -146,6 +146,10 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     const network = { networkReady: networkProblem === "", message: networkProblem };
     const status = { ready: true, ...network, handlers, supplementalGroupsPolicy: true };
     return this.control.around(["status", ""], signal, () => status);
+  }
+
+  sandboxImage({ signal }: Abortable): Promise<string | undefined> {
+    return this.control.around(["sandboxImage", ""], signal, () => undefined);
   }
 
   cgroupDriver({ signal }: Abortable): Promise<"cgroupfs" | "systemd" | undefined> {
@@ -344,7 +348,7 @@ export class FakeRuntime implements RuntimePort, ImagePort {
     return this.images.removeImage(image, options);
   }
 
-  imageFilesystems(options: Abortable): Promise<readonly FilesystemUsage[]> {
+  imageFilesystems(options: Abortable): Promise<ImageFilesystems> {
     return this.images.imageFilesystems(options);
   }
 }

@@ -12,6 +12,8 @@ export interface RuntimePort {
   status(options: Abortable): Promise<RuntimeStatus>;
   /** The cgroup driver of the runtime, or undefined where it does not report it (containerd 1.6). */
   cgroupDriver(options: Abortable): Promise<"cgroupfs" | "systemd" | undefined>;
+  /** The image that sandboxes are made from, or undefined where the runtime does not report it. */
+  sandboxImage(options: Abortable): Promise<string | undefined>;
 
   runSandbox(config: SandboxConfig, handler: string, options: Abortable): Promise<string>;
   stopSandbox(id: string, options: Abortable): Promise<void>;
@@ -66,8 +68,9 @@ export interface ImagePort {
   imageStatus(image: string, options: Abortable): Promise<RuntimeImage | undefined>;
   /** Resolves to the image reference (id or digest) that containers are created from. No deadline of its own. */
   pullImage(image: string, request: ImagePull, options: Abortable): Promise<string>;
-  removeImage(image: string, options: Abortable): Promise<void>;
-  imageFilesystems(options: Abortable): Promise<readonly FilesystemUsage[]>;
+  /** `runtimeHandler` selects the copy that was pulled for it; absent means that of the default one. */
+  removeImage(image: string, options: Abortable & { readonly runtimeHandler?: string | undefined }): Promise<void>;
+  imageFilesystems(options: Abortable): Promise<ImageFilesystems>;
 }
 
 /** What a pull carries beside the image name. */
@@ -176,6 +179,10 @@ export interface ContainerSummary {
   readonly createdAt: number;
   readonly image: string;
   readonly imageRef: string;
+  /** The id of the image; absent where the runtime does not report it (containerd 1). */
+  readonly imageId?: string;
+  /** The runtime handler that its image was pulled for; absent means the default one. */
+  readonly imageHandler?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -391,7 +398,10 @@ export interface RuntimeImage {
   /** Numeric user of the image, if it has one. */
   readonly uid?: number;
   readonly username: string;
+  /** The runtime asks to keep it. */
   readonly pinned: boolean;
+  /** The runtime handler that it was pulled for; absent means the default one. */
+  readonly runtimeHandler?: string;
 }
 
 export interface ImageAuth {
@@ -401,6 +411,13 @@ export interface ImageAuth {
   readonly serverAddress?: string;
   readonly identityToken?: string;
   readonly registryToken?: string;
+}
+
+/** Where the runtime stores images, and where the writable layers of containers: often the same. */
+export interface ImageFilesystems {
+  readonly images: readonly FilesystemUsage[];
+  /** Empty if the runtime does not report them apart (containerd 1). */
+  readonly containers: readonly FilesystemUsage[];
 }
 
 export interface FilesystemUsage {

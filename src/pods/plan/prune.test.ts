@@ -50,6 +50,12 @@ const cases: readonly {
     want: ["app-2", "app-1"],
   },
   {
+    name: "one that the node has no room for goes before its time, but never the newest",
+    containers: past,
+    limits: { perContainer: -1, minAgeMs: 0, isDiscarded: (id) => id !== "app-1" },
+    want: ["app-2"],
+  },
+  {
     name: "young ones are kept until their minimum age",
     containers: [running, ...past],
     limits: { perContainer: 1, minAgeMs: 25_000 },

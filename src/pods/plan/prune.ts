@@ -6,6 +6,8 @@ export interface DeadLimits {
   /** Of one container; negative means all of them. */
   readonly perContainer: number;
   readonly minAgeMs: number;
+  /** True for an instance that is removed before its time, because the node has too many in all. */
+  isDiscarded?(id: string): boolean;
 }
 
 /** One, for `logs --previous`, as Kubernetes keeps. */
@@ -29,13 +31,14 @@ export function prunePod(observed: ObservedPod, limits: DeadLimits, now: Instant
   const occupied = new Set<string>();
   let afterMs = Number.POSITIVE_INFINITY;
   for (const container of observed.containers) {
-    const { name, state, finishedAt, sandboxId } = container;
+    const { id, name, state, finishedAt, sandboxId } = container;
     const isNewest = !seen.has(name);
     seen.add(name);
     const count = (kept.get(name) ?? 0) + 1;
     const youngMs = finishedAt + limits.minAgeMs - now.wall;
     if (state === "exited") kept.set(name, count);
-    const isSurplus = state === "exited" && !isNewest && limits.perContainer >= 0 && count > limits.perContainer;
+    const isTooMany = (limits.perContainer >= 0 && count > limits.perContainer) || limits.isDiscarded?.(id) === true;
+    const isSurplus = state === "exited" && !isNewest && isTooMany;
     if (isSurplus && youngMs <= 0) containers.push(container);
     else occupied.add(sandboxId);
     if (isSurplus && youngMs > 0) afterMs = Math.min(afterMs, youngMs);

@@ -9,6 +9,7 @@ import type { PodJournal } from "../journal.ts";
 import type { CrashLimits } from "../plan/crash-backoff.ts";
 import type { DeadLimits } from "../plan/prune.ts";
 import { PodActions } from "./actions.ts";
+import { Discards } from "./discards.ts";
 import type { Lifecycle, StopIntent } from "./lifecycle.ts";
 import type { PodProbes } from "./probes.ts";
 import { PodResize, type ResizeVerdict } from "./resize.ts";
@@ -73,6 +74,7 @@ export interface WorkerParts extends WorkerState {
   readonly running: RunningAction;
   readonly retry: SyncRetry;
   readonly actions: PodActions;
+  readonly discards: Discards;
 }
 
 /** Builds the parts of one worker. */
@@ -100,6 +102,7 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
     report,
     running: new RunningAction(() => ({ pod: state.pod(), stop: state.life().stop })),
     retry: new SyncRetry(),
+    discards: new Discards(),
     actions: new PodActions({ execute, identity, memory, resize, readyToStart: () => report.readyToStart() }),
   };
 }

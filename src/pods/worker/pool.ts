@@ -15,6 +15,7 @@ import type { ListedPod } from "../observe/observe.ts";
 import { DEFAULT_DEAD_LIMITS } from "../plan/prune.ts";
 import { rejectedStatus } from "../status/rejected.ts";
 import { AdmissionQueue } from "./admission-queue.ts";
+import type { Discarded } from "./discards.ts";
 import { allocatedPods, isEnding, nodeLoad } from "./node-load.ts";
 import { OrphanedPods } from "./orphaned-pods.ts";
 import { PodStatuses } from "./pod-statuses.ts";
@@ -102,6 +103,11 @@ export class WorkerPool {
     this.orphans.stopAll();
     this.releaseOthers();
     this.queue.open();
+  }
+
+  /** Has terminated containers of a pod removed now; `"all"`, also sandboxes, counts only for a stopped pod. */
+  discard(uid: string, what: Discarded): Promise<void> {
+    return this.workers.get(uid)?.discard(what) ?? Promise.resolve();
   }
 
   /** True while pods wait for their turn to be started. */

@@ -82,7 +82,8 @@ export class PodSync {
   }
 
   private plan(pod: Pod, observed: ObservedPod, now: Instant): PodPlan {
-    const { deps, memory, resize, identity, options, report } = this.parts;
+    const { deps, memory, resize, identity, options, report, discards } = this.parts;
+    discards.retain(observed);
     deps.probes.follow(pod, observed);
     const plan = planPod(
       pod,
@@ -94,7 +95,7 @@ export class PodSync {
         actualOf: (container) => resize.actualOf(container),
         actualPod: resize.actualPod,
         isMisplaced: memory.isMisplaced,
-        dead: options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS,
+        dead: { ...(options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS), isDiscarded: (id) => discards.has(id) },
         // Containers that were removed to be restarted all together are not lost.
         lost: memory.restartingAll ? undefined : lostExits(report.current, observed),
       },

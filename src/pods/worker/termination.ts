@@ -1,6 +1,7 @@
 import { messageOf } from "../../lib/errors.ts";
 import type { ObservedPod } from "../../model/observed.ts";
 import type { PodRun } from "../execute/context.ts";
+import { removeContainer } from "../execute/remove.ts";
 import { planTermination, type TerminationStage } from "../plan/termination.ts";
 import { podRun, type WorkerParts } from "./parts.ts";
 import { performTermination } from "./termination-actions.ts";
@@ -54,6 +55,22 @@ export class PodTermination {
       throw error;
     }
     return 0;
+  }
+
+  /** Removes what a stopped pod was asked to give up, with its logs; its status stays. Nothing to do in most cases. */
+  async discard(interrupt: AbortSignal): Promise<undefined> {
+    const { deps, identity, discards } = this.parts;
+    if (discards.isEmpty) return;
+    const options = { signal: interrupt };
+    const observed = await deps.observer.read(identity, options);
+    for (const container of observed.containers) {
+      if (!discards.has(container.id)) continue;
+      await removeContainer(deps.execute, { pod: identity, container }, options);
+    }
+    const emptied = discards.isAll ? observed.sandboxes : [];
+    for (const { id } of emptied) await deps.execute.runtime.removeSandbox(id, options);
+    await deps.observer.read(identity, options);
+    discards.done();
   }
 
   private waitMs(): number {

@@ -7,6 +7,7 @@ import type { ProbeKind } from "../../model/probe.ts";
 import type { PodIdentity } from "../../model/step.ts";
 import { graceFor } from "../plan/grace.ts";
 import type { StatusFailure } from "../status/derive.ts";
+import type { Discarded } from "./discards.ts";
 import {
   advance,
   type Lifecycle,
@@ -109,6 +110,14 @@ export class PodWorker {
     this.request({ on: "stopRequested", stop: { graceSeconds: graceFor(this.pod), failure } });
   }
 
+  /** The node has too many terminated containers: some are removed now. `"all"` counts only for a stopped pod. */
+  discard(what: Discarded): Promise<void> {
+    if (what === "all" && this.life.phase !== "stopped") return Promise.resolve();
+    const done = this.parts.discards.ask(what);
+    this.wake();
+    return done;
+  }
+
   /** A probe has a new result. Ready and started go into the last status at once, also while the worker is busy. */
   probed(kind: ProbeKind): void {
     this.parts.report.probed(this.pod);
@@ -157,6 +166,7 @@ export class PodWorker {
       case "remove":
         return (await this.termination.remove(interrupt)) || this.enter("gone");
       case "rest":
+        return this.termination.discard(interrupt);
       case "end":
         return undefined;
     }
@@ -166,6 +176,7 @@ export class PodWorker {
     this.life = advance(this.life, { on: "entered", phase });
     if (phase === "stopping") this.deps.probes.terminating(this.identity.uid);
     if (phase === "stopped") this.deps.probes.forget(this.identity.uid);
+    if (phase === "gone") this.parts.discards.done();
     this.deps.onPhase(this);
     return 0;
   }

@@ -4,6 +4,7 @@ import { down } from "./down.ts";
 import { events } from "./events.ts";
 import { exec } from "./exec.ts";
 import { explain } from "./explain.ts";
+import { images } from "./images.ts";
 import { logs } from "./logs.ts";
 import { portForward } from "./port-forward.ts";
 import { ps } from "./ps.ts";
@@ -11,4 +12,7 @@ import { up } from "./up.ts";
 import { version } from "./version.ts";
 
 /** Every sub-command, in the order of `--help`. To add one, add a file and a line here. */
-export const commands: readonly Command[] = [up, down, ps, logs, exec, portForward, explain, events, config, version];
+export const commands: readonly Command[] = [
+  ...[up, down, ps, logs, exec, portForward, explain, events],
+  ...[images, config, version],
+];

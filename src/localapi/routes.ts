@@ -2,6 +2,8 @@ import type { HttpRoute, RouteAnswer, RouteRequest } from "../adapters/net/http-
 import { jsonAnswer } from "../adapters/net/http-route.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import type { ImageReport } from "../model/image-report.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { PodExplanation } from "../model/step.ts";
 import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
@@ -17,6 +19,8 @@ export interface LocalApiDeps {
   readonly clock: Clock;
   /** Measures the local storage of a pod, for about a second at most. Missing if it cannot be measured. */
   readonly storage?: (uid: string, options: Abortable) => Promise<PodStorage | undefined>;
+  /** The images of the node, and what garbage collection would do with them. Missing if there is no runtime. */
+  readonly images?: (options: Abortable) => Promise<ImageReport>;
   /** Missing if there is no runtime. */
   readonly streams?: StreamDeps | undefined;
   /** Missing if the configuration cannot be reloaded. */
@@ -67,6 +71,7 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
       const body = eventLines(view, { since, watch: query.get("watch") === "true" }, { signal });
       return { status: 200, type: LINES_TYPE, body };
     }),
+    get("/v1/images", ({ signal }) => imageAnswer(deps, { signal })),
     get("/v1/watch", ({ signal }) => ({ status: 200, type: LINES_TYPE, body: podLines(deps, { signal }) })),
     ...configRoutes(deps.config),
   ];
@@ -78,6 +83,16 @@ function get(path: string, handle: HttpRoute["handle"]): HttpRoute {
 
 function post(path: string, handle: HttpRoute["handle"]): HttpRoute {
   return { methods: ["POST"], path, handle };
+}
+
+async function imageAnswer({ images }: LocalApiDeps, { signal }: Abortable): Promise<RouteAnswer> {
+  if (images === undefined) return refuse(404, "there is no runtime to list images of");
+  try {
+    return jsonAnswer(200, await images({ signal }));
+  } catch (error) {
+    signal.throwIfAborted();
+    return refuse(503, `list images: ${messageOf(error)}`);
+  }
 }
 
 function findPod(

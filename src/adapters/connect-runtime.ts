@@ -1,7 +1,8 @@
+import type { agentOptions, OptionStore } from "../config/index.ts";
 import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { fixed, type Live } from "../lib/live.ts";
+import { fixed, type Live, select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { eventMetrics, runtimeCallMetrics } from "./cri/call-metrics.ts";
@@ -42,6 +43,16 @@ export function connectRuntime(
     images.close();
   };
   return { runtime, images, close };
+}
+
+/** Connects to the runtime that the agent's settings name. */
+export function connectConfigured(
+  deps: Parameters<typeof connectRuntime>[0],
+  store: OptionStore<typeof agentOptions>,
+): RuntimeConnection {
+  const { containerRuntimeEndpoint: endpoint, imageServiceEndpoint: imageEndpoint } = store.current;
+  const requestTimeoutMs = select(store.live("runtimeRequestTimeout"), (o) => o.runtimeRequestTimeout);
+  return connectRuntime(deps, { endpoint, imageEndpoint, requestTimeoutMs });
 }
 
 /** Milliseconds that a start waits for the runtime; one that does not answer yet is connected to later. */

@@ -1,5 +1,5 @@
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
-import { connectRuntime } from "../adapters/connect-runtime.ts";
+import { connectConfigured } from "../adapters/connect-runtime.ts";
 import { openQuotas } from "../adapters/host/open-quotas.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { rotationFiles } from "../adapters/host/rotation-files.ts";
@@ -11,6 +11,7 @@ import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import type { RuntimePort } from "../adapters/runtime/port.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, isGateOn, OptionStore } from "../config/index.ts";
+import { composeGc } from "../gc/index.ts";
 import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
@@ -138,7 +139,7 @@ export class Kubelet {
     this.rules = new NodeRules({ nodeName, options: () => store.current, apiNode: () => cluster?.currentNode() });
 
     // The runtime, what is observed of it, and what acts on it.
-    const { runtime, images } = this.connect();
+    const { runtime, images } = connectConfigured(deps, store);
     this.runtime = runtime;
     const observer = this.observe(runtime);
     const volumeHost = new LinuxVolumeHost(deps.host, clock, {
@@ -148,7 +149,9 @@ export class Kubelet {
       journal.event({ type, reason, message, subject: nodeName });
     const parts = { deps, settings, store, rules: this.rules, cluster, objects, signal, event };
     const volumes = composeVolumes(parts, { host: volumeHost, journal });
-    const execute = composeExecute(parts, { runtime: observer.recording(runtime), images, volumes });
+    const shared = { ...deps, store, desired, observer, event };
+    const gc = composeGc({ ...shared, images, runtime, pool: () => this.pool }, settings, signal);
+    const execute = composeExecute(parts, { runtime: observer.recording(runtime), images: gc.images, volumes });
 
     // One worker per pod, and the ring that feeds them.
     this.pool = this.workers(observer, execute);
@@ -198,6 +201,7 @@ export class Kubelet {
         log,
         logs,
         config: settings.configuration,
+        images: gc.report,
         storage: storageOf(storage, podOf),
         streams: { exec: (...of) => streams.exec(...of), portForward: (...of) => streams.portForward(...of), podOf },
       },
@@ -217,6 +221,7 @@ export class Kubelet {
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
       ...(cluster?.attach({ desired, pool, journal, runtime, images, publish, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,
+      ...gc.loops,
       ...Object.values(this.servers).map((server) => ({
         name: "server",
         run: (stop: AbortSignal) => server.run({ signal: stop }),
@@ -255,15 +260,6 @@ export class Kubelet {
   /** Records an event about the agent itself. */
   recordEvent(event: { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string }): void {
     this.journal.event({ ...event, subject: this.settings.machine.nodeName });
-  }
-
-  private connect(): ReturnType<typeof connectRuntime> {
-    const { containerRuntimeEndpoint, imageServiceEndpoint } = this.settings.options;
-    return connectRuntime(this.deps, {
-      endpoint: containerRuntimeEndpoint,
-      imageEndpoint: imageServiceEndpoint,
-      requestTimeoutMs: select(this.store.live("runtimeRequestTimeout"), (o) => o.runtimeRequestTimeout),
-    });
   }
 
   private observe(runtime: RuntimePort): Observer {

@@ -34,6 +34,7 @@ const {
   version: _version,
   address: _address,
   anonymousAuth: _anonymousAuth,
+  keepLocalImages: _keepLocalImages,
   initConfigDir: _initConfigDir,
   dynamicConfigDir: _dynamicConfigDir,
   configTrialDuration: _configTrialDuration,
@@ -61,6 +62,8 @@ export const upOptions = {
   address: { ...agentOptions.address, default: "127.0.0.1" },
   // Whoever can reach the main port could run commands in pods: only those with a certificate of --client-ca-file may.
   anonymousAuth: { ...agentOptions.anonymousAuth, default: false, legacyDefault: false },
+  // Often there is no registry at all: an image that was imported could not be brought back.
+  keepLocalImages: { ...agentOptions.keepLocalImages, default: true },
   ...kept,
 } as const;
 
@@ -107,6 +110,7 @@ export async function planUp(
     // Whoever reaches the ports could read all and run commands in pods: only this machine, and only with a certificate.
     ...(isOpen("address") && { address: upOptions.address.default }),
     ...(isOpen("anonymousAuth") && { anonymousAuth: upOptions.anonymousAuth.default }),
+    ...(isOpen("keepLocalImages") && { keepLocalImages: upOptions.keepLocalImages.default }),
     // There is no API server to review access; those who get in have a certificate of the client CA.
     ...(isOpen("authorizationMode") && { authorizationMode: "AlwaysAllow" as const }),
   };

@@ -19,7 +19,7 @@ import {
 /** Flags that Kubernetes does not have. */
 const OWN_FLAGS = [
   ...["max-concurrent-starts", "local-api-socket", "max-parallel-image-pulls", "pod-logs-dir", "strict-config"],
-  ...["config-watch", "upstream-probe-timing", "checkpoint-secrets"],
+  ...["config-watch", "upstream-probe-timing", "checkpoint-secrets", "keep-local-images"],
   // Gone from Kubernetes with 1.15, and kept here.
   ...["allow-privileged", "host-network-sources", "host-pid-sources", "host-ipc-sources"],
   ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path"],

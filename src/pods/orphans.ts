@@ -2,16 +2,14 @@ import { type Abortable, isAborted } from "../lib/abort.ts";
 import type { Logger } from "../lib/log.ts";
 import type { DesiredPods } from "./desired.ts";
 import type { ExecuteDeps } from "./execute/context.ts";
-import { removeDeadLinks, removeRemains } from "./execute/remove.ts";
+import { removeRemains } from "./execute/remove.ts";
 import type { WorkerPool } from "./worker/pool.ts";
 
 export interface OrphanSweeperDeps {
   readonly log: Logger;
   readonly desired: DesiredPods;
   readonly pool: Pick<WorkerPool, "worker">;
-  readonly execute: Parameters<typeof removeRemains>[0] &
-    Parameters<typeof removeDeadLinks>[0] &
-    Pick<ExecuteDeps, "files">;
+  readonly execute: Parameters<typeof removeRemains>[0] & Pick<ExecuteDeps, "files">;
   readonly volumes: {
     /** Removes the volumes and directories of pods that are not known; returns the UIDs that are left. */
     removeOrphans(
@@ -52,8 +50,6 @@ export class OrphanSweeper {
     const isKnown = (uid: string): boolean =>
       inRuntime.has(uid) || desired.get(uid) !== undefined || pool.worker(uid) !== undefined;
     const rest = (uid: string): Promise<void> => removeRemains(execute, uid);
-    const left = await volumes.removeOrphans(isKnown, { signal: this.signal, rest });
-    await removeDeadLinks(execute);
-    return left;
+    return volumes.removeOrphans(isKnown, { signal: this.signal, rest });
   }
 }

@@ -21,6 +21,7 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ...always("runtime_operations_total", "runtime_operations_errors_total", "runtime_operations_duration_seconds"),
   ...always("run_podsandbox_duration_seconds", "run_podsandbox_errors_total"),
   ...always("image_pull_duration_seconds", "image_manager_ensure_image_requests_total"),
+  ...always("image_garbage_collected_total"),
   ...always("image_volume_requested_total", "image_volume_mounted_succeed_total", "image_volume_mounted_errors_total"),
   ...always("cgroup_manager_duration_seconds", "cgroup_version"),
   ...always("http_requests_total", "http_requests_duration_seconds", "http_inflight_requests"),
@@ -52,7 +53,6 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ),
   ...leftOut("events are wake-ups here, and none is ever discarded", "pleg_discard_events"),
   ...leftOut("runtimes without RuntimeConfig keep their support", "cri_losing_support"),
-  ...leftOut("the images of this agent are not collected yet", "image_garbage_collected_total"),
   ...leftOut(
     "images are not checked for the credentials that they were pulled with",
     ...["imagemanager_image_mustpull_checks_total", "imagemanager_ondisk_pullintents"],

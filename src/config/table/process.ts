@@ -237,6 +237,13 @@ export const processFlags = {
     applies: "live",
     deprecated: "use --eviction-hard or --eviction-soft",
   }),
+  keepLocalImages: option(bool, {
+    flag: "keep-local-images",
+    default: false,
+    topic: "Garbage collection",
+    help: "Keep unused images that the agent did not pull, such as imported ones: no registry is known to have them. The default is true with `kubelet up`.",
+    applies: "live",
+  }),
   maximumDeadContainers: option(int, {
     flag: "maximum-dead-containers",
     default: -1,
@@ -244,7 +251,6 @@ export const processFlags = {
     help: "Ended containers kept in all; negative means no limit.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     deprecated: "use --eviction-hard or --eviction-soft",
   }),
   experimentalMounterPath: option(text("FILE"), {

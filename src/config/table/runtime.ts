@@ -106,7 +106,6 @@ export const runtimeFields = configFields({
     help: "Unused images younger than this are kept.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     validate: atLeast(0),
   }),
   imageMaximumGCAge: option(duration, {
@@ -116,7 +115,6 @@ export const runtimeFields = configFields({
     help: "Images that were not used for this long are removed; 0 turns it off.",
     since: "1.29",
     applies: "live",
-    effect: "planned",
     validate: atLeast(0),
   }),
   imageGCHighThresholdPercent: option(int, {
@@ -127,7 +125,6 @@ export const runtimeFields = configFields({
     since: "1.3",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: between(0, 100),
   }),
   imageGCLowThresholdPercent: option(int, {
@@ -138,7 +135,6 @@ export const runtimeFields = configFields({
     since: "1.3",
     nullable: true,
     applies: "live",
-    effect: "planned",
     validate: between(0, 100),
   }),
   containerLogMaxSize: option(quantity, {

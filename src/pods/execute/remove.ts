@@ -57,22 +57,3 @@ export async function removeRemains(
   const names = (await deps.files.list(podLogsDir)).filter((name) => name.endsWith(`_${uid}`));
   for (const name of names) await deps.files.removeTree(`${podLogsDir}/${name}`);
 }
-
-/** Removes log links of pods without logs: an agent that was killed during a removal left them. */
-export async function removeDeadLinks({ files, node }: LinkDeps): Promise<void> {
-  const { podLogsDir, containerLogsDir } = node.paths;
-  // In this order: a pod's log directory is created before its links.
-  const links = await files.list(containerLogsDir);
-  const pods = new Set(await files.list(podLogsDir));
-  for (const name of links) {
-    const target = await files.readLink(`${containerLogsDir}/${name}`);
-    if (target === undefined || !target.startsWith(`${podLogsDir}/`)) continue;
-    const pod = target.slice(podLogsDir.length + 1).split("/", 1)[0] ?? "";
-    if (!pods.has(pod)) await files.removeFile(`${containerLogsDir}/${name}`);
-  }
-}
-
-interface LinkDeps {
-  readonly files: Pick<ExecuteDeps["files"], "list" | "readLink" | "removeFile">;
-  readonly node: { readonly paths: ExecuteDeps["node"]["paths"] };
-}

@@ -1,0 +1,276 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { FakeRuntime } from "../../adapters/runtime/fake.ts";
+import { RuntimeError } from "../../adapters/runtime/port.ts";
+import { manyListeners } from "../../lib/abort.ts";
+import { FakeClock } from "../../lib/clock.ts";
+import { LiveValue } from "../../lib/live.ts";
+import { silent } from "../../lib/log.ts";
+import { GuardedImages } from "./guarded-images.ts";
+import { ImageCollector } from "./image-collector.ts";
+import type { HeldReference } from "./image-holds.ts";
+import type { ImageGcPolicy } from "./plan-image-gc.ts";
+
+const MINUTE = 60_000;
+const MB = 1_000_000;
+
+/** A node whose image filesystem holds `capacity` bytes, of which others use some. */
+class Node {
+  readonly clock = new FakeClock();
+  readonly runtime = new FakeRuntime({ clock: this.clock });
+  readonly images = new GuardedImages(this.runtime);
+  readonly policy: LiveValue<ImageGcPolicy>;
+  readonly events: string[] = [];
+  readonly stop = manyListeners();
+  readonly removed: string[] = [];
+  readonly collector: ImageCollector;
+  capacity = 100 * MB;
+  othersUse = 0;
+  /** Bytes of an image that its removal does not free, because others share them. */
+  sharedBytes = 0;
+  wanted: HeldReference[] = [];
+  isComplete = true;
+
+  constructor(policy: Partial<ImageGcPolicy> = {}) {
+    this.policy = new LiveValue({ highPercent: 85, lowPercent: 80, minAgeMs: 2 * MINUTE, maxAgeMs: 0, ...policy });
+    this.collector = new ImageCollector(
+      {
+        images: this.images,
+        remover: this.images,
+        runtime: this.runtime,
+        clock: this.clock,
+        log: silent,
+        statFilesystem: () => this.stat(),
+        wanted: () => this.wanted,
+        mounted: () => [],
+        pulling: () => this.images.pulling,
+        localImages: async () => () => false,
+        byHandler: () => false,
+        isComplete: () => this.isComplete,
+        event: (type, reason, message) => void this.events.push(`${type} ${reason} ${message}`),
+      },
+      this.policy,
+    );
+    this.images.onPulled = () => this.collector.wake();
+    const { signal } = this.stop;
+    this.collector.onRemoved((id) => void this.removed.push(id), { signal });
+  }
+
+  add(name: string, megabytes: number): void {
+    this.runtime.image(name, { state: "present", sizeBytes: megabytes * MB });
+  }
+
+  start(): void {
+    void this.collector.run(this.stop.signal);
+  }
+
+  async names(): Promise<string[]> {
+    return (await this.runtime.listImages(this.stop)).flatMap(({ tags }) => tags);
+  }
+
+  private async stat(): Promise<{ capacityBytes: number; availableBytes: number }> {
+    const { images } = await this.runtime.imageFilesystems(this.stop);
+    const used = this.othersUse + (images[0]?.usedBytes ?? 0) + this.sharedBytes * this.removed.length;
+    return { capacityBytes: this.capacity, availableBytes: this.capacity - used };
+  }
+}
+
+describe("the loop", () => {
+  test("removes unused images once they are old enough, down to the low threshold", async () => {
+    const node = new Node();
+    for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
+    node.start();
+    await node.clock.advance(MINUTE);
+    assert.deepEqual(await node.names(), ["a:1", "b:1", "c:1"]);
+    await node.clock.advance(2 * MINUTE);
+    assert.deepEqual(await node.names(), ["b:1", "c:1"]);
+    assert.equal(node.removed.length, 1);
+    node.stop.abort();
+  });
+
+  test("never removes what a pod in back-off names, and reports that it is not enough", async () => {
+    const node = new Node();
+    for (const name of ["a:1", "b:1"]) node.add(name, 45);
+    node.wanted = ["a:1", "b:1"].map((reference) => ({ reference, by: "default/web" }));
+    node.start();
+    await node.clock.advance(20 * MINUTE);
+    assert.deepEqual(await node.names(), ["a:1", "b:1"]);
+    const message =
+      "Insufficient free disk space on the node's image filesystem (90% of 95.4 MiB used). Failed to free sufficient " +
+      "space by deleting unused images (freed 0 bytes). Investigate disk usage, as it could be used by active images, " +
+      "logs, volumes, or other data.";
+    assert.equal(node.events[0], `Warning FreeDiskSpaceFailed ${message}`);
+    assert.ok(node.events.includes(`Warning ImageGCFailed ${message}`));
+    node.stop.abort();
+  });
+
+  test("a pod that comes while images are removed keeps its image", async () => {
+    const node = new Node({ minAgeMs: 0, lowPercent: 10 });
+    for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
+    node.runtime.control.delay("removeImage", 1000);
+    node.start();
+    await node.clock.advance(5500);
+    node.wanted = [{ reference: "b:1", by: "default/web" }];
+    await node.clock.advance(5000);
+    assert.deepEqual(await node.names(), ["b:1"]);
+    node.stop.abort();
+  });
+
+  test("waits for the pods of all sources, but not for ever", async () => {
+    const node = new Node({ minAgeMs: 0 });
+    node.isComplete = false;
+    node.add("a:1", 90);
+    node.start();
+    await node.clock.advance(9 * MINUTE);
+    assert.deepEqual(await node.names(), ["a:1"]);
+    await node.clock.advance(6 * MINUTE);
+    assert.deepEqual(await node.names(), []);
+    node.stop.abort();
+  });
+
+  test("a pull is followed by a check, not only the next interval", async () => {
+    const node = new Node({ minAgeMs: 0 });
+    node.add("a:1", 50);
+    node.runtime.image("big:1", { state: "pullable", sizeBytes: 40 * MB });
+    node.wanted = [{ reference: "big:1", by: "default/web" }];
+    node.start();
+    await node.clock.advance(MINUTE);
+    await node.images.pullImage("big:1", {}, node.stop);
+    await node.clock.advance(15_000);
+    assert.deepEqual(await node.names(), ["big:1"]);
+    node.stop.abort();
+  });
+
+  test("stops as soon as the disk shows that it is enough", async () => {
+    const node = new Node({ minAgeMs: 0, lowPercent: 50 });
+    for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
+    // The sizes count compressed layers: a removal frees three times as much.
+    node.sharedBytes = -60 * MB;
+    node.start();
+    await node.clock.advance(5000);
+    assert.equal(node.removed.length, 1);
+    node.stop.abort();
+  });
+
+  test("checks again soon if the disk shows less than the sizes promised", async () => {
+    const node = new Node({ minAgeMs: 0 });
+    for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
+    node.sharedBytes = 30 * MB;
+    node.start();
+    await node.clock.advance(5000);
+    assert.equal(node.removed.length, 1);
+    await node.clock.advance(MINUTE);
+    assert.equal(node.removed.length, 3);
+    node.stop.abort();
+  });
+
+  test("an image that cannot be removed is made up for by the next, and reported", async () => {
+    const node = new Node({ minAgeMs: 0 });
+    for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
+    node.runtime.control.fail("removeImage", new RuntimeError("Unknown", "busy"));
+    node.start();
+    await node.clock.advance(5000);
+    assert.deepEqual(await node.names(), ["a:1", "c:1"]);
+    assert.deepEqual(node.events, []);
+    node.stop.abort();
+  });
+
+  test("reports a runtime that fails twice in a row, once it is no start-up", async () => {
+    const node = new Node();
+    node.runtime.control.fail("listImages", new RuntimeError("Unavailable", "gone"), 2);
+    node.start();
+    await node.clock.advance(5 * MINUTE);
+    assert.deepEqual(node.events, []);
+    await node.clock.advance(MINUTE);
+    assert.deepEqual(node.events, ["Warning ImageGCFailed gone"]);
+    node.stop.abort();
+  });
+
+  test("a filesystem without capacity is reported", async () => {
+    const node = new Node();
+    node.capacity = 0;
+    node.start();
+    await node.clock.advance(5000);
+    assert.deepEqual(node.events, ["Warning InvalidDiskCapacity invalid capacity 0 on image filesystem"]);
+    node.stop.abort();
+  });
+
+  test("an image goes when it reaches the maximum age, not at the next interval", async () => {
+    const node = new Node({ maxAgeMs: MINUTE, minAgeMs: 1000 });
+    node.add("a:1", 1);
+    node.start();
+    await node.clock.advance(55_000);
+    assert.deepEqual(await node.names(), ["a:1"]);
+    await node.clock.advance(30_000);
+    assert.deepEqual(await node.names(), []);
+    node.stop.abort();
+  });
+
+  test("costs three calls each five minutes while nothing happens", async () => {
+    const node = new Node();
+    node.add("a:1", 1);
+    node.start();
+    await node.clock.advance(5000);
+    const before = node.runtime.control.count("listImages");
+    await node.clock.advance(60 * MINUTE);
+    assert.equal(node.runtime.control.count("listImages") - before, 12);
+    node.stop.abort();
+  });
+});
+
+describe("under disk pressure", () => {
+  test("all unused images go, whatever the thresholds are, but for young and wanted ones", async () => {
+    const node = new Node({ highPercent: 100 });
+    for (const name of ["a:1", "b:1", "wanted:1"]) node.add(name, 1);
+    node.wanted = [{ reference: "wanted:1", by: "default/web" }];
+    node.start();
+    await node.clock.advance(5 * MINUTE);
+    node.add("young:1", 1);
+    assert.equal(await node.collector.deleteUnusedImages(node.stop), 2 * MB);
+    assert.deepEqual(await node.names(), ["wanted:1", "young:1"]);
+    node.stop.abort();
+  });
+
+  test("an image that cannot be removed rejects, after all others were removed", async () => {
+    const node = new Node({ minAgeMs: 0 });
+    for (const name of ["a:1", "b:1"]) node.add(name, 1);
+    node.runtime.control.fail("removeImage", new RuntimeError("Unknown", "busy"));
+    await assert.rejects(
+      node.collector.deleteUnusedImages(node.stop),
+      /wanted to free all unused images, but freed 1000000 bytes space with errors in image deletion: busy/,
+    );
+    assert.deepEqual(await node.names(), ["a:1"]);
+  });
+});
+
+test("the report shows what would go, in order, and what was removed", async () => {
+  const node = new Node({ minAgeMs: 0 });
+  for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
+  node.wanted = [{ reference: "b:1", by: "default/web" }];
+  const before = await node.collector.report(node.stop);
+  assert.deepEqual(
+    before.images.map(({ names, remove, keep, by }) => [names[0], remove ?? keep, by]),
+    [
+      ["a:1", "space", undefined],
+      ["c:1", "spare", undefined],
+      ["b:1", "wanted", "default/web"],
+    ],
+  );
+  assert.deepEqual([before.usagePercent, before.bytesToFree, before.collected.images], [90, 10 * MB, 0]);
+  node.start();
+  await node.clock.advance(5000);
+  const after = await node.collector.report(node.stop);
+  assert.deepEqual(after.collected, { images: 1, bytes: 30 * MB });
+  node.stop.abort();
+});
+
+test("whoever inspects an image while it is removed learns that it is gone", async () => {
+  const node = new Node();
+  node.add("a:1", 1);
+  node.runtime.control.delay("removeImage", 1000);
+  const removal = node.images.removeImage("a:1", node.stop);
+  const status = node.images.imageStatus("a:1", node.stop);
+  await node.clock.advance(1000);
+  await removal;
+  assert.equal(await status, undefined);
+});

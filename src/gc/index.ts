@@ -1,0 +1,1 @@
+export { type ComposeGcDeps, composeGc, type GarbageCollection, type GcPool } from "./compose.ts";

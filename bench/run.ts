@@ -10,6 +10,7 @@ import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
 import { measureLiveChanges, measureValidate } from "./config.ts";
+import { measureImageGc } from "./gc.ts";
 import { measureLifecycle } from "./lifecycle.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProbes } from "./probes-share.ts";
@@ -232,8 +233,11 @@ try {
   ) as readonly Row[]; // reason: its own words
   say("measuring log streaming");
   const logs = await measureLogs(work);
+  say("measuring image garbage collection");
+  const collected = await measureImageGc();
   show([
     ...volumes,
+    ...collected,
     ...logs,
     {
       what: "file written → running, median",

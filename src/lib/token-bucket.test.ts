@@ -61,3 +61,18 @@ test("no rate means no limit, and a limit taken away frees those who wait", asyn
   await clock.advance(1000);
   assert.equal(served, true);
 });
+
+test("a waiter is told how many are ahead, and each time that there are fewer", async () => {
+  const clock = new FakeClock();
+  const bucket = new TokenBucket(clock, fixed({ qps: 1, burst: 1 }));
+  const leaving = new AbortController();
+  const ahead: number[] = [];
+  await bucket.take({ signal });
+  void bucket.take({ signal });
+  const left = bucket.take(leaving);
+  void bucket.take({ signal, onAhead: (count) => void ahead.push(count) });
+  leaving.abort("left");
+  await assert.rejects(left);
+  await clock.advance(2000);
+  assert.deepEqual(ahead, [2, 1, 0]);
+});

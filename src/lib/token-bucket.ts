@@ -9,8 +9,14 @@ export interface TokenBucketOptions {
   readonly burst: number;
 }
 
+export interface TakeOptions extends Abortable {
+  /** Called with the number of waiters ahead, at first and at each change, while this one waits. */
+  readonly onAhead?: (ahead: number) => void;
+}
+
 interface Taker {
   readonly give: () => void;
+  readonly onAhead: ((ahead: number) => void) | undefined;
 }
 
 /** Limits a rate, with a burst. Waiters are served first come first served. Starts full. */
@@ -35,7 +41,7 @@ export class TokenBucket {
   }
 
   /** Resolves with a token; rejects with the signal's reason when it aborts first, and then takes none. */
-  take({ signal }: Abortable): Promise<void> {
+  take({ signal, onAhead }: TakeOptions): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       if (this.tryTake()) return resolve();
@@ -43,16 +49,19 @@ export class TokenBucket {
         this.takers.splice(this.takers.indexOf(taker), 1);
         if (this.takers.length === 0) this.stopTimer();
         reject(signal.reason as Error);
+        this.announce();
       };
       const taker: Taker = {
         give: () => {
           signal.removeEventListener("abort", onAbort);
           resolve();
         },
+        onAhead,
       };
       signal.addEventListener("abort", onAbort, { once: true });
       this.takers.push(taker);
       this.serve();
+      if (this.takers.includes(taker)) onAhead?.(this.takers.length - 1);
     });
   }
 
@@ -73,14 +82,20 @@ export class TokenBucket {
     this.stopTimer();
     const unlimited = this.isUnlimited();
     if (!unlimited) this.fill();
+    const before = this.takers.length;
     while (this.takers.length > 0 && (unlimited || (this.tokens ?? 0) >= 1)) {
       if (!unlimited) this.tokens = (this.tokens ?? 0) - 1;
       this.takers.shift()?.give();
     }
+    if (this.takers.length < before) this.announce();
     if (this.takers.length === 0) return;
     // At most a second at a time, so that a raised rate is noticed without a listener of its own.
     const missingMs = ((1 - (this.tokens ?? 0)) * 1000) / this.options.current.qps;
     this.timer = this.clock.after(Math.min(1000, Math.max(1, Math.ceil(missingMs))), () => this.serve());
+  }
+
+  private announce(): void {
+    for (const [ahead, { onAhead }] of this.takers.entries()) onAhead?.(ahead);
   }
 
   private stopTimer(): void {

@@ -21,12 +21,15 @@ const REGISTRY =
   /^(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)*|\[[0-9a-fA-F:]+\])(?::\d+)?$/;
 const COMPONENT = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
 const TAG = /^\w[\w.-]{0,127}$/;
-const DIGEST = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
+/** The algorithms that Kubernetes and the runtimes know; in lower case only. */
+const DIGEST = /^(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})$/;
 const BARE_ID = /^[a-f0-9]{64}$/;
-const MAX_NAME = 255;
+/** Of a repository without its registry, in characters. */
+const MAX_REPOSITORY = 255;
 
 /** Takes an image's name apart. Throws `ImageRefError`. */
 export function parseImageRef(image: string): ImageRef {
+  if (BARE_ID.test(image)) throw new ImageRefError(image, "64 hexadecimal digits are an id, not a name");
   const at = image.indexOf("@");
   const digest = at === -1 ? "" : image.slice(at + 1);
   if (at !== -1 && !DIGEST.test(digest)) throw new ImageRefError(image, "the digest is malformed");
@@ -37,8 +40,6 @@ export function parseImageRef(image: string): ImageRef {
   if (hasTag && !TAG.test(tag)) throw new ImageRefError(image, "the tag is malformed");
   const name = hasTag ? named.slice(0, colon) : named;
   if (name === "") throw new ImageRefError(image, "the name is empty");
-  if (name.length > MAX_NAME) throw new ImageRefError(image, `the name is longer than ${MAX_NAME} characters`);
-  if (BARE_ID.test(name)) throw new ImageRefError(image, "64 hexadecimal digits are an id, not a name");
   return { ...splitRegistry(image, name), tag, digest };
 }
 
@@ -63,12 +64,24 @@ function splitRegistry(image: string, name: string): { registry: string; reposit
   const slash = name.indexOf("/");
   const first = slash === -1 ? "" : name.slice(0, slash);
   const isRegistry = /[.:[]/.test(first) || first === "localhost" || first !== first.toLowerCase();
-  if (isRegistry && !REGISTRY.test(first)) throw new ImageRefError(image, "the registry is malformed");
+  // What is no host may still be a part of a repository's name (`my_host.org/a`), as in Kubernetes.
+  const isHost = REGISTRY.test(first);
+  if (isRegistry && !isHost && !COMPONENT.test(first)) throw new ImageRefError(image, "the registry is malformed");
   const repository = isRegistry ? name.slice(slash + 1) : name;
   for (const component of repository.split("/")) {
     if (COMPONENT.test(component)) continue;
     const isUpper = COMPONENT.test(component.toLowerCase());
     throw new ImageRefError(image, isUpper ? "repository name must be lowercase" : "the repository name is malformed");
   }
+  // Without a registry a name of one part is below `library/`.
+  const full = isRegistry
+    ? isHost
+      ? repository
+      : name
+    : repository.includes("/")
+      ? repository
+      : `library/${repository}`;
+  if (full.length > MAX_REPOSITORY)
+    throw new ImageRefError(image, `the repository name is longer than ${MAX_REPOSITORY} characters`);
   return { registry: isRegistry ? first : "", repository };
 }

@@ -20,6 +20,17 @@ export type StepName =
   | "remove"
   | "finished";
 
+/** How far a running pull is, at the last look. */
+export interface StepProgress {
+  readonly doneBytes: number;
+  /** Undefined until the image's manifest is there. */
+  readonly totalBytes?: number;
+  /** Of the last seconds; undefined until there are two looks. */
+  readonly bytesPerSecond?: number;
+  /** Milliseconds at this rate. */
+  readonly remainingMs?: number;
+}
+
 /** One step with its times (wall-clock milliseconds). `until` and `outcome` are absent while it is in progress. */
 export interface PodStep {
   readonly step: StepName;
@@ -29,6 +40,8 @@ export interface PodStep {
   readonly outcome?: "ok" | "failed" | "aborted";
   /** What it waits for, how far it is, or what came of it. */
   readonly detail: string;
+  /** Only of a running pull, and only where the runtime reports it. */
+  readonly progress?: StepProgress;
 }
 
 /** One distinct error of a pod, however often it came. */
@@ -59,6 +72,8 @@ export interface PodEvent {
   readonly count: number;
   readonly first: number;
   readonly last: number;
+  /** Only of the passing events of a running pull, reason `PullProgress`. */
+  readonly progress?: StepProgress;
 }
 
 export interface PodIdentity {

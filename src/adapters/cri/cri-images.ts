@@ -3,6 +3,8 @@ import {
   type ImageFilesystems,
   type ImagePort,
   type ImagePull,
+  type PullProgress,
+  type RunningPull,
   RuntimeError,
   type RuntimeImage,
 } from "../runtime/port.ts";
@@ -10,17 +12,20 @@ import type { CriDeps, CriOptions } from "./cri-runtime.ts";
 import { fromFilesystem, fromImage } from "./from-wire.ts";
 import { type CallOptions, GrpcChannel } from "./grpc.ts";
 import { imageService as rpc } from "./methods.ts";
+import { ContainerdPullProgress } from "./pull-progress.ts";
 import { toAuth, toSandboxConfig } from "./to-wire.ts";
 
 /** Images behind a CRI v1 socket. On the same endpoint as `CriRuntime` both share one connection. */
 export class CriImages implements ImagePort {
   private readonly channel: GrpcChannel;
+  private readonly progress: ContainerdPullProgress;
 
   constructor(
     deps: CriDeps,
     private readonly options: CriOptions,
   ) {
     this.channel = new GrpcChannel(options.endpoint, deps.onCall);
+    this.progress = new ContainerdPullProgress(this.channel, { namespace: options.namespace ?? "k8s.io" });
   }
 
   async listImages({ signal }: Abortable): Promise<readonly RuntimeImage[]> {
@@ -40,6 +45,13 @@ export class CriImages implements ImagePort {
       ...(sandbox && { sandboxConfig: toSandboxConfig(sandbox) }),
     };
     return (await this.channel.unary(rpc.pullImage, request, { signal })).imageRef;
+  }
+
+  pullProgress(
+    pulls: readonly RunningPull[],
+    options: Abortable,
+  ): Promise<ReadonlyMap<string, PullProgress> | undefined> {
+    return this.progress.read(pulls, options);
   }
 
   async removeImage(

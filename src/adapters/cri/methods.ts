@@ -1,3 +1,4 @@
+import * as content from "./generated/containerd-content.ts";
 import * as events from "./generated/containerd-events.ts";
 import * as cri from "./generated/cri.ts";
 import { Empty } from "./generated/google/protobuf/empty.ts";
@@ -6,6 +7,7 @@ import type { Method } from "./grpc.ts";
 const RUNTIME = "/runtime.v1.RuntimeService";
 const IMAGES = "/runtime.v1.ImageService";
 const EVENTS = "/containerd.services.events.v1.Events";
+const CONTENT = "/containerd.services.content.v1.Content";
 
 function method<Request, Response>(
   path: string,
@@ -81,4 +83,11 @@ export const imageService = {
 export const eventService = {
   publish: method(`${EVENTS}/Publish`, events.PublishRequest, Empty),
   subscribe: method(`${EVENTS}/Subscribe`, events.SubscribeRequest, events.Envelope),
+} as const;
+
+/** containerd's content store on the same socket. */
+export const contentService = {
+  list: method(`${CONTENT}/List`, content.ListContentRequest, content.ListContentResponse),
+  read: method(`${CONTENT}/Read`, content.ReadContentRequest, content.ReadContentResponse),
+  listStatuses: method(`${CONTENT}/ListStatuses`, content.ListStatusesRequest, content.ListStatusesResponse),
 } as const;

@@ -2,7 +2,15 @@ import { createHash } from "node:crypto";
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { FakeControl } from "./fake-control.ts";
-import { type ImageFilesystems, type ImagePort, type ImagePull, RuntimeError, type RuntimeImage } from "./port.ts";
+import {
+  type ImageFilesystems,
+  type ImagePort,
+  type ImagePull,
+  type PullProgress,
+  type RunningPull,
+  RuntimeError,
+  type RuntimeImage,
+} from "./port.ts";
 
 /** `present`: there; `pullable`: a pull succeeds; `broken`: the registry has it but every pull fails. */
 export interface FakeImage {
@@ -14,11 +22,20 @@ export interface FakeImage {
   readonly pinned?: boolean;
   /** A pull without this password is refused. */
   readonly password?: string;
+  /** A pull stops after so many bytes and goes on only when the image is set anew. */
+  readonly stallsAtBytes?: number;
 }
+
+/** How often a stalled pull looks whether it may go on, in milliseconds. */
+const STALL_MS = 100;
 
 /** The images of the fake runtime; an image that was never named does not exist anywhere. */
 export class FakeImages implements ImagePort {
   private readonly images = new Map<string, FakeImage>();
+  /** When the running pulls were begun, in monotonic milliseconds. */
+  private readonly pulling = new Map<string, number>();
+  /** False for a runtime that does not report how far pulls are. */
+  reportsProgress = true;
 
   constructor(private readonly deps: { clock: Clock; control: FakeControl }) {}
 
@@ -49,16 +66,47 @@ export class FakeImages implements ImagePort {
 
   pullImage(image: string, request: ImagePull, { signal }: Abortable): Promise<string> {
     return this.deps.control.around(["pullImage", image], signal, async () => {
-      const known = this.images.get(image);
-      if (known?.pullMs !== undefined) await this.deps.clock.sleep(known.pullMs, { signal });
-      if (known === undefined) throw pullError("NotFound", image, "not found");
-      if (known.state === "broken") throw pullError("Unknown", image, "unexpected end of data");
-      if (known.password !== undefined && known.password !== request.auth?.password) {
-        throw pullError("PermissionDenied", image, "authorization failed");
+      this.pulling.set(image, this.deps.clock.now().mono);
+      try {
+        return await this.transfer(image, request, signal);
+      } finally {
+        this.pulling.delete(image);
       }
-      this.images.set(image, { ...known, state: "present" });
-      return describe(image, known).id;
     });
+  }
+
+  /** Bytes arrive evenly over the time of the pull. */
+  pullProgress(
+    pulls: readonly RunningPull[],
+    { signal }: Abortable,
+  ): Promise<ReadonlyMap<string, PullProgress> | undefined> {
+    return this.deps.control.around(["pullProgress", ""], signal, () => {
+      if (!this.reportsProgress) return undefined;
+      return new Map(pulls.map(({ image }) => [image, this.progress(image)]));
+    });
+  }
+
+  private progress(image: string): PullProgress {
+    const began = this.pulling.get(image);
+    const { sizeBytes = 1_000_000, pullMs = 0, stallsAtBytes } = this.images.get(image) ?? {};
+    if (began === undefined) return { doneBytes: 0, isTransferring: false };
+    const share = pullMs === 0 ? 1 : (this.deps.clock.now().mono - began) / pullMs;
+    const doneBytes = Math.round(Math.min(sizeBytes * share, stallsAtBytes ?? sizeBytes));
+    return { doneBytes, totalBytes: sizeBytes, isTransferring: doneBytes < sizeBytes };
+  }
+
+  private async transfer(image: string, request: ImagePull, signal: AbortSignal): Promise<string> {
+    const known = this.images.get(image);
+    if (known?.pullMs !== undefined) await this.deps.clock.sleep(known.pullMs, { signal });
+    while (this.images.get(image)?.stallsAtBytes !== undefined) await this.deps.clock.sleep(STALL_MS, { signal });
+    if (known === undefined) throw pullError("NotFound", image, "not found");
+    if (known.state === "broken") throw pullError("Unknown", image, "unexpected end of data");
+    if (known.password !== undefined && known.password !== request.auth?.password) {
+      throw pullError("PermissionDenied", image, "authorization failed");
+    }
+    const { stallsAtBytes: _, ...rest } = known;
+    this.images.set(image, { ...rest, state: "present" });
+    return describe(image, known).id;
   }
 
   removeImage(image: string, { signal }: Abortable): Promise<void> {

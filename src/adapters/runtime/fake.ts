@@ -20,6 +20,8 @@ import {
   type ImagePull,
   type LinuxResources,
   type ListFilter,
+  type PullProgress,
+  type RunningPull,
   type RuntimeEvent,
   type RuntimeImage,
   type RuntimePort,
@@ -37,7 +39,7 @@ import {
  */
 export class FakeRuntime implements RuntimePort, ImagePort {
   readonly control: FakeControl;
-  private readonly images: FakeImages;
+  readonly images: FakeImages;
   private readonly world: FakeWorld;
 
   /** Whether pods may have a user namespace of their own. */
@@ -342,6 +344,13 @@ export class FakeRuntime implements RuntimePort, ImagePort {
 
   pullImage(image: string, request: ImagePull, options: Abortable): Promise<string> {
     return this.images.pullImage(image, request, options);
+  }
+
+  pullProgress(
+    pulls: readonly RunningPull[],
+    options: Abortable,
+  ): Promise<ReadonlyMap<string, PullProgress> | undefined> {
+    return this.images.pullProgress(pulls, options);
   }
 
   removeImage(image: string, options: Abortable): Promise<void> {

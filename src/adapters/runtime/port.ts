@@ -68,6 +68,14 @@ export interface ImagePort {
   imageStatus(image: string, options: Abortable): Promise<RuntimeImage | undefined>;
   /** Resolves to the image reference (id or digest) that containers are created from. No deadline of its own. */
   pullImage(image: string, request: ImagePull, options: Abortable): Promise<string>;
+  /**
+   * How far these running pulls are, by image; an image that is missing is not known. Undefined where the runtime does
+   * not report it (everything but containerd).
+   */
+  pullProgress(
+    pulls: readonly RunningPull[],
+    options: Abortable,
+  ): Promise<ReadonlyMap<string, PullProgress> | undefined>;
   /** `runtimeHandler` selects the copy that was pulled for it; absent means that of the default one. */
   removeImage(image: string, options: Abortable & { readonly runtimeHandler?: string | undefined }): Promise<void>;
   imageFilesystems(options: Abortable): Promise<ImageFilesystems>;
@@ -79,6 +87,21 @@ export interface ImagePull {
   /** Of the pod: snapshotters and registry plugins of the runtime read them. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly sandbox?: SandboxConfig;
+}
+
+/** A pull that was begun at this wall-clock time, in milliseconds. */
+export interface RunningPull {
+  readonly image: string;
+  readonly since: number;
+}
+
+/** How far a pull is. Only what it has to transfer counts: layers that were there before do not. */
+export interface PullProgress {
+  readonly doneBytes: number;
+  /** Undefined until the image's manifest is there. */
+  readonly totalBytes?: number;
+  /** True while a transfer of the pull is open; false while it resolves the name, waits for another, or unpacks. */
+  readonly isTransferring: boolean;
 }
 
 /** Foreign gRPC codes, mapped once. `Unavailable`, `Timeout` and `ResourceExhausted` are worth a retry. */

@@ -1,4 +1,11 @@
-import type { ImageFilesystems, ImagePort, ImagePull, RuntimeImage } from "../../adapters/runtime/port.ts";
+import type {
+  ImageFilesystems,
+  ImagePort,
+  ImagePull,
+  PullProgress,
+  RunningPull,
+  RuntimeImage,
+} from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
 
 /**
@@ -51,6 +58,13 @@ export class GuardedImages implements ImagePort {
       if (left > 0) this.pulls.set(image, left);
       else this.pulls.delete(image);
     }
+  }
+
+  pullProgress(
+    pulls: readonly RunningPull[],
+    options: Abortable,
+  ): Promise<ReadonlyMap<string, PullProgress> | undefined> {
+    return this.images.pullProgress(pulls, options);
   }
 
   listImages(options: Abortable): Promise<readonly RuntimeImage[]> {

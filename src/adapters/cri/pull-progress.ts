@@ -1,0 +1,216 @@
+import type { Abortable } from "../../lib/abort.ts";
+import { ownValue } from "../../lib/own-value.ts";
+import { parseImageRef } from "../../model/image-ref.ts";
+import { type PullProgress, type RunningPull, RuntimeError } from "../runtime/port.ts";
+import type { Info } from "./generated/containerd-content.ts";
+import type { CallOptions, GrpcChannel } from "./grpc.ts";
+import { contentService as rpc } from "./methods.ts";
+
+/** containerd labels each blob of a pull with its repository, and a manifest with the digests of its parts. */
+const SOURCE_LABEL = "containerd.io/distribution.source.";
+const PART_LABEL = "containerd.io/gc.ref.content.";
+const INDEX_PART_LABEL = `${PART_LABEL}m.`;
+/** No registry accepts a larger manifest. */
+const MANIFEST_BYTES = 4 * 1024 * 1024;
+/** Images have at most 127 layers; what a hostile manifest has beyond this is left out. */
+const MOST_PARTS = 512;
+const DIGEST = /^[a-z0-9+._-]+:[0-9a-f]{32,}$/;
+/** The digest at the end of an ingest's reference, such as `layer-sha256:…` or `layer-NAME@sha256:…`. */
+const INGESTED_DIGEST = /(?:^|[-@])([a-z0-9+._]+:[0-9a-f]{32,})$/;
+
+/** A blob that is being received. */
+interface Ingest {
+  readonly bytes: number;
+  /** Wall-clock milliseconds of the last write. */
+  readonly updatedAt: number;
+}
+
+/** What the pull of an image transfers: sizes by digest, and those of them that are complete. */
+interface Parts {
+  readonly sizes: Map<string, number>;
+  readonly complete: Set<string>;
+}
+
+/**
+ * How far running pulls are, from containerd's content store: one call for the ingests of all pulls, one for the blobs
+ * that are complete, and for each pull its manifest once.
+ */
+export class ContainerdPullProgress {
+  private readonly known = new Map<string, Parts>();
+
+  constructor(
+    private readonly channel: GrpcChannel,
+    private readonly options: { namespace: string },
+  ) {}
+
+  /** Undefined if the runtime has no such service. Repeatable; what it remembers of an image ends with its pull. */
+  async read(
+    pulls: readonly RunningPull[],
+    { signal }: Abortable,
+  ): Promise<ReadonlyMap<string, PullProgress> | undefined> {
+    const keys = new Set(pulls.map(keyOf));
+    for (const key of this.known.keys()) if (!keys.has(key)) this.known.delete(key);
+    const call = { signal, optional: true, metadata: { "containerd-namespace": this.options.namespace } };
+    try {
+      const ingests = await this.ingests(call);
+      for (const pull of pulls) if (!this.known.has(keyOf(pull))) await this.find(pull, { pulls, ingests, call });
+      await this.markComplete(pulls, ingests, call);
+      return new Map(pulls.map((pull) => [pull.image, this.progress(pull, ingests)]));
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "Unimplemented") return undefined;
+      throw error;
+    }
+  }
+
+  private async ingests(call: CallOptions): Promise<ReadonlyMap<string, Ingest>> {
+    const { statuses } = await this.channel.unary(rpc.listStatuses, {}, call);
+    const found = new Map<string, Ingest>();
+    for (const { ref, offset, updatedAt } of statuses) {
+      const digest = INGESTED_DIGEST.exec(ref)?.[1];
+      if (digest !== undefined) found.set(digest, { bytes: Number(offset), updatedAt: updatedAt?.getTime() ?? 0 });
+    }
+    return found;
+  }
+
+  /** Finds the manifest of a pull, if it has arrived, and what the pull has to transfer. */
+  private async find(
+    pull: RunningPull,
+    seen: { pulls: readonly RunningPull[]; ingests: ReadonlyMap<string, Ingest>; call: CallOptions },
+  ): Promise<void> {
+    const { pulls, ingests, call } = seen;
+    const { host, repository } = sourceOf(pull.image);
+    const isShared = pulls.some((other) => {
+      const source = sourceOf(other.image);
+      return other.image !== pull.image && source.host === host && source.repository === repository;
+    });
+    // Two tags of one repository at once: nothing tells whose manifest is whose.
+    if (isShared) return;
+    const label = `${SOURCE_LABEL}${host}`;
+    const all = await this.list([`labels."${label}"~="${repository}"`], call);
+    const isFresh = ({ createdAt }: Info): boolean => (createdAt?.getTime() ?? 0) >= pull.since;
+    const manifests = all
+      .filter(({ labels }) => (ownValue(labels, label) ?? "").split(",").includes(repository))
+      .filter((info) => partsOf(info).length > 0)
+      .sort((a, b) => (b.createdAt?.getTime() ?? 0) - (a.createdAt?.getTime() ?? 0));
+    const manifest =
+      manifests.find((info) => partsOf(info).some((part) => isOpen(ingests.get(part), pull))) ??
+      manifests.find(isFresh);
+    if (manifest === undefined || manifest.size > MANIFEST_BYTES) return;
+    const sizes = partSizes(await this.content(manifest.digest, call));
+    const present = await this.list(digestFilters([...sizes.keys()]), call);
+    for (const info of present) if (!isFresh(info)) sizes.delete(info.digest);
+    this.known.set(keyOf(pull), { sizes, complete: new Set() });
+  }
+
+  /** Asks for the blobs that are neither known to be complete nor being received. */
+  private async markComplete(
+    pulls: readonly RunningPull[],
+    ingests: ReadonlyMap<string, Ingest>,
+    call: CallOptions,
+  ): Promise<void> {
+    const pending = new Set<string>();
+    for (const pull of pulls) {
+      const { sizes, complete } = this.known.get(keyOf(pull)) ?? EMPTY;
+      for (const digest of sizes.keys()) if (!complete.has(digest) && !ingests.has(digest)) pending.add(digest);
+    }
+    if (pending.size === 0) return;
+    const present = new Set((await this.list(digestFilters([...pending]), call)).map(({ digest }) => digest));
+    for (const { sizes, complete } of this.known.values()) {
+      for (const digest of sizes.keys()) if (present.has(digest)) complete.add(digest);
+    }
+  }
+
+  private progress(pull: RunningPull, ingests: ReadonlyMap<string, Ingest>): PullProgress {
+    const parts = this.known.get(keyOf(pull));
+    if (parts === undefined) return { doneBytes: 0, isTransferring: false };
+    let [doneBytes, totalBytes, isTransferring] = [0, 0, false];
+    for (const [digest, size] of parts.sizes) {
+      const ingest = parts.complete.has(digest) ? undefined : ingests.get(digest);
+      doneBytes += parts.complete.has(digest) ? size : Math.min(size, ingest?.bytes ?? 0);
+      totalBytes += size;
+      if (isOpen(ingest, pull) && (ingest?.bytes ?? 0) < size) isTransferring = true;
+    }
+    return { doneBytes, totalBytes, isTransferring };
+  }
+
+  private async list(filters: readonly string[], call: CallOptions): Promise<readonly Info[]> {
+    const found: Info[] = [];
+    if (filters.length === 0) return found;
+    for await (const { info } of this.channel.stream(rpc.list, { filters: [...filters] }, call)) found.push(...info);
+    return found;
+  }
+
+  private async content(digest: string, call: CallOptions): Promise<string> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const { data } of this.channel.stream(rpc.read, { digest }, call)) {
+      chunks.push(data);
+      bytes += data.length;
+      if (bytes > MANIFEST_BYTES) return "";
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  }
+}
+
+const EMPTY: Parts = { sizes: new Map(), complete: new Set() };
+
+/** A later pull of the same image may be of another manifest. */
+function keyOf({ image, since }: RunningPull): string {
+  return `${image} ${since}`;
+}
+
+/** True for an ingest that this pull has written to; one that an earlier pull has left behind is older. */
+function isOpen(ingest: Ingest | undefined, { since }: RunningPull): boolean {
+  return ingest !== undefined && ingest.updatedAt >= since;
+}
+
+/** The host, without a port, and the repository by which containerd labels blobs. Pure. */
+export function sourceOf(image: string): { readonly host: string; readonly repository: string } {
+  const { registry, repository } = parseImageRef(image);
+  if (registry === "" || registry === "index.docker.io" || registry === "docker.io") {
+    return { host: "docker.io", repository: repository.includes("/") ? repository : `library/${repository}` };
+  }
+  const host = registry.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  return { host, repository };
+}
+
+/** The digests that a manifest names; none for an index and for what is not a manifest. */
+function partsOf({ labels }: Info): readonly string[] {
+  return Object.entries(labels)
+    .filter(([name]) => name.startsWith(PART_LABEL) && !name.startsWith(INDEX_PART_LABEL))
+    .map(([, digest]) => digest);
+}
+
+function digestFilters(digests: readonly string[]): readonly string[] {
+  return digests.map((digest) => `digest=="${digest}"`);
+}
+
+/** Digests and sizes of an image's layers and configuration. A manifest of another form has none. Pure. */
+export function partSizes(manifest: string): Map<string, number> {
+  const sizes = new Map<string, number>();
+  for (const { digest, size } of descriptors(manifest).slice(0, MOST_PARTS)) {
+    if (DIGEST.test(digest) && Number.isSafeInteger(size) && size > 0) sizes.set(digest, size);
+  }
+  return sizes;
+}
+
+interface Descriptor {
+  readonly digest: string;
+  readonly size: number;
+}
+
+function descriptors(manifest: string): readonly Descriptor[] {
+  try {
+    // A registry wrote it: nothing about its form is certain.
+    const { config, layers } = (JSON.parse(manifest) ?? {}) as { config?: unknown; layers?: unknown };
+    return [config, ...(Array.isArray(layers) ? layers : [])].filter(isDescriptor);
+  } catch {
+    return [];
+  }
+}
+
+function isDescriptor(value: unknown): value is Descriptor {
+  if (typeof value !== "object" || value === null) return false;
+  const { digest, size } = value as Partial<Record<keyof Descriptor, unknown>>;
+  return typeof digest === "string" && typeof size === "number";
+}

@@ -5,22 +5,29 @@ import { explained, findAgent, socketCandidates } from "./agent-client.ts";
 import { command } from "./command.ts";
 import { formatOption, formatted, helpOption, placeOf, placeOptions, print } from "./print.ts";
 import { timeOfDay } from "./time-of-day.ts";
+import { detailWords } from "./words.ts";
 
 export const events = command({
   name: "events",
-  usage: "[-w]",
+  usage: "[-w] [--progress]",
   summary: "Show what happened to the pods.",
   options: {
     watch: option(bool, { flag: "watch", short: "w", default: false, topic: "General", help: "Go on with new ones." }),
+    progress: option(bool, {
+      flag: "progress",
+      default: false,
+      topic: "General",
+      help: "With -w, also how far running pulls are, once a second.",
+    }),
     ...formatOption,
     ...placeOptions,
     ...helpOption,
   },
   words: { min: 0, max: 0 },
   async run(parsed, { out, clock }, { signal }) {
-    const { watch, output } = parsed.values;
+    const { watch, progress, output } = parsed.values;
     const agent = await findAgent(socketCandidates(placeOf(parsed)), { signal });
-    const lines = agent.lines<PodEvent>(`/v1/events?watch=${watch}`, { signal });
+    const lines = agent.lines<PodEvent>(`/v1/events?watch=${watch}&progress=${watch && progress}`, { signal });
     const gathered: PodEvent[] = [];
     try {
       for await (const event of lines) {
@@ -58,7 +65,7 @@ export function renderEvents(list: readonly PodEvent[], { now, color }: { now: n
 export function eventLine(event: PodEvent, color: boolean): string {
   const pod = `${event.pod.namespace}/${event.pod.name}`;
   const style = event.type === "Warning" ? "yellow" : "dim";
-  const message = event.message.replaceAll(/\s+/g, " ");
+  const message = detailWords({ ...event, detail: event.message }).replaceAll(/\s+/g, " ");
   return `${timeOfDay(event.last)}  ${paint(event.type.padEnd(7), style, color)}  ${event.reason}  ${pod}  ${message}${timesWords(event)}\n`;
 }
 

@@ -77,6 +77,49 @@ test("the live view shows ports, each pod with what it does, and what to try", (
   ]);
 });
 
+test("a running pull shows bytes, rate and remaining time in every view, before what may be cut", () => {
+  const MIB = 1024 * 1024;
+  const progress = { doneBytes: 12 * MIB, totalBytes: 80 * MIB, bytesPerSecond: 4 * MIB, remainingMs: 17_400 };
+  const detail = "r.example.com/demo:1: pulling";
+  const pulling = { ...shared, step: { step: "pull", container: "init", since: at(10), detail, progress } as const };
+  const words = "pulling image init (10s), 12Mi of 80Mi, 4.0Mi/s, 17s left: r.example.com/demo:1: pulling";
+  const lines = renderView({ ...model, pods: [pulling] }, now, { ...size, columns: 160 });
+  assert.ok(
+    lines.some((line) => line.endsWith(words)),
+    lines.join("\n"),
+  );
+  assert.ok(renderPods([pulling], plain).includes(words));
+  const explained = { containers: [], steps: [pulling.step], errors: [], events: [], warnings: [] };
+  const text = renderExplanation({ ...pulling, ...explained }, { ...plain, columns: 200 });
+  assert.match(
+    text,
+    /Now +pulling image init, 12Mi of 80Mi, 4\.0Mi\/s, 17s left: r\.example\.com\/demo:1: pulling \(for 10s\)/,
+  );
+  assert.match(text, /pull init .* r\.example\.com\/demo:1: pulling, 12Mi of 80Mi, 4\.0Mi\/s, 17s left/);
+  const passing = { ...pulling, type: "Normal", reason: "PullProgress", message: detail, pod: pulling } as const;
+  const event = { ...passing, sequence: 1, count: 1, first: at(10), last: now, progress };
+  assert.ok(eventLine(event, false).endsWith(`${detail}, 12Mi of 80Mi, 4.0Mi/s, 17s left\n`));
+});
+
+test("what is not known of a pull is left out", () => {
+  const cases = [
+    [{ doneBytes: 0 }, "pulling image init (10s): demo:1"],
+    [{ doneBytes: 0, totalBytes: 0 }, "pulling image init (10s): demo:1"],
+    [{ doneBytes: 512, totalBytes: 1024 }, "pulling image init (10s), 512 of 1.0Ki: demo:1"],
+    [{ doneBytes: 512, totalBytes: 1024, bytesPerSecond: 0 }, "pulling image init (10s), 512 of 1.0Ki, 0/s: demo:1"],
+    [{ doneBytes: 1024, totalBytes: 1024, bytesPerSecond: 9 }, "pulling image init (10s), 1.0Ki of 1.0Ki: demo:1"],
+  ] as const;
+  for (const [progress, words] of cases) {
+    const step = { step: "pull", container: "init", since: at(10), detail: "demo:1", progress } as const;
+    assert.ok(
+      renderPods([{ ...shared, step }], plain)
+        .trimEnd()
+        .endsWith(words),
+      words,
+    );
+  }
+});
+
 test("the main port speaks TLS", () => {
   const ports = [{ name: "main", address: "127.0.0.1:10250", trouble: undefined }];
   const lines = renderView({ ...model, ports }, now, size);

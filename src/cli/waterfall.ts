@@ -1,6 +1,6 @@
 import { type Cell, table } from "../lib/table.ts";
 import type { PodStep } from "../model/step.ts";
-import { stepTime } from "./words.ts";
+import { detailWords, stepTime } from "./words.ts";
 
 const BAR_WIDTH = 24;
 
@@ -24,7 +24,7 @@ export function waterfall(steps: readonly PodStep[], how: { now: number; color: 
       { text: bar.padEnd(BAR_WIDTH), style: outcome === "failed" ? "red" : outcome === "aborted" ? "yellow" : "cyan" },
       stepTime(step, how.now) + (step.until === undefined ? " …" : ""),
       outcome === "ok" ? "" : outcome,
-      { text: step.detail, style: "dim" },
+      { text: detailWords(step), style: "dim" },
     ];
   });
   return table(rows, { color: how.color, gap: 2 });

@@ -20,10 +20,13 @@ import {
 const OWN_FLAGS = [
   ...["max-concurrent-starts", "local-api-socket", "max-parallel-image-pulls", "pod-logs-dir", "strict-config"],
   ...["config-watch", "upstream-probe-timing", "checkpoint-secrets", "keep-local-images"],
+  "image-pull-progress-timeout",
   // Gone from Kubernetes with 1.15, and kept here.
   ...["allow-privileged", "host-network-sources", "host-pid-sources", "host-ipc-sources"],
   ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path"],
 ];
+/** Fields that Kubernetes does not have; without a value they are left out of what the agent writes. */
+const OWN_FIELDS = ["imagePullProgressTimeout"];
 /** Fields of KubeletConfiguration by their full path. */
 const NESTED_FIELDS = [
   ...["x509.clientCAFile", "webhook.enabled", "webhook.cacheTTL", "anonymous.enabled"].map(
@@ -41,10 +44,18 @@ const flags = entries.flatMap(([, { flag }]) => (flag === undefined ? [] : [flag
 test("every field of KubeletConfiguration is in the table, and no other", () => {
   const wanted = TOP_LEVEL_FIELDS.map((name) => name.replace("*", ""));
   assert.equal(wanted.length, 125);
-  assert.deepEqual([...topLevelFields()].sort(), [...wanted].sort());
+  assert.deepEqual([...topLevelFields()].sort(), [...wanted, ...OWN_FIELDS].sort());
   const fields = entries.flatMap(([, { field }]) => (field === undefined ? [] : [field]));
   assert.deepEqual(fields.filter((field) => field.includes(".")).sort(), [...NESTED_FIELDS].sort());
 });
+
+for (const name of OWN_FIELDS) {
+  test(`${name}, which Kubernetes does not have, is written only if it is set`, () => {
+    const entry = entries.find(([, { field }]) => field === name)?.[1];
+    assert.equal(entry?.since, undefined);
+    assert.equal(entry?.kind.encode(entry.default), undefined);
+  });
+}
 
 test("a zero is a value exactly in the nullable fields", () => {
   const nullable = TOP_LEVEL_FIELDS.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
@@ -82,7 +93,10 @@ test("flags of fields are deprecated, but for five and our own", () => {
   const plain = entries.filter(([, e]) => e.field !== undefined && e.flag !== undefined && e.deprecated === undefined);
   const names = plain.map(([, { flag }]) => flag);
   const wanted = ["v", "vmodule", "log-flush-frequency", "provider-id", "fail-cgroupv1"];
-  assert.deepEqual(names.sort(), [...wanted, "max-parallel-image-pulls", "pod-logs-dir"].sort());
+  assert.deepEqual(
+    names.sort(),
+    [...wanted, "image-pull-progress-timeout", "max-parallel-image-pulls", "pod-logs-dir"].sort(),
+  );
 });
 
 test("every setting of the older kubelets has an entry, or goes on living", () => {

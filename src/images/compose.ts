@@ -20,6 +20,11 @@ export interface ComposePullerDeps {
   readonly objects: Pick<ObjectSource, "get"> | undefined;
 }
 
+const LIVE = [
+  ...(["serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"] as const),
+  "imagePullProgressTimeout" as const,
+];
+
 /** The image puller as configured, with the credentials of pods and of the node. */
 export function composePuller(deps: ComposePullerDeps, signal: AbortSignal): ImagePuller {
   const { images, clock, log, metrics, store, objects } = deps;
@@ -31,10 +36,11 @@ export function composePuller(deps: ComposePullerDeps, signal: AbortSignal): Ima
       ...(objects && { credentials: pullSecrets({ objects, log }) }),
       nodeCredentials: new NodeCredentials(credentialDirectories(store.current.rootDir)),
     },
-    select(store.live("serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst"), (o) => ({
+    select(store.live(...LIVE), (o) => ({
       parallel: o.serializeImagePulls ? 1 : (o.maxParallelImagePulls ?? 0),
       qps: o.registryPullQPS,
       burst: o.registryBurst,
+      progressTimeoutMs: o.imagePullProgressTimeout ?? 0,
     })),
     signal,
   );

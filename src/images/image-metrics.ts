@@ -8,7 +8,7 @@ export interface ImageCounters {
     readonly policy: string;
     readonly isRequired: boolean;
   }): void;
-  /** An image of this size was pulled, without the time in the queue. */
+  /** An image of this size was pulled; the time includes waiting, as in Kubernetes. */
   pulled(tookMs: number, sizeBytes: number): void;
 }
 

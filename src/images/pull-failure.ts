@@ -1,4 +1,6 @@
+import { clip } from "../lib/bounded-text.ts";
 import { messageOf } from "../lib/errors.ts";
+import { StuckPullError } from "./pull-progress.ts";
 
 /** Errors of the runtime that are waiting reasons of their own; their message begins with the reason, as in CRI. */
 const REASONS = [
@@ -19,4 +21,31 @@ export function pullFailure(image: string, error: unknown): { readonly reason: s
 export function joinPullErrors(errors: readonly unknown[]): unknown {
   const messages = [...new Set(errors.map(messageOf))];
   return messages.length === 1 ? errors[0] : new Error(`[${messages.join(", ")}]`, { cause: errors.at(-1) });
+}
+
+/** How many answers are kept, and what one may take in bytes: registries choose them. */
+const MOST_ANSWERS = 256;
+const ANSWER_BYTES = 512;
+
+/** The last answer of a registry for each image whose pull failed, for a later pull that gets none. */
+export class LastAnswers {
+  private readonly answers = new Map<string, string>();
+
+  /** Records why a pull failed; returns the error, for a stuck pull with the answer before it. */
+  failed(image: string, error: unknown): unknown {
+    const known = this.answers.get(image);
+    if (error instanceof StuckPullError) {
+      if (known === undefined) return error;
+      return new StuckPullError(`${error.message}; the registry's last answer: ${known}`, { cause: error });
+    }
+    this.answers.delete(image);
+    this.answers.set(image, clip(messageOf(error), ANSWER_BYTES));
+    const oldest = this.answers.keys().next();
+    if (this.answers.size > MOST_ANSWERS && !oldest.done) this.answers.delete(oldest.value);
+    return error;
+  }
+
+  succeeded(image: string): void {
+    this.answers.delete(image);
+  }
 }

@@ -46,10 +46,11 @@ class Pulling {
 
   ensure(
     image: string,
-    more: { policy?: string; notes?: Notes; uid?: string; signal?: AbortSignal } = {},
+    more: { policy?: string; notes?: Notes; uid?: string; namespace?: string; signal?: AbortSignal } = {},
   ): ReturnType<ImagePuller["ensure"]> {
     const { policy = "IfNotPresent", notes = new Notes(), uid = "uid-1", signal = this.agent.signal } = more;
-    const of = pod("web", uid).container("app", { image, imagePullPolicy: policy }).build();
+    const built = pod("web", uid).container("app", { image, imagePullPolicy: policy }).build();
+    const of = { ...built, metadata: { ...built.metadata, namespace: more.namespace ?? "default" } };
     const container = of.spec.containers[0] ?? { name: "" };
     const slot = { release: () => void this.released++ };
     return this.puller.ensure({ pod: of, container, journal: notes, slot }, { signal });
@@ -159,7 +160,7 @@ describe("what is told", () => {
     const message = 'Container image "app:1" is not present with pull policy of Never';
     const error = await new Pulling().refused("app:1", { policy: "Never", notes });
     assert.deepEqual([error.reason, error.message], ["ErrImageNeverPull", message]);
-    assert.deepEqual(notes.events, [`Warning ErrImageNeverPull ${message}`]);
+    assert.deepEqual(notes.events, [`Warning ErrImageNeverPull ${message}`, "Warning Failed Error: ErrImageNeverPull"]);
   });
 
   test("a name that names no image, without asking anybody", async () => {
@@ -168,6 +169,7 @@ describe("what is told", () => {
     const error = await pulling.refused("App:1", { notes });
     assert.equal(error.reason, "InvalidImageName");
     assert.match(notes.events[0] ?? "", /^Warning InspectFailed Failed to apply default image tag "App:1": /);
+    assert.deepEqual(notes.events.slice(1), ["Warning Failed Error: InvalidImageName"]);
     assert.deepEqual(pulling.runtime.control.calls, []);
   });
 
@@ -178,7 +180,10 @@ describe("what is told", () => {
     pulling.runtime.control.fail("imageStatus", new RuntimeError("Unavailable", "gone"));
     const error = await pulling.refused("app:1", { notes });
     assert.deepEqual([error.reason, error.retry.afterMs], ["ImageInspectError", 1000]);
-    assert.deepEqual(notes.events, ['Warning InspectFailed Failed to inspect image "app:1": gone']);
+    assert.deepEqual(notes.events, [
+      'Warning InspectFailed Failed to inspect image "app:1": gone',
+      "Warning Failed Error: ImageInspectError",
+    ]);
     assert.equal(pulling.runtime.control.count("pullImage"), 0);
   });
 
@@ -188,6 +193,7 @@ describe("what is told", () => {
     pulling.runtime.control.fail("imageStatus", new RuntimeError("Unavailable", "gone"));
     const error = await pulling.refused("app:1", { policy: "Always" });
     assert.deepEqual([error.reason, pulling.runtime.control.count("pullImage")], ["ErrImagePull", 1]);
+    await pulling.clock.advance(error.retry.afterMs);
     await pulling.ensure("app:1", { policy: "Always" });
     const methods = pulling.runtime.control.calls.map(({ method }) => method);
     assert.deepEqual(methods.slice(-2), ["pullImage", "imageStatus"]);
@@ -205,7 +211,7 @@ describe("what is told", () => {
 });
 
 describe("the back-off", () => {
-  test("doubles from 10 s to 5 min, by pod and image, and is forgotten after a success", async () => {
+  test("doubles from 10 s to 5 min, by pod and image", async () => {
     const pulling = new Pulling();
     const waits: number[] = [];
     for (let i = 0; i < 7; i++) {
@@ -216,20 +222,45 @@ describe("the back-off", () => {
     assert.deepEqual(waits, [10, 20, 40, 80, 160, 300, 300]);
     assert.equal((await pulling.refused("app:1", { uid: "uid-2" })).retry.afterMs, 10_000);
     assert.equal((await pulling.refused("app:2")).retry.afterMs, 10_000);
+  });
+
+  test("goes on after a success, and begins anew 10 min after the last failure", async () => {
+    const pulling = new Pulling();
+    await pulling.refused("app:1");
+    await pulling.clock.advance(10_000);
     pulling.runtime.image("app:1", { state: "pullable" });
     await pulling.ensure("app:1");
     pulling.runtime.image("app:1", { state: "broken" });
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 20_000);
+    await pulling.clock.advance(600_000);
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 40_000);
+    await pulling.clock.advance(600_001);
     assert.equal((await pulling.refused("app:1")).retry.afterMs, 10_000);
   });
 
-  test("begins anew 10 min after it ended", async () => {
+  test("holds back every container of the pod with the image, with the real cause", async () => {
+    const pulling = new Pulling();
+    const notes = new Notes();
+    const why = 'failed to pull and unpack image "app:1": not found';
+    await pulling.refused("app:1");
+    await pulling.clock.advance(4000);
+    const error = await pulling.refused("app:1", { notes });
+    assert.deepEqual([error.reason, error.retry.afterMs], ["ImagePullBackOff", 6000]);
+    assert.equal(error.message, `Back-off pulling image "app:1": ErrImagePull: ${why}`);
+    assert.deepEqual(notes.events, [
+      'Normal BackOff Back-off pulling image "app:1"',
+      "Warning Failed Error: ImagePullBackOff",
+    ]);
+    assert.equal(pulling.runtime.control.count("pullImage"), 1);
+    await pulling.clock.advance(6000);
+    assert.equal((await pulling.refused("app:1")).retry.afterMs, 20_000);
+  });
+
+  test("does not hold back a container whose image has arrived meanwhile", async () => {
     const pulling = new Pulling();
     await pulling.refused("app:1");
-    await pulling.refused("app:1");
-    await pulling.clock.advance(20_000 + 599_999);
-    assert.equal((await pulling.refused("app:1")).retry.afterMs, 40_000);
-    await pulling.clock.advance(40_000 + 600_000);
-    assert.equal((await pulling.refused("app:1")).retry.afterMs, 10_000);
+    pulling.runtime.image("app:1");
+    assert.match((await pulling.ensure("app:1")).ref, /^sha256:/);
   });
 
   test("an abort is no failure and costs no back-off", async () => {
@@ -286,12 +317,40 @@ describe("how many at once", () => {
     assert.equal(pulling.runtime.control.inFlight("pullImage"), 3);
   });
 
-  test("each one hears its place in the queue, and that its turn came", async () => {
+  test("a queued pull reports behind how many pulls it waits, and that its turn came", async () => {
     const pulling = new Pulling({ parallel: 1 });
     const notes = start(pulling);
     await pulling.clock.advance(2000);
-    const place = (n: number): string => `c:1: place ${n} in the pull queue`;
-    assert.deepEqual(notes[2]?.details, ["c:1", place(2), place(1), "c:1: pulling"]);
+    assert.deepEqual(notes[2]?.details, [
+      "c:1",
+      "c:1: waiting behind 2 pulls",
+      "c:1: waiting behind 1 pull",
+      "c:1: pulling",
+    ]);
+  });
+
+  test("with several pulls at once, all that run are ahead", async () => {
+    const pulling = new Pulling({ parallel: 3 });
+    const notes = start(pulling);
+    await pulling.clock.advance(0);
+    assert.deepEqual(notes[3]?.details, ["d:1", "d:1: waiting behind 3 pulls"]);
+  });
+
+  test("a throttled pull waits and reports it, and is no error", async () => {
+    const pulling = new Pulling({ parallel: 0, qps: 1, burst: 2 });
+    const notes = start(pulling);
+    await pulling.clock.advance(5000);
+    assert.deepEqual(notes[3]?.details.slice(0, 4), [
+      "d:1",
+      "d:1: waiting behind 1 pull (registryPullQPS 1)",
+      "d:1: next to be pulled (registryPullQPS 1)",
+      "d:1: pulling",
+    ]);
+    assert.equal(notes[3]?.outcome, "ok");
+    assert.deepEqual(
+      notes[3]?.events.filter((event) => event.startsWith("Warning")),
+      [],
+    );
   });
 
   test("the start slot is given back before the pull, so that other pods start meanwhile", async () => {
@@ -312,11 +371,101 @@ describe("how many at once", () => {
     assert.equal(pulling.runtime.control.count("pullImage"), 1);
   });
 
+  test("pods of two namespaces share what the first pull has brought", async () => {
+    const pulling = new Pulling({ parallel: 0 });
+    const notes = new Notes();
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    const both = [
+      pulling.ensure("app:1", { namespace: "one" }),
+      pulling.ensure("app:1", { namespace: "two", uid: "uid-2", notes }),
+    ];
+    await pulling.clock.advance(1000);
+    await Promise.all(both);
+    assert.equal(pulling.runtime.control.count("pullImage"), 1);
+    assert.deepEqual(notes.details, ["app:1", "app:1: waiting behind 1 pull of the same image"]);
+    assert.match(notes.events.at(-1) ?? "", /^Normal Pulled .*\(1\.000s including waiting\)/);
+  });
+
+  test("a pod of another namespace that always pulls asks the registry after the first pull", async () => {
+    const pulling = new Pulling({ parallel: 0 });
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    const first = pulling.ensure("app:1", { namespace: "one" });
+    await pulling.clock.advance(500);
+    const second = pulling.ensure("app:1", { namespace: "two", uid: "uid-2", policy: "Always" });
+    await pulling.clock.advance(2000);
+    await Promise.all([first, second]);
+    assert.equal(pulling.runtime.control.count("pullImage"), 2);
+    assert.equal(pulling.runtime.control.peak("pullImage"), 1);
+  });
+
+  test("a pull that fails does not fail the pull of another namespace that waits behind it", async () => {
+    const pulling = new Pulling({ parallel: 1 });
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    pulling.runtime.control.fail("pullImage", new RuntimeError("Unknown", "denied"));
+    const first = pulling.ensure("app:1", { namespace: "one" }).catch((error: unknown) => error);
+    const second = pulling.ensure("app:1", { namespace: "two", uid: "uid-2" });
+    await pulling.clock.advance(2000);
+    assert.ok((await first) instanceof StartError);
+    assert.match((await second).ref, /^sha256:/);
+  });
+
+  test("a pull that waits behind another of the same image leaves when it is aborted", async () => {
+    const pulling = new Pulling({ parallel: 1 });
+    const given = new AbortController();
+    pulling.runtime.image("app:1", { state: "pullable", pullMs: 1000 });
+    const first = pulling.ensure("app:1", { namespace: "one" });
+    const left = pulling.ensure("app:1", { namespace: "two", uid: "uid-2", signal: given.signal });
+    await pulling.clock.advance(500);
+    given.abort(new AbortedError("deleted"));
+    await assert.rejects(left, /deleted/);
+    await pulling.clock.advance(500);
+    await first;
+    assert.equal(pulling.runtime.control.count("pullImage"), 1);
+  });
+
   test("the rate is kept: after the burst, one each 1/qps", async () => {
     const pulling = new Pulling({ parallel: 0, qps: 2, burst: 2 });
     start(pulling);
     await pulling.clock.advance(5000);
     const began = pulling.runtime.control.calls.filter(({ method }) => method === "pullImage").map(({ at }) => at);
     assert.deepEqual(began, [0, 0, 500, 1000]);
+  });
+});
+
+describe("a stuck pull", () => {
+  const image = { state: "pullable", pullMs: 4000, sizeBytes: 4_194_304, stallsAtBytes: 1_048_576 } as const;
+  const words = "pull made no progress for 30s (imagePullProgressTimeout) after 1.0Mi of 4.0Mi bytes";
+
+  test("is reported, cancelled and tried again with back-off, so that it does not block the queue", async () => {
+    const pulling = new Pulling({ parallel: 1, progressTimeoutMs: 30_000 });
+    const [notes, next] = [new Notes(), new Notes()];
+    pulling.runtime.image("app:1", image);
+    pulling.runtime.image("next:1", { state: "pullable" });
+    const failed = pulling.ensure("app:1", { notes }).catch((error: unknown) => error);
+    const queued = pulling.ensure("next:1", { notes: next, uid: "uid-2" });
+    await pulling.clock.advance(35_000);
+    const error = await failed;
+    assert.ok(error instanceof StartError);
+    assert.deepEqual([error.reason, error.message, error.retry.afterMs], ["ErrImagePull", words, 10_000]);
+    assert.equal(error.retry.message, `Back-off pulling image "app:1": ErrImagePull: ${words}`);
+    assert.ok(notes.events.includes(`Warning ImagePullStuck ${words}`), notes.events.join("\n"));
+    assert.equal(notes.outcome, "failed");
+    assert.match((await queued).ref, /^sha256:/);
+    assert.equal(pulling.runtime.control.inFlight("pullImage"), 0);
+    pulling.runtime.image("app:1", { state: "pullable" });
+    await pulling.clock.advance(10_000);
+    assert.match((await pulling.ensure("app:1")).ref, /^sha256:/);
+  });
+
+  test("names the registry's last answer where there was one", async () => {
+    const pulling = new Pulling({ progressTimeoutMs: 30_000 });
+    pulling.runtime.image("app:1", { ...image, stallsAtBytes: undefined, state: "broken", pullMs: 0 });
+    await pulling.refused("app:1");
+    await pulling.clock.advance(10_000);
+    pulling.runtime.image("app:1", image);
+    const failed = pulling.ensure("app:1").catch((error: unknown) => error);
+    await pulling.clock.advance(35_000);
+    const answer = 'failed to pull and unpack image "app:1": unexpected end of data';
+    assert.equal(String(await failed), `StartError: ${words}; the registry's last answer: ${answer}`);
   });
 });

@@ -1,21 +1,20 @@
 import { createHash } from "node:crypto";
 import type { ImageAuth, ImagePort, RuntimeImage, SandboxConfig } from "../adapters/runtime/port.ts";
 import type { Abortable } from "../lib/abort.ts";
-import { KeyedBackoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { Lane } from "../lib/lane.ts";
 import { type Live, select } from "../lib/live.ts";
-import { TokenBucket } from "../lib/token-bucket.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { withDefaultTag } from "../model/image-ref.ts";
 import { StartError } from "../model/start-error.ts";
+import type { StepProgress } from "../model/step.ts";
 import type { ImageCounters } from "./image-metrics.ts";
-import { joinPullErrors, pullFailure } from "./pull-failure.ts";
-import { type PulledImage, type PullWork, SharedPulls } from "./shared-pulls.ts";
+import { PULL_BACKOFF, PullBackoff } from "./pull-backoff.ts";
+import { joinPullErrors, LastAnswers, pullFailure } from "./pull-failure.ts";
+import { PullProgressWatch, StuckPullError } from "./pull-progress.ts";
+import { PullQueue, type PullQueueOptions } from "./pull-queue.ts";
+import { type PullDetail, type PulledImage, type PullWork, SharedPulls } from "./shared-pulls.ts";
 
-/** 10 s doubling to 5 min, reset 10 min after the last failure's wait, as in Kubernetes. */
-const BACKOFF = { initialMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
 /** A failed ImageStatus call says nothing about the image, so it is retried soon. */
 const INSPECT_RETRY_MS = 1000;
 
@@ -24,7 +23,12 @@ export interface PullJournal {
   begin(
     step: "pull",
     options: { container: string; detail: string },
-  ): { detail(text: string): void; done(detail?: string): void; fail(error: unknown): void; abort(): void };
+  ): {
+    detail(text: string, progress?: StepProgress): void;
+    done(detail?: string): void;
+    fail(error: unknown): void;
+    abort(): void;
+  };
   event(type: "Normal" | "Warning", reason: string, what: string | { message: string; container: string }): void;
 }
 
@@ -42,19 +46,18 @@ export interface PullRequest {
   sandbox?(): Promise<SandboxConfig>;
 }
 
-export interface PullerOptions {
-  /** Maximum number of parallel pulls; 1 pulls serially, 0 has no limit. */
-  readonly parallel: number;
-  readonly qps: number;
-  readonly burst: number;
+export interface PullerOptions extends PullQueueOptions {
+  /** A pull during which nothing arrives for so long is cancelled; 0 or undefined: never. */
+  readonly progressTimeoutMs?: number;
 }
 
 /** Ensures that images exist on the node, by the pull policy of each container. */
 export class ImagePuller {
-  private readonly backoff = new KeyedBackoff<string>(BACKOFF);
+  private readonly backoff = new PullBackoff();
   private readonly pulls: SharedPulls;
-  private readonly bucket: TokenBucket;
-  private readonly lane: Lane;
+  private readonly queue: PullQueue;
+  private readonly progress: PullProgressWatch;
+  private readonly answers = new LastAnswers();
 
   constructor(
     private readonly deps: {
@@ -68,10 +71,10 @@ export class ImagePuller {
     options: Live<PullerOptions>,
     signal: AbortSignal,
   ) {
-    this.bucket = new TokenBucket(deps.clock, options);
-    this.lane = new Lane(
-      select(options, ({ parallel }) => parallel),
-      { signal },
+    this.queue = new PullQueue(deps.clock, options, signal);
+    this.progress = new PullProgressWatch(
+      deps,
+      select(options, ({ progressTimeoutMs = 0 }) => ({ progressTimeoutMs })),
     );
     this.pulls = new SharedPulls(signal);
   }
@@ -96,18 +99,19 @@ export class ImagePuller {
     if (policy === "Never") {
       const message = `Container image "${container.image}" is not present with pull policy of Never`;
       journal.event("Warning", "ErrImageNeverPull", { message, container: container.name });
-      throw new StartError("ErrImageNeverPull", { afterMs: BACKOFF.initialMs }, { message });
+      throw refusal(request, "ErrImageNeverPull", { afterMs: PULL_BACKOFF.initialMs, message });
     }
     return this.pull(name, request, options);
   }
 
-  private fullName({ container, journal }: PullRequest): string {
+  private fullName(request: PullRequest): string {
+    const { container, journal } = request;
     try {
       return withDefaultTag(container.image ?? "");
     } catch (error) {
       const message = `Failed to apply default image tag "${container.image}": ${messageOf(error)}`;
       journal.event("Warning", "InspectFailed", { message, container: container.name });
-      throw new StartError("InvalidImageName", { afterMs: BACKOFF.maxMs }, { message, cause: error });
+      throw refusal(request, "InvalidImageName", { afterMs: PULL_BACKOFF.maxMs, message, cause: error });
     }
   }
 
@@ -118,7 +122,7 @@ export class ImagePuller {
       if (options.signal.aborted) throw error;
       const message = `Failed to inspect image "${name}": ${messageOf(error)}`;
       request.journal.event("Warning", "InspectFailed", { message, container: request.container.name });
-      throw new StartError("ImageInspectError", { afterMs: INSPECT_RETRY_MS }, { message, cause: error });
+      throw refusal(request, "ImageInspectError", { afterMs: INSPECT_RETRY_MS, message, cause: error });
     }
   }
 
@@ -128,26 +132,29 @@ export class ImagePuller {
     options: Abortable,
   ): Promise<{ ref: string; image: RuntimeImage }> {
     const { container, journal } = request;
+    this.requireTurn(request);
     request.slot.release();
     const began = this.deps.clock.now().mono;
     const step = journal.begin("pull", { container: container.name, detail: container.image ?? "" });
     journal.event("Normal", "Pulling", { message: `Pulling image "${container.image}"`, container: container.name });
     try {
-      const onDetail = (text: string): void => step.detail(`${container.image}: ${text}`);
+      const onDetail = ({ text, progress }: PullDetail): void => step.detail(`${container.image}: ${text}`, progress);
       const auths = await this.credentials(name, request, options);
       const sandbox = await request.sandbox?.();
-      const pull = (work: PullWork): Promise<PulledImage> =>
-        this.pullInTurn({ image: name, auths, annotations: request.pod.metadata.annotations, sandbox }, work);
-      const pulled = await this.pulls.join(pullKey(name, request.pod, auths), {
+      const wanted = { image: name, auths, annotations: request.pod.metadata.annotations, sandbox };
+      const arrived = (work: PullWork): Promise<RuntimeImage | undefined> => this.arrived(name, request, work);
+      const pull = (work: PullWork): Promise<PulledImage> => this.pullInTurn(wanted, arrived, work);
+      const pulled = await this.pulls.join(pullKey(name, request, auths), {
         pull,
         onDetail,
         signal: options.signal,
       });
       const image = await this.deps.images.imageStatus(name, options);
       if (image === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);
-      this.backoff.reset(backoffKey(request));
-      this.deps.counted?.pulled(pulled.tookMs, image.sizeBytes);
-      const total = seconds(this.deps.clock.now().mono - began);
+      this.answers.succeeded(name);
+      const totalMs = this.deps.clock.now().mono - began;
+      this.deps.counted?.pulled(totalMs, image.sizeBytes);
+      const total = seconds(totalMs);
       const text = `Successfully pulled image "${container.image}" in ${seconds(pulled.tookMs)} (${total} including waiting). Image size: ${image.sizeBytes} bytes.`;
       step.done(`${container.image} in ${total}`);
       journal.event("Normal", "Pulled", { message: text, container: container.name });
@@ -157,8 +164,9 @@ export class ImagePuller {
         step.abort();
         throw error;
       }
-      step.fail(error);
-      throw this.pullFailed(request, error);
+      const failure = this.answers.failed(name, error);
+      step.fail(failure);
+      throw this.pullFailed(request, failure);
     }
   }
 
@@ -171,21 +179,27 @@ export class ImagePuller {
     return [...pods, ...nodes];
   }
 
+  /** Rejects while a failed pull of the image for this pod, by another container perhaps, holds the next one back. */
+  private requireTurn(request: PullRequest): void {
+    const held = this.backoff.heldBack(backoffKey(request), this.deps.clock.now());
+    if (held === undefined) return;
+    const waits = backedOff(request);
+    throw refusal(request, "ImagePullBackOff", { afterMs: held.afterMs, message: `${waits}: ${held.cause}` });
+  }
+
   private pullFailed(request: PullRequest, error: unknown): StartError {
     const { container, journal } = request;
-    const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
-      journal.event(type, reason, { message, container: container.name });
     const { reason, message } = pullFailure(container.image ?? "", error);
-    event("Warning", "Failed", `Failed to pull image "${container.image}": ${messageOf(error)}`);
-    event("Warning", "Failed", `Error: ${reason}`);
-    const now = this.deps.clock.now();
-    // Deleted pods leave entries behind; they are dropped when other pulls fail.
-    this.backoff.evictOlderThan(BACKOFF.resetAfterMs, now);
-    const afterMs = this.backoff.next(backoffKey(request), now);
-    const waits = `Back-off pulling image "${container.image}"`;
-    event("Normal", "BackOff", waits);
-    event("Warning", "Failed", "Error: ImagePullBackOff");
-    const retry = { afterMs, reason: "ImagePullBackOff", message: `${waits}: ${reason}: ${message}` };
+    const event = (what: string, text: string): void =>
+      journal.event("Warning", what, { message: text, container: container.name });
+    if (error instanceof StuckPullError) event("ImagePullStuck", message);
+    event("Failed", `Failed to pull image "${container.image}": ${messageOf(error)}`);
+    event("Failed", `Error: ${reason}`);
+    const cause = `${reason}: ${message}`;
+    const afterMs = this.backoff.failed(backoffKey(request), cause, this.deps.clock.now());
+    const waits = backedOff(request);
+    event("Failed", "Error: ImagePullBackOff");
+    const retry = { afterMs, reason: "ImagePullBackOff", message: `${waits}: ${cause}` };
     return new StartError(reason, retry, { message, cause: error });
   }
 
@@ -207,20 +221,33 @@ export class ImagePuller {
     throw joinPullErrors(errors);
   }
 
-  /** One real pull: waits for its turn and for the rate limit, then calls the runtime. */
-  private pullInTurn(wanted: Pull, work: PullWork): Promise<PulledImage> {
+  /** The image as another pull has brought it, if the pod may use it without a pull of its own. */
+  private async arrived(name: string, { container }: PullRequest, work: PullWork): Promise<RuntimeImage | undefined> {
+    if (container.imagePullPolicy === "Always") return undefined;
+    return this.deps.images.imageStatus(name, work).catch((error: unknown) => {
+      if (work.signal.aborted) throw error;
+      return undefined;
+    });
+  }
+
+  /** One real pull: waits for its turn, then calls the runtime. */
+  private pullInTurn(
+    wanted: Pull,
+    arrived: (work: PullWork) => Promise<RuntimeImage | undefined>,
+    work: PullWork,
+  ): Promise<PulledImage> {
     const { clock } = this.deps;
     const pull = async (): Promise<PulledImage> => {
-      await this.bucket.take(work);
-      work.onDetail("pulling");
+      work.onDetail({ text: "pulling" });
       const began = clock.now().mono;
-      const ref = await this.pullAs(wanted, work);
+      const ref = await this.progress.during(wanted.image, work, (options) => this.pullAs(wanted, options));
       return { ref, tookMs: clock.now().mono - began };
     };
-    const onPosition = (position: number): void => {
-      if (position > 0) work.onDetail(`place ${position} in the pull queue`);
+    const reuse = async (): Promise<PulledImage | undefined> => {
+      const image = await arrived(work);
+      return image && { ref: image.id, tookMs: 0 };
     };
-    return this.lane.run(pull, { signal: work.signal, onPosition });
+    return this.queue.run({ image: wanted.image, arrived: reuse, pull }, work);
   }
 }
 
@@ -233,14 +260,33 @@ interface Pull {
 }
 
 /**
- * Equal for pulls that may be shared: the runtime may decide by namespace, runtime class, annotations and credentials
- * which registry, policy and snapshotter it uses. Annotations that the kubelet sets itself do not count.
+ * Equal for pulls that may be shared: the runtime may decide by namespace (CRI-O's signature policies), runtime class,
+ * annotations and credentials which registry, policy and snapshotter it uses. Annotations that the kubelet sets itself
+ * do not count. Pulls with other keys follow one another, so that what one has brought is not transferred again.
  */
-function pullKey(image: string, { metadata, spec }: Pod, auths: readonly ImageAuth[]): string {
-  const { namespace = "", annotations = {} } = metadata;
+function pullKey(image: string, { pod, container }: PullRequest, auths: readonly ImageAuth[]): string {
+  const { namespace = "", annotations = {} } = pod.metadata;
   const own = Object.entries(annotations).filter(([name]) => !name.startsWith("kubernetes.io/config."));
   const hash = createHash("sha256").update(JSON.stringify([own.sort(), auths]));
-  return [image, namespace, spec.runtimeClassName ?? "", hash.digest("hex")].join(" ");
+  const always = container.imagePullPolicy === "Always" ? "Always" : "";
+  return [image, namespace, pod.spec.runtimeClassName ?? "", always, hash.digest("hex")].join(" ");
+}
+
+/** Records that an image is held back; returns the message of it. */
+function backedOff({ container, journal }: PullRequest): string {
+  const message = `Back-off pulling image "${container.image}"`;
+  journal.event("Normal", "BackOff", { message, container: container.name });
+  return message;
+}
+
+/** The error of a start that needs another image, recorded as an event as in Kubernetes. */
+function refusal(
+  { container, journal }: PullRequest,
+  reason: string,
+  { afterMs, message, cause }: { afterMs: number; message: string; cause?: unknown },
+): StartError {
+  journal.event("Warning", "Failed", { message: `Error: ${reason}`, container: container.name });
+  return new StartError(reason, { afterMs }, { message, cause });
 }
 
 function backoffKey({ pod, container }: PullRequest): string {

@@ -23,7 +23,7 @@ class Pulls {
   }
 
   private pull(image: string, work: PullWork): Promise<PulledImage> {
-    work.onDetail("begun");
+    work.onDetail({ text: "begun" });
     return new Promise((resolve, reject) => {
       const succeed = (): void => resolve({ ref: `${image}#${this.begun.length}`, tookMs: 1 });
       this.begun.push({ image, work, succeed, fail: reject });
@@ -35,7 +35,11 @@ class Pulls {
 function caller(): { controller: AbortController; details: string[]; options: PullWork } {
   const controller = new AbortController();
   const details: string[] = [];
-  return { controller, details, options: { signal: controller.signal, onDetail: (text) => void details.push(text) } };
+  return {
+    controller,
+    details,
+    options: { signal: controller.signal, onDetail: ({ text }) => void details.push(text) },
+  };
 }
 
 describe("shared pulls", () => {
@@ -134,7 +138,7 @@ describe("shared pulls", () => {
     await pulls.settle();
     void pulls.join("a:1", two.options);
     assert.deepEqual(two.details, ["begun"]);
-    pulls.begun[0]?.work.onDetail("half");
+    pulls.begun[0]?.work.onDetail({ text: "half" });
     assert.deepEqual(
       [one.details, two.details],
       [
@@ -152,7 +156,7 @@ describe("shared pulls", () => {
     await pulls.settle();
     one.controller.abort(new AbortedError());
     await assert.rejects(first);
-    pulls.begun[0]?.work.onDetail("half");
+    pulls.begun[0]?.work.onDetail({ text: "half" });
     assert.deepEqual(one.details, ["begun"]);
   });
 

@@ -1,5 +1,6 @@
 import { type Abortable, AbortedError, AbortScope } from "../lib/abort.ts";
 import { orAborted } from "../lib/or-aborted.ts";
+import type { StepProgress } from "../model/step.ts";
 
 /** What a finished pull resolves to: the image reference, and the time the runtime took. */
 export interface PulledImage {
@@ -7,9 +8,15 @@ export interface PulledImage {
   readonly tookMs: number;
 }
 
+/** What a pull waits for, or how far it is. */
+export interface PullDetail {
+  readonly text: string;
+  readonly progress?: StepProgress;
+}
+
 /** What a pull is given: the signal that cancels it, and where it reports its progress. */
 export interface PullWork extends Abortable {
-  onDetail(text: string): void;
+  onDetail(detail: PullDetail): void;
 }
 
 /** One caller of a pull; `pull` runs only if no equal pull is under way. */
@@ -20,9 +27,9 @@ export interface PullCaller extends PullWork {
 interface Shared {
   readonly scope: AbortScope;
   readonly result: Promise<PulledImage>;
-  readonly listeners: Set<(text: string) => void>;
+  readonly listeners: Set<(detail: PullDetail) => void>;
   /** The last progress report, for callers that join later. */
-  detail: string | undefined;
+  detail: PullDetail | undefined;
   waiters: number;
 }
 
@@ -48,10 +55,10 @@ export class SharedPulls {
 
   private begin(key: string, { pull }: PullCaller): Shared {
     const scope = new AbortScope([this.agent]);
-    const listeners = new Set<(text: string) => void>();
-    const onDetail = (text: string): void => {
-      shared.detail = text;
-      for (const listener of listeners) listener(text);
+    const listeners = new Set<(detail: PullDetail) => void>();
+    const onDetail = (detail: PullDetail): void => {
+      shared.detail = detail;
+      for (const listener of listeners) listener(detail);
     };
     // A finished or cancelled pull must not remove the next one with the same key.
     const leave = (): void => {

@@ -226,6 +226,43 @@ test("events come once, and with watch go on when new ones come", () =>
     assert.equal((await refusal(client, "/v1/events?since=x")).status, 400);
   }));
 
+test("with progress, running pulls come as passing events, each time that they are new", () =>
+  withAgent(async (agent, client) => {
+    const pulling = (doneBytes: number): void => {
+      const step = {
+        step: "pull",
+        container: "app",
+        since: 1,
+        detail: "a:1: pulling",
+        progress: { doneBytes },
+      } as const;
+      agent.pods = [summary("web", { step }), summary("idle")];
+    };
+    pulling(1);
+    const seen: PodEvent[] = [];
+    const path = "/v1/events?watch=true&progress=true";
+    for await (const event of client.lines<PodEvent>(path, { signal })) {
+      seen.push(event);
+      if (seen.length === 2) break;
+      agent.changed();
+      pulling(2);
+      agent.changed();
+    }
+    const { pod: _pod, last: _last, ...first } = seen[0] ?? ({} as PodEvent);
+    assert.deepEqual(first, {
+      sequence: 0,
+      type: "Normal",
+      reason: "PullProgress",
+      message: "a:1: pulling",
+      container: "app",
+      count: 1,
+      first: 1,
+      progress: { doneBytes: 1 },
+    });
+    assert.equal(seen[1]?.progress?.doneBytes, 2);
+    while (agent.listening > 0) await new Promise((resolve) => setImmediate(resolve));
+  }));
+
 test("the watch sends all pods first and then only what changed", () =>
   withAgent(async (agent, client, clock) => {
     agent.pods = [summary("a"), summary("b")];

@@ -68,7 +68,8 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
       const since = Number(query.get("since") ?? 0);
       if (!Number.isSafeInteger(since) || since < 0)
         return refuse(400, "since must be the sequence number of an event");
-      const body = eventLines(view, { since, watch: query.get("watch") === "true" }, { signal });
+      const wants = { watch: query.get("watch") === "true", progress: query.get("progress") === "true" };
+      const body = eventLines(deps, { since, ...wants }, { signal });
       return { status: 200, type: LINES_TYPE, body };
     }),
     get("/v1/images", ({ signal }) => imageAnswer(deps, { signal })),

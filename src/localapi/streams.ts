@@ -1,6 +1,6 @@
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { PodEvent, PodSummary } from "../model/step.ts";
+import type { PodEvent, PodSummary, StepProgress } from "../model/step.ts";
 import type { AgentView } from "./agent-view.ts";
 
 /** One line of the watch: new and changed pods, and the UIDs of removed ones. */
@@ -37,20 +37,59 @@ class ChangeFlag {
   }
 }
 
+/** Which events a reader gets; `progress` adds those of running pulls, which are not kept. */
+export interface EventQuery {
+  readonly since: number;
+  readonly watch: boolean;
+  readonly progress: boolean;
+}
+
 /** Events after `since`, a JSON line each; with `watch` until the client disconnects. */
 export async function* eventLines(
-  view: AgentView,
-  query: { since: number; watch: boolean },
+  { view, clock }: { view: AgentView; clock: Clock },
+  query: EventQuery,
   { signal }: Abortable,
 ): AsyncGenerator<string> {
   const changes = new ChangeFlag(view, { signal });
+  const pulls = new PullEvents({ view, clock });
   let since = query.since;
   while (!signal.aborted) {
     const events: readonly PodEvent[] = view.events(since);
     since = events.reduce((last, event) => Math.max(last, event.sequence), since);
-    if (events.length > 0) yield events.map((event) => `${JSON.stringify(event)}\n`).join("");
+    const all = query.progress ? [...events, ...pulls.changed(since)] : events;
+    if (all.length > 0) yield all.map((event) => `${JSON.stringify(event)}\n`).join("");
     if (!query.watch) return;
     await changes.wait();
+  }
+}
+
+/** The running pulls as passing events, each whenever its progress is new. */
+class PullEvents {
+  private sent = new Map<string, StepProgress>();
+
+  constructor(private readonly deps: { view: Pick<AgentView, "summaries">; clock: Clock }) {}
+
+  /** The events of pulls that went on since the last call; they have the sequence of the last kept event. */
+  changed(sequence: number): readonly PodEvent[] {
+    const { view, clock } = this.deps;
+    const running = view.summaries().flatMap(({ uid, name, namespace, step }) => {
+      const pod = { uid, name, namespace };
+      return step?.progress === undefined ? [] : [{ pod, step, progress: step.progress }];
+    });
+    const news = running.filter(({ pod, progress }) => this.sent.get(pod.uid) !== progress);
+    this.sent = new Map(running.map(({ pod, progress }) => [pod.uid, progress]));
+    return news.map(({ pod, step, progress }) => ({
+      sequence,
+      type: "Normal",
+      reason: "PullProgress",
+      message: step.detail,
+      pod,
+      ...(step.container === undefined ? {} : { container: step.container }),
+      count: 1,
+      first: step.since,
+      last: clock.now().wall,
+      progress,
+    }));
   }
 }
 

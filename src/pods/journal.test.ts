@@ -18,6 +18,24 @@ test("a step has its times, and its end is final", async () => {
   assert.deepEqual(journal.distinctErrors, []);
 });
 
+test("progress is part of a running step, new at each report, and ends with it", () => {
+  const journal = new Journal({ clock: new FakeClock() });
+  const changes: string[] = [];
+  journal.onChange((uid) => void changes.push(uid), new AbortController());
+  const own = journal.of(web);
+  const step = own.begin("pull", { container: "app", detail: "a:1" });
+  step.detail("a:1: pulling", { doneBytes: 1 });
+  step.detail("a:1: pulling", { doneBytes: 2 });
+  assert.deepEqual(own.current?.progress, { doneBytes: 2 });
+  step.detail("a:1: unpacking");
+  assert.equal(own.current?.progress, undefined);
+  step.detail("a:1: unpacking");
+  assert.equal(changes.length, 4);
+  step.detail("a:1: pulling", { doneBytes: 3 });
+  step.done("a:1");
+  assert.equal("progress" in (own.history[0] ?? {}), false);
+});
+
 test("the same error is counted, not repeated", async () => {
   const clock = new FakeClock({ wall: 1000, mono: 0 });
   const journal = new Journal({ clock }).of(web);

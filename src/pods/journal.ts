@@ -2,7 +2,7 @@ import type { Abortable } from "../lib/abort.ts";
 import { clip } from "../lib/bounded-text.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName } from "../model/step.ts";
+import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName, StepProgress } from "../model/step.ts";
 
 /** Steps kept a pod: a crash loop of hours still shows its first and its last ones' neighbours. */
 const STEPS_KEPT = 64;
@@ -16,7 +16,8 @@ const EVENTS_KEPT = 1000;
 
 /** A step that goes on. Each of its ends may be called once; later calls do nothing. */
 export interface OpenStep {
-  detail(text: string): void;
+  /** Replaces the detail, and the progress: without one, there is none any more. */
+  detail(text: string, progress?: StepProgress): void;
   done(detail?: string): void;
   fail(error: unknown): void;
   abort(detail?: string): void;
@@ -35,6 +36,7 @@ interface MutableStep {
   until?: number;
   outcome?: "ok" | "failed" | "aborted";
   detail: string;
+  progress?: StepProgress;
 }
 
 /** What one pod's worker did, does, and will do next. The only bookkeeping that explain, events and the views read. */
@@ -65,15 +67,19 @@ export class PodJournal {
       if (entry.until !== undefined) return;
       entry.until = this.owner.now();
       entry.outcome = outcome;
+      delete entry.progress;
       if (detail !== undefined) entry.detail = clip(detail, DETAIL_BYTES);
       this.owner.ended({ ...entry, pod: this.pod, error });
       this.owner.changed(this.pod.uid);
     };
     return {
-      detail: (text) => {
+      detail: (text, progress) => {
         const clipped = clip(text, DETAIL_BYTES);
-        if (entry.until !== undefined || entry.detail === clipped) return;
+        const isSame = entry.detail === clipped && entry.progress === undefined && progress === undefined;
+        if (entry.until !== undefined || isSame) return;
         entry.detail = clipped;
+        if (progress === undefined) delete entry.progress;
+        else entry.progress = progress;
         this.owner.changed(this.pod.uid);
       },
       done: (detail) => end("ok", detail),

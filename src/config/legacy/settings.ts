@@ -1,4 +1,4 @@
-import { bool, duration, float, int, text } from "../kinds.ts";
+import { bool, float, int, text } from "../kinds.ts";
 import { headers } from "../kinds-lists.ts";
 import { gone, moved, type OldEntry, refused, turned } from "./entry.ts";
 
@@ -245,11 +245,11 @@ export const oldEntries: readonly OldEntry[] = [
     { flag: "keep-terminated-pod-volumes", field: "keepTerminatedPodVolumes", last: "1.30" },
     "volumes of ended pods are always unmounted",
   ),
-  gone(
-    duration,
-    { flag: "image-pull-progress-deadline", field: "imagePullProgressDeadline", last: "1.23" },
-    "the runtime ends a pull that is stuck",
-  ),
+  moved("imagePullProgressTimeout", {
+    flag: "image-pull-progress-deadline",
+    field: "imagePullProgressDeadline",
+    last: "1.23",
+  }),
   moved("configTrialDuration", { field: "configTrialDuration", last: "1.9" }),
   moved("iptablesMasqueradeBit", { flag: "iptables-masquerade-bit", last: "1.30" }),
   moved("iptablesDropBit", { flag: "iptables-drop-bit", last: "1.30" }),

@@ -2,7 +2,7 @@ import { tryParseQuantity, wholeValue } from "../../model/quantity.ts";
 import { bool, duration, int, oneOf, optionalInt, optionalSpan, quantity, text } from "../kinds.ts";
 import { list } from "../kinds-lists.ts";
 import { option } from "../option.ts";
-import { absolutePath, atLeast, between, each, positive, spanAtLeast, unixEndpoint } from "../rules.ts";
+import { absolutePath, atLeast, between, each, positive, spanAtLeast, unixEndpoint, zeroOrSeconds } from "../rules.ts";
 import { imagePattern, restartPeriod } from "../rules-fields.ts";
 import { configFields } from "./config-fields.ts";
 
@@ -78,6 +78,15 @@ export const runtimeFields = configFields({
     applies: "live",
     deprecated: undefined,
     validate: atLeast(1),
+  }),
+  imagePullProgressTimeout: option(optionalSpan, {
+    flag: "image-pull-progress-timeout",
+    default: undefined,
+    topic: "Images",
+    help: "A pull during which no byte arrives for this long is reported as stuck, cancelled and tried again with back-off; 0 turns it off. Only with containerd, which reports the progress of pulls.",
+    applies: "live",
+    deprecated: undefined,
+    validate: (value) => (value === undefined ? undefined : zeroOrSeconds(value)),
   }),
   imagePullCredentialsVerificationPolicy: option(
     oneOf("", "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"),

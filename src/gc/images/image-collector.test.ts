@@ -195,13 +195,13 @@ describe("the loop", () => {
     node.stop.abort();
   });
 
-  test("an image goes when it reaches the maximum age, not at the next interval", async () => {
+  test("an image that is too old goes at the next interval", async () => {
     const node = new Node({ maxAgeMs: MINUTE, minAgeMs: 1000 });
     node.add("a:1", 1);
     node.start();
-    await node.clock.advance(55_000);
+    await node.clock.advance(5 * MINUTE);
     assert.deepEqual(await node.names(), ["a:1"]);
-    await node.clock.advance(30_000);
+    await node.clock.advance(5000);
     assert.deepEqual(await node.names(), []);
     node.stop.abort();
   });

@@ -121,8 +121,6 @@ describe("for age", () => {
   test("ages count from the start of the agent, at the earliest", () => {
     const facts = { images: old, filesystem: room, startedAt: 900 * MINUTE };
     assert.deepEqual(verdicts(facts, { maxAgeMs: 100 * MINUTE }), ["never spare", "old spare", "new spare"]);
-    const { afterMs } = plan(facts, { maxAgeMs: 150 * MINUTE });
-    assert.equal(afterMs, 50 * MINUTE + 1);
   });
 
   test("an image that was never used counts from when it was detected", () => {

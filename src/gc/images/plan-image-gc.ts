@@ -53,7 +53,7 @@ export interface ImageGcPlan {
   readonly bytesToFree: number;
   /** Those that are removed, then those that are spare, in the order in which they go; then the others. */
   readonly images: readonly ImageVerdict[];
-  /** When there will be more to remove, if nothing else changes. */
+  /** When there will be more to remove for space. Ages are checked at the next interval, as in Kubernetes. */
   readonly afterMs?: number;
 }
 
@@ -66,9 +66,6 @@ export function planImageGc(facts: ImageGcFacts, policy: ImageGcPolicy, now: num
   const candidates = images.filter(({ key }) => !holds.has(key)).sort(inRemovalOrder);
 
   let afterMs = Number.POSITIVE_INFINITY;
-  const soonest = (ms: number): void => {
-    afterMs = Math.min(afterMs, Math.max(1, ms));
-  };
   const dueIn = (record: ImageRecord): number => outdatedIn(record, { startedAt, policy, now });
   const outdated = candidates.filter((record) => dueIn(record) < 0);
   const others = candidates.filter((record) => dueIn(record) >= 0);
@@ -77,14 +74,13 @@ export function planImageGc(facts: ImageGcFacts, policy: ImageGcPolicy, now: num
     const youngMs = record.firstDetected + policy.minAgeMs - now;
     const isNeeded = freed < bytesToFree;
     if (youngMs > 0) {
-      soonest(isNeeded ? youngMs : dueIn(record) + 1);
+      if (isNeeded) afterMs = Math.min(afterMs, youngMs);
       return { ...record, keep: "young" };
     }
     if (isNeeded) {
       freed += record.image.sizeBytes;
       return { ...record, remove: "space" };
     }
-    soonest(dueIn(record) + 1);
     return { ...record, keep: "spare" };
   });
   const rank = ({ remove, keep }: ImageVerdict): number => (remove !== undefined ? 0 : keep === "spare" ? 1 : 2);

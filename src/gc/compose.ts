@@ -40,6 +40,8 @@ export interface ComposeGcDeps {
   readonly observer: { list(): readonly ObservedPod[] };
   /** Called once all is built. */
   pool(): GcPool;
+  /** Measures the filesystem at a path of the runtime; the machine's own by default. */
+  readonly statFilesystem?: typeof filesystemStats;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
@@ -116,7 +118,7 @@ function composeImages(deps: ComposeGcDeps, images: GuardedImages, signal: Abort
       clock,
       log,
       event,
-      statFilesystem: filesystemStats,
+      statFilesystem: deps.statFilesystem ?? filesystemStats,
       wanted: () => wantedImages(deps),
       mounted: () => mountedImages(deps),
       pulling: () => images.pulling,

@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { AgentError, UnixClient } from "../adapters/net/unix-client.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
+import type { ImageReport } from "../model/image-report.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { ContainerSummary, PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
 import type { AgentView, LogRequest, Refusal } from "./agent-view.ts";
@@ -92,6 +93,8 @@ class FakeAgent implements AgentView {
     return Promise.resolve({ parts: [part], bytes: 0, inodes: 0, isFresh: true });
   }
 
+  images = (): Promise<ImageReport> => Promise.reject(new Error("connection refused"));
+
   explain(uid: string): PodExplanation | undefined {
     const pod = this.pods.find((candidate) => candidate.uid === uid);
     return pod && { ...pod, containers: this.containers, steps: [], errors: [], events: [], warnings: [] };
@@ -124,7 +127,14 @@ async function withAgent(
   const clock = new FakeClock();
   const path = join(dir, `${++sockets}.sock`);
   const server = localApiServer(
-    { view: agent, logs: agent, clock, log: silent, storage: (uid) => agent.storage(uid) },
+    {
+      view: agent,
+      logs: agent,
+      clock,
+      log: silent,
+      storage: (uid) => agent.storage(uid),
+      images: () => agent.images(),
+    },
     { path, nodeName: "n1", version: "v0" },
   );
   const controller = new AbortController();
@@ -358,3 +368,20 @@ for (const c of noLog) {
       assert.deepEqual({ status, message }, { status: c.status, message: c.says });
     }));
 }
+
+test("images are reported, and why they cannot be", async () => {
+  const report: ImageReport = {
+    images: [],
+    highThresholdPercent: 85,
+    lowThresholdPercent: 80,
+    minimumAgeMs: 0,
+    maximumAgeMs: 0,
+    bytesToFree: 0,
+    collected: { images: 0, bytes: 0 },
+  };
+  await withAgent(async (agent, client) => {
+    await assert.rejects(client.json("/v1/images", { signal }), /503|connection refused/);
+    agent.images = () => Promise.resolve(report);
+    assert.deepEqual(await client.json("/v1/images", { signal }), report);
+  });
+});

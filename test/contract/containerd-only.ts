@@ -4,7 +4,7 @@ import { CriRuntime } from "../../src/adapters/cri/cri-runtime.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
 import { LiveValue } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
-import { CDI_DEVICE, TestContainerd, type TestContainerdOptions } from "../support/containerd.ts";
+import { CDI_DEVICE, TEST_IMAGES, TestContainerd, type TestContainerdOptions } from "../support/containerd.ts";
 import { freeze, thaw } from "../support/freeze.ts";
 import { harnessFor } from "./containerd-harness.ts";
 import { EventRecorder } from "./event-recorder.ts";
@@ -37,6 +37,23 @@ export function containerdOnly(options: TestContainerdOptions): void {
     test("the cgroup driver is told by containerd 2 and not by 1.6", async () => {
       const driver = await runtime.cgroupDriver(never);
       assert.equal(driver, containerd.version.startsWith("1.6") ? undefined : "cgroupfs");
+    });
+
+    test("the image of sandboxes is told, or the image is pinned", async () => {
+      const { images } = harnessFor(containerd);
+      const image = await runtime.sandboxImage(never);
+      const pause = await images.imageStatus(TEST_IMAGES.pause, never);
+      assert.ok(image === TEST_IMAGES.pause || pause?.pinned === true, `${image}, pinned: ${pause?.pinned}`);
+    });
+
+    test("a container names its image so that it is found among all", async () => {
+      const contract = harnessFor(containerd);
+      const pod = await TestPod.run(() => contract);
+      const id = await pod.create({});
+      const [container] = await runtime.listContainers({ id }, never);
+      const busybox = await contract.images.imageStatus(TEST_IMAGES.busybox, never);
+      assert.ok([container?.imageId, container?.imageRef].includes(busybox?.id ?? ""), JSON.stringify(container));
+      await pod.remove();
     });
 
     test("a CDI device is injected by containerd 2, and not known to 1.6", async () => {

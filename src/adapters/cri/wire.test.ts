@@ -2,14 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ContainerConfig as PortConfig, RuntimeError } from "../runtime/port.ts";
 import {
+  fromContainer,
   fromContainerStats,
   fromContainerStatus,
   fromImage,
   fromSandboxStatus,
   fromStatus,
+  sandboxImageOf,
   toMillis,
 } from "./from-wire.ts";
 import {
+  Container,
   ContainerConfig,
   ContainerStats,
   ContainerStatus,
@@ -219,4 +222,28 @@ test("a container's reason and message are clipped", () => {
   const told = fromContainerStatus(ContainerStatus.fromPartial({ id: "x", reason: huge, message: huge }));
   assert.equal(Buffer.byteLength(told.reason), 4096);
   assert.equal(Buffer.byteLength(told.message), 4096);
+});
+
+test("an image's runtime handler, a container's image and image volumes are told where the runtime tells them", () => {
+  const image = Image.fromPartial({ id: "x", spec: { image: "x", runtimeHandler: "kata" } });
+  assert.equal(fromImage(image).runtimeHandler, "kata");
+  assert.equal("runtimeHandler" in fromImage(Image.fromPartial({ id: "x" })), false);
+  const summary = fromContainer(Container.fromPartial({ id: "c", imageId: "x", image: { runtimeHandler: "kata" } }));
+  assert.deepEqual([summary.imageId, summary.imageHandler], ["x", "kata"]);
+  const status = fromContainerStatus(
+    ContainerStatus.fromPartial({
+      mounts: [{ containerPath: "/data", image: { image: "x" } }, { containerPath: "/v" }],
+    }),
+  );
+  assert.deepEqual(
+    status.mounts.map(({ image: of }) => of),
+    ["x", undefined],
+  );
+});
+
+test("the sandbox image is read from containerd's configuration, and anything else is no answer", () => {
+  assert.equal(sandboxImageOf('{"sandboxImage":"registry.test/pause:1"}'), "registry.test/pause:1");
+  for (const other of [undefined, "", "{", "null", "[]", '"x"', '{"sandboxImage":7}']) {
+    assert.equal(sandboxImageOf(other), undefined);
+  }
 });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   afterRestart,
   type CrashState,
+  crashKey,
   crashLimits,
   crashWait,
   DEFAULT_CRASH_LIMITS,
@@ -49,8 +50,16 @@ test("a wall clock set back does not wait longer than the delay", () => {
 
 test("a crash history is parsed as it was recorded, and nothing else is", () => {
   const state = { delayMs: 20_000, restartedAt: 1_700_000_000_000 };
-  assert.deepEqual(parseCrash(formatCrash(state)), state);
-  for (const text of [undefined, "", "{}", '{"delayMs":-1,"restartedAt":5}', "x"])
+  const keyed = { ...state, key: crashKey({ image: "app:1" }) };
+  for (const one of [state, keyed]) assert.deepEqual(parseCrash(formatCrash(one)), one);
+  for (const text of [
+    undefined,
+    "",
+    "{}",
+    '{"delayMs":-1,"restartedAt":5}',
+    '{"delayMs":1,"restartedAt":5,"key":7}',
+    "x",
+  ])
     assert.equal(parseCrash(text), undefined);
 });
 
@@ -62,4 +71,12 @@ test("the maximum may change while containers crash", () => {
   maxMs = undefined;
   const third = afterRestart(second, { finishedAt: 2, wallNow: 2 }, limits);
   assert.deepEqual([first.delayMs, second.delayMs, third.delayMs], [10_000, 15_000, 30_000]);
+});
+
+test("the key of a crash history is the image and the resources, in whatever order they are written", () => {
+  const resources = { limits: { cpu: "1", memory: "1Gi" } };
+  const key = crashKey({ image: "app:1", resources });
+  assert.equal(crashKey({ image: "app:1", resources: { limits: { memory: "1Gi", cpu: "1" } } }), key);
+  assert.notEqual(crashKey({ image: "app:2", resources }), key);
+  assert.notEqual(crashKey({ image: "app:1", resources: { limits: { cpu: "2", memory: "1Gi" } } }), key);
 });

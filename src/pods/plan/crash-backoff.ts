@@ -1,9 +1,15 @@
+import { canonicalJson } from "../../model/canonical-json.ts";
+import { fnv1a32 } from "../../model/fnv.ts";
+import type { Container } from "../../model/generated/types.ts";
+
 /** The crash history that decides how long a container waits before it is started again. */
 export interface CrashState {
   /** How long the next restart waits after the container terminated. */
   readonly delayMs: number;
   /** Wall-clock milliseconds of the restart that set the delay. */
   readonly restartedAt: number;
+  /** The `crashKey` of the container that crashed; undefined if it applies whatever has changed. */
+  readonly key?: string;
 }
 
 export interface CrashLimits {
@@ -52,13 +58,26 @@ function isForgotten(state: CrashState, finishedAt: number): boolean {
   return finishedAt - state.restartedAt > FORGOTTEN_AFTER_MS;
 }
 
-/** The form in which it is recorded on a container. */
-export function formatCrash({ delayMs, restartedAt }: CrashState): string {
-  return JSON.stringify({ delayMs, restartedAt });
+/** Identifies what crashed: another image or other allocated resources reset the back-off, as in Kubernetes. */
+export function crashKey({ image = "", resources = {} }: Pick<Container, "image" | "resources">): string {
+  return fnv1a32(new TextEncoder().encode(canonicalJson({ image, resources }))).toString(16);
 }
 
-/** Parses what an earlier agent recorded; undefined if it is invalid. */
+/** Returns the crash history that applies to a container as it is specified now. */
+export function crashOf(crashes: ReadonlyMap<string, CrashState>, container: Container): CrashState | undefined {
+  const state = crashes.get(container.name);
+  return state?.key === undefined || state.key === crashKey(container) ? state : undefined;
+}
+
+/** The form in which it is recorded on a container. */
+export function formatCrash({ delayMs, restartedAt, key }: CrashState): string {
+  return JSON.stringify({ delayMs, restartedAt, key });
+}
+
+/** Parses what an earlier agent recorded, the first of them without a key; undefined if it is invalid. */
 export function parseCrash(text: string | undefined): CrashState | undefined {
-  const match = /^\{"delayMs":(\d+),"restartedAt":(\d+)\}$/.exec(text ?? "");
-  return match === null ? undefined : { delayMs: Number(match[1]), restartedAt: Number(match[2]) };
+  const match = /^\{"delayMs":(\d+),"restartedAt":(\d+)(?:,"key":"([0-9a-f]{1,8})")?\}$/.exec(text ?? "");
+  if (match === null) return undefined;
+  const [, delayMs, restartedAt, key] = match;
+  return { delayMs: Number(delayMs), restartedAt: Number(restartedAt), ...(key && { key }) };
 }

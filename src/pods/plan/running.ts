@@ -2,7 +2,7 @@ import { containerHash } from "../../model/container-hash.ts";
 import type { Container } from "../../model/generated/types.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
 import { act, inOrder, type PlanContext, type PlanPart, type RunningContainer } from "./context.ts";
-import { crashWait } from "./crash-backoff.ts";
+import { crashOf, crashWait } from "./crash-backoff.ts";
 import { graceFor } from "./grace.ts";
 import type { ContainerStart } from "./pod-plan.ts";
 import { planResize } from "./resize.ts";
@@ -40,7 +40,7 @@ function planProbed(context: PlanContext, of: RunningContainer): RunningPlan {
   // The crash history before this instance decides: the first kill restarts at once, a row of them waits.
   const { observed, memory, now } = context;
   const before = observed.containers.find(({ name, state }) => name === container.name && state === "exited");
-  const crash = memory.crashes.get(container.name);
+  const crash = crashOf(memory.crashes, container);
   const replace = before === undefined || crashWait(crash, before.finishedAt, now.wall) <= 0;
   const why = killReason(of, failed.what);
   const kill = act({ do: "killContainer", container: running, why, replace, graceSeconds });

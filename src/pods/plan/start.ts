@@ -3,7 +3,7 @@ import type { Container, Pod } from "../../model/generated/types.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
 import { type ContainerKind, describePod } from "../../model/pod-facts.ts";
 import { act, newestOf, type PlanContext, type PlanPart, waitFor } from "./context.ts";
-import { type CrashState, crashWait } from "./crash-backoff.ts";
+import { type CrashState, crashOf, crashWait } from "./crash-backoff.ts";
 import type { ContainerStart, ContainerWait } from "./pod-plan.ts";
 
 /** Starts a container, or waits for the end of its back-off: of a failed start, or of a crash. */
@@ -17,7 +17,7 @@ export function planStart(context: PlanContext, container: Container, kind: Cont
   }
   const newest = newestOf(observed, container.name);
   if (newest?.state === "exited" && newest.hash === hash) {
-    const crash = memory.crashes.get(container.name);
+    const crash = crashOf(memory.crashes, container);
     const afterMs = crashWait(crash, newest.finishedAt, now.wall);
     if (crash !== undefined && afterMs > 0) return waitFor(crashLoop(pod, container.name, { crash, afterMs }));
   }

@@ -132,7 +132,7 @@ export class PodActions {
 
   private async start(run: PodRun, start: ContainerStart): Promise<boolean> {
     const { execute, memory } = this.deps;
-    const crash = memory.crashAfter(start);
+    const crash = memory.crashAfter(run.pod, start);
     try {
       await startContainer(execute, run, { ...start, ...(crash && { crash }) });
     } catch (error) {

@@ -7,7 +7,14 @@ import { allContainers } from "../../model/pod-facts.ts";
 import type { StartError } from "../../model/start-error.ts";
 import type { PodIdentity } from "../../model/step.ts";
 import type { PodJournal } from "../journal.ts";
-import { afterRestart, type CrashLimits, type CrashState, parseCrash } from "../plan/crash-backoff.ts";
+import {
+  afterRestart,
+  type CrashLimits,
+  type CrashState,
+  crashKey,
+  crashOf,
+  parseCrash,
+} from "../plan/crash-backoff.ts";
 import { type ContainerStart, type PlanMemory, type PodPlan, RESTART_ALL, type StartHold } from "../plan/pod-plan.ts";
 import { RESTARTING_ALL, type WaitingReason } from "../status/derive-container.ts";
 
@@ -88,11 +95,12 @@ export class StartMemory implements PlanMemory {
   }
 
   /** Returns the crash history that a container starts with. */
-  crashAfter(start: ContainerStart): CrashState | undefined {
-    const before = this.crashes.get(start.name);
-    if (start.previousEnd === undefined) return before;
+  crashAfter(pod: Pod, start: ContainerStart): CrashState | undefined {
+    const container = allContainers(pod).find(({ name }) => name === start.name);
+    const before = container && crashOf(this.crashes, container);
+    if (container === undefined || start.previousEnd === undefined) return before;
     const times = { finishedAt: start.previousEnd, wallNow: this.deps.clock.now().wall };
-    return afterRestart(before, times, this.deps.crashLimits);
+    return { ...afterRestart(before, times, this.deps.crashLimits), key: crashKey(container) };
   }
 
   /** A container has started: nothing is waited for any more. */

@@ -16,6 +16,7 @@ import type { SecurityRules } from "../plan/refusal.ts";
 import type { PodFiles } from "../pod-files.ts";
 import type { StartSlot } from "../worker/start-slot.ts";
 import type { ContainerContributor } from "./contributors/contributor.ts";
+import type { PreStopHooks } from "./pre-stop-hooks.ts";
 
 /** Ensures that a container's image is present. Rejects with a `StartError` (image reasons). */
 export interface ImageProvider {
@@ -152,8 +153,8 @@ export interface PodRun {
   readonly ids: ReadonlyMap<string, string>;
   /** The address that hooks of the pod are asked at. */
   readonly podIp: string;
-  /** Containers whose preStop hook has begun; it runs once, however often the kill is begun anew. */
-  readonly preStopped: Set<string>;
+  /** The preStop hooks that have begun, also in earlier runs. */
+  readonly preStops: PreStopHooks;
   /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
   sandbox: { id: string; attempt: number; ips: readonly string[] } | undefined;
 }

@@ -154,6 +154,57 @@ describe("preStop", () => {
     assert.deepEqual(await ring.containers(), []);
   });
 
+  test("that runs goes on when the grace period is shortened, and is waited for", async () => {
+    const ring = new FakeRing({ app: { exec: () => ({ takesMs: 3000 }) } });
+    await ring.want(web({ preStop: { exec: { command: ["drain"] } } }, 300));
+    ring.publish();
+    await ring.clock.advance(1000);
+    ring.pool.worker("uid-of-web")?.remove({ graceSeconds: 10 });
+    await ring.clock.advance(1999);
+    assert.equal(ring.runtime.control.count("stopContainer"), 0);
+    await ring.clock.advance(1);
+    assert.deepEqual(await ring.containers(), []);
+    assert.equal(ring.runtime.control.count("execSync"), 1);
+    assert.equal(reasons(ring).includes("FailedPreStopHook"), false);
+  });
+
+  test("that hangs gets no more than the shortened grace period", async () => {
+    const ring = new FakeRing({ app: { ignoresTerm: true } });
+    let asked: AbortSignal | undefined;
+    ring.httpGet = (_request, { signal }) => {
+      asked = signal;
+      return new Promise(() => undefined);
+    };
+    await ring.want(web({ preStop: { httpGet: { port: 8080 } } }, 300));
+    ring.publish();
+    await ring.clock.advance(100_000);
+    ring.pool.worker("uid-of-web")?.remove({ graceSeconds: 5 });
+    await ring.clock.advance(4999);
+    assert.equal(ring.runtime.control.count("stopContainer"), 0);
+    await ring.clock.advance(1);
+    assert.equal(ring.runtime.control.count("stopContainer"), 1);
+    ring.pool.worker("uid-of-web")?.remove({ graceSeconds: 1 });
+    await ring.clock.advance(1999);
+    assert.equal(asked?.aborted, false);
+    await ring.clock.advance(1);
+    assert.deepEqual(await ring.containers(), []);
+    assert.equal(asked?.aborted, true);
+  });
+
+  test("is neither waited for nor reported as failed when the agent stops", async () => {
+    const ring = new FakeRing();
+    await ring.want(web({ preStop: { sleep: { seconds: 20 } } }));
+    ring.publish();
+    await ring.clock.advance(1000);
+    const { journal } = ring;
+    await ring.restartAgent();
+    assert.equal(
+      journal.events(0).some(({ reason }) => reason === "FailedPreStopHook"),
+      false,
+    );
+    assert.equal((await ring.containers())[0]?.state, "running");
+  });
+
   test("of an orphaned pod is taken from the annotation, with the grace period of the pod", async () => {
     const ring = new FakeRing();
     await ring.want(web({ preStop: { sleep: { seconds: 20 } } }));

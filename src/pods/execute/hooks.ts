@@ -5,6 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { CodedError, messageOf } from "../../lib/errors.ts";
 import type { Container, HTTPGetAction, LifecycleHandler, Pod } from "../../model/generated/types.ts";
 import { type HttpRequest, httpActionRequest, urlOf } from "../../model/http-action.ts";
+import type { PodRun } from "./context.ts";
 
 /** The user agent of lifecycle requests: `kube-lifecycle/MAJOR.MINOR`. */
 const USER_AGENT = "kube-lifecycle/1.36";
@@ -28,6 +29,14 @@ export interface HookTarget {
   readonly podIp: string;
   /** Called when an HTTPS hook got a plain HTTP response and is retried with HTTP. */
   onPlainHttp(message: string): void;
+}
+
+/** The target of a container's hook. */
+export function hookTarget(run: PodRun, container: Container, containerId: string): HookTarget {
+  const { pod, journal, podIp } = run;
+  const onPlainHttp = (message: string): void =>
+    journal.event("Warning", "LifecycleHTTPFallback", { message, container: container.name });
+  return { pod, container, containerId, podIp, onPlainHttp };
 }
 
 /** Runs a postStart or preStop handler to its end. Rejects if it failed; the signal is its only time limit. */

@@ -1,12 +1,10 @@
-import { AbortScope, TimeLimitError } from "../../lib/abort.ts";
+import { AbortScope } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
-import type { Container, LifecycleHandler } from "../../model/generated/types.ts";
-import { CONTAINER_PORTS_ANNOTATION, PRE_STOP_HANDLER_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer } from "../../model/observed.ts";
-import { allContainers, podIdentity } from "../../model/pod-facts.ts";
+import { podIdentity } from "../../model/pod-facts.ts";
 import type { KillOrder } from "../plan/termination.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
-import { type HookTarget, runHook } from "./hooks.ts";
+import { preStop } from "./pre-stop.ts";
 
 /** The shortest grace period in seconds that the runtime gets, as in Kubernetes: it avoids needless SIGKILLs. */
 const MIN_GRACE_SECONDS = 2;
@@ -23,10 +21,8 @@ export async function killContainer(
   const { container } = kill;
   const step = run.journal.begin("kill", { container: container.name, detail: kill.why });
   run.journal.event("Normal", "Killing", { message: kill.why, container: container.name });
-  // A hook that outlives the grace period goes on beside the signal, as in Kubernetes, and ends with the container.
-  const hook = new AbortScope([run.interrupt]);
   try {
-    let left = kill.graceSeconds - (await preStop(deps, run, { ...kill, hook }));
+    let left = kill.graceSeconds - (await preStop(deps, run, kill));
     if (kill.after !== undefined) left -= await waitFor(deps, run, { others: kill.after, seconds: left });
     const grace = Math.max(MIN_GRACE_SECONDS, Math.ceil(left));
     await deps.runtime.stopContainer(container.id, grace, { signal: run.interrupt });
@@ -36,44 +32,9 @@ export async function killContainer(
     else step.fail(error);
     throw error;
   } finally {
-    hook.abort();
-    hook.dispose();
+    // A kill that is begun again with a shorter grace period waits for the same hook.
+    if (!run.interrupt.aborted) run.preStops.end(container.id);
   }
-}
-
-/** Begins the preStop hook once and waits for it at most the grace period; answers how many whole seconds it took. */
-async function preStop(
-  deps: ExecuteDeps,
-  run: PodRun,
-  kill: { container: KillTarget; graceSeconds: number; hook: AbortScope },
-): Promise<number> {
-  const { container, graceSeconds } = kill;
-  const spec = allContainers(run.pod).find(({ name }) => name === container.name) ?? recordedSpec(container);
-  const handler = spec.lifecycle?.preStop;
-  if (handler === undefined || container.state !== "running" || graceSeconds <= 0) return 0;
-  if (run.preStopped.has(container.id)) return 0;
-  run.preStopped.add(container.id);
-  const began = deps.clock.now().mono;
-  const step = run.journal.begin("hook", { container: container.name, detail: "preStop" });
-  const limit = new AbortScope([run.interrupt]);
-  try {
-    const target = hookTarget(run, spec, container.id);
-    const ms = graceSeconds * 1000;
-    const tooLong = deps.clock.sleep(ms, limit).then(() => Promise.reject(new TimeLimitError(ms)));
-    await Promise.race([runHook(deps, { handler, target }, kill.hook), tooLong]);
-    step.done("preStop");
-  } catch (error) {
-    if (run.interrupt.aborted) {
-      step.abort();
-      throw error;
-    }
-    step.fail(error);
-    run.journal.event("Warning", "FailedPreStopHook", { message: "PreStopHook failed", container: container.name });
-  } finally {
-    limit.abort();
-    limit.dispose();
-  }
-  return Math.floor((deps.clock.now().mono - began) / 1000);
 }
 
 /** Waits for the containers that must stop before this one, at most its grace period; answers the whole seconds it took. */
@@ -90,30 +51,6 @@ async function waitFor(
   scope.dispose();
   run.interrupt.throwIfAborted();
   return Math.floor((deps.clock.now().mono - began) / 1000);
-}
-
-/** What a kubelet recorded on the container of an orphaned pod: its preStop hook and the ports that this may name. */
-function recordedSpec({ name, annotations }: KillTarget): Container {
-  const preStop = parse<LifecycleHandler>(annotations[PRE_STOP_HANDLER_ANNOTATION]);
-  const ports = parse<Container["ports"]>(annotations[CONTAINER_PORTS_ANNOTATION]);
-  return { name, ...(preStop && { lifecycle: { preStop } }), ...(Array.isArray(ports) && { ports }) };
-}
-
-function parse<T>(text: string | undefined): T | undefined {
-  if (text === undefined) return undefined;
-  try {
-    return (JSON.parse(text) as T | null) ?? undefined; // reason: a kubelet wrote it from the spec
-  } catch {
-    return undefined;
-  }
-}
-
-/** The target of a container's hook. */
-export function hookTarget(run: PodRun, container: Container, containerId: string): HookTarget {
-  const { pod, journal } = run;
-  const onPlainHttp = (message: string): void =>
-    journal.event("Warning", "LifecycleHTTPFallback", { message, container: container.name });
-  return { pod, container, containerId, podIp: run.podIp, onPlainHttp };
 }
 
 /**

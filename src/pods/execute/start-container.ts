@@ -16,8 +16,8 @@ import { containerContributors } from "./contributors/list.ts";
 import { collectContributions } from "./contributors/merge.ts";
 import { pullImageVolumes } from "./contributors/volumes.ts";
 import { describeSandbox, pullSandbox } from "./create-sandbox.ts";
-import { runHook } from "./hooks.ts";
-import { hookTarget, killContainer } from "./kill.ts";
+import { hookTarget, runHook } from "./hooks.ts";
+import { killContainer } from "./kill.ts";
 
 /** Retry delays of a failed create or start, in milliseconds. */
 const RETRY_MS = 10_000;

@@ -111,7 +111,7 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
 export function podRun(parts: WorkerParts, observed: ObservedPod, interrupt: AbortSignal): PodRun {
   const { deps, memory, report } = parts;
   const ready = observed.sandboxes.find((sandbox) => sandbox.state === "ready");
-  memory.retainPreStopped(observed);
+  memory.preStops.retain(new Set(observed.containers.filter(({ state }) => state !== "exited").map(({ id }) => id)));
   return {
     pod: parts.pod(),
     journal: deps.journal,
@@ -121,6 +121,6 @@ export function podRun(parts: WorkerParts, observed: ObservedPod, interrupt: Abo
     sandbox: ready && { id: ready.id, attempt: ready.attempt, ips: ready.ips },
     podIp: ready?.ips[0] ?? report.current?.podIP ?? "",
     ids: new Map(observed.containers.map(({ name, id }) => [name, id] as const).toReversed()),
-    preStopped: memory.preStopped,
+    preStops: memory.preStops,
   };
 }

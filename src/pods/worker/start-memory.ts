@@ -6,6 +6,7 @@ import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 import { allContainers } from "../../model/pod-facts.ts";
 import type { StartError } from "../../model/start-error.ts";
 import type { PodIdentity } from "../../model/step.ts";
+import { PreStopHooks } from "../execute/pre-stop-hooks.ts";
 import type { PodJournal } from "../journal.ts";
 import {
   afterRestart,
@@ -38,8 +39,7 @@ export class StartMemory implements PlanMemory {
   isMisplaced = false;
   /** The last sandbox failed because the runtime's network was not ready. */
   isNetworkDown = false;
-  /** Ids of containers whose preStop hook has begun; it runs once, however often the kill is begun again. */
-  readonly preStopped = new Set<string>();
+  readonly preStops = new PreStopHooks();
   /** Containers whose failure no status has shown yet: `ErrImagePull` comes before `ImagePullBackOff`. */
   private readonly unreported = new Set<string>();
 
@@ -48,12 +48,6 @@ export class StartMemory implements PlanMemory {
     known?: PodStatus,
   ) {
     this.restartingAll = isRestartingAll(known);
-  }
-
-  /** Drops the ids of containers that no longer exist. */
-  retainPreStopped({ containers }: ObservedPod): void {
-    const ids = new Set(containers.map(({ id }) => id));
-    for (const id of this.preStopped) if (!ids.has(id)) this.preStopped.delete(id);
   }
 
   /** Restores the crash history that an earlier agent recorded on the containers. */

@@ -80,6 +80,17 @@ describe("an allocation", () => {
     assert.equal(ring.files.entries.has(FILE), false);
   });
 
+  test("is released when the pod was killed, also while its volumes cannot be unmounted", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    ring.runtime.program("job", { exitAfterMs: 100 });
+    ring.tearDownVolumes = () => new Promise<void>(() => undefined);
+    await ring.want(pod("web").container("job").restart("Never").build());
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Succeeded");
+    assert.deepEqual([...allocator().given], []);
+    assert.equal(ring.files.entries.has(FILE), false);
+  });
+
   test("is restored after a restart of the agent, and nobody else gets it", async () => {
     const { ring, allocator } = await machine(["card-0", "card-1"]);
     await ring.want(web);

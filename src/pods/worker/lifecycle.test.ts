@@ -78,6 +78,13 @@ describe("lifecycle", () => {
   ];
   for (const c of steps) test(c.name, () => assert.equal(nextStep(c.life), c.want));
 
+  test("a killed pod stays killed, and is still stopping until it is cleaned up", () => {
+    const killed = advance(stopping, { on: "killed" });
+    assert.deepEqual([killed.isKilled, killed.phase, nextStep(killed)], [true, "stopping", "stop"]);
+    const removed = advance(killed, { on: "removed", stop: { graceSeconds: 1 } });
+    assert.equal(advance(removed, { on: "entered", phase: "stopped" }).isKilled, true);
+  });
+
   test("a phase never goes back", () => {
     for (const phase of ["syncing", "stopping", "stopped"] as const) {
       assert.equal(advance(stopped, { on: "entered", phase }).phase, "stopped");
@@ -99,6 +106,7 @@ describe("lifecycle", () => {
       stop: { graceSeconds: 5, failure: evicted },
       isWanted: false,
       keepLogs: true,
+      isKilled: false,
     });
   });
 });

@@ -3,7 +3,7 @@ import type { StatusFailure } from "../status/derive.ts";
 /**
  * Where a worker is:
  *
- *            stop intent             nothing runs any more         not wanted, everything removed
+ *            stop intent             killed and cleaned up         not wanted, everything removed
  *   syncing ─────────────► stopping ───────────────────────► stopped ──────────────────────► gone
  *      │ ▲                  │   ▲                              │ ▲
  *      └─┘                  └───┘                              └─┘
@@ -11,7 +11,8 @@ import type { StatusFailure } from "../status/derive.ts";
  *                       failed kill or cleanup
  *
  * A phase never goes back. What may change in any phase is the stop intent, which can only shrink, and whether the pod
- * is still wanted, which can only become false.
+ * is still wanted, which can only become false. Within `stopping` the pod becomes killed: nothing of it runs any more,
+ * and it needs no room on the node, however long its cleanup (volumes, cgroup) takes.
  */
 export type WorkerPhase = "syncing" | "stopping" | "stopped" | "gone";
 
@@ -30,6 +31,8 @@ export interface Lifecycle {
   /** False once the source no longer has the pod: nothing of it is kept. */
   readonly isWanted: boolean;
   readonly keepLogs: boolean;
+  /** True once its containers and sandboxes were stopped for good; it never becomes false again. */
+  readonly isKilled: boolean;
 }
 
 /** What happens to a lifecycle: requests from outside, and what the worker has done. */
@@ -38,10 +41,18 @@ export type LifecycleEvent =
   | { readonly on: "stopRequested"; readonly stop: StopIntent }
   /** The source no longer has the pod. */
   | { readonly on: "removed"; readonly stop: StopIntent; readonly keepLogs?: boolean | undefined }
+  /** Nothing of the pod runs any more. */
+  | { readonly on: "killed" }
   | { readonly on: "entered"; readonly phase: WorkerPhase };
 
 /** A pod that a source has. */
-export const WANTED: Lifecycle = { phase: "syncing", stop: undefined, isWanted: true, keepLogs: false };
+export const WANTED: Lifecycle = {
+  phase: "syncing",
+  stop: undefined,
+  isWanted: true,
+  keepLogs: false,
+  isKilled: false,
+};
 
 /** A pod that only the runtime has: its containers are stopped with their own grace periods. */
 export const ORPHANED: Lifecycle = {
@@ -49,6 +60,7 @@ export const ORPHANED: Lifecycle = {
   stop: { graceSeconds: Number.POSITIVE_INFINITY },
   isWanted: false,
   keepLogs: false,
+  isKilled: false,
 };
 
 const ORDER: readonly WorkerPhase[] = ["syncing", "stopping", "stopped", "gone"];
@@ -62,6 +74,8 @@ export function advance(life: Lifecycle, event: LifecycleEvent): Lifecycle {
       const { keepLogs = life.keepLogs } = event;
       return { ...life, stop: mergeStop(life.stop, event.stop), isWanted: false, keepLogs };
     }
+    case "killed":
+      return life.isKilled ? life : { ...life, isKilled: true };
     case "entered":
       return ORDER.indexOf(event.phase) > ORDER.indexOf(life.phase) ? { ...life, phase: event.phase } : life;
   }

@@ -10,8 +10,9 @@ type LoadedWorker = Pick<PodWorker, "life" | "pod" | "allocated" | "lastStatus" 
 export function nodeLoad(workers: Iterable<LoadedWorker>, unread: ReadonlySet<string>): NodeLoad {
   const load = { active: [] as Pod[], stopping: [] as Pod[], unread: [] as Pod[] };
   for (const worker of workers) {
-    const { phase, stop } = worker.life;
-    if (phase === "stopped" || phase === "gone") continue;
+    const { isKilled, stop } = worker.life;
+    // Also while its volumes cannot be unmounted, as in Kubernetes.
+    if (isKilled) continue;
     const isStopping = stop !== undefined || isEnding(worker.pod);
     const isTerminal = isTerminalPhase(worker.lastStatus?.phase);
     const isUnread = unread.has(worker.identity.uid);
@@ -23,7 +24,7 @@ export function nodeLoad(workers: Iterable<LoadedWorker>, unread: ReadonlySet<st
 /** Returns the pods that have resources allocated; one that stops asks for no more than it has. Pure. */
 export function allocatedPods(workers: Iterable<LoadedWorker>): readonly AllocatedPod[] {
   return [...workers]
-    .filter(({ life }) => life.phase === "syncing" || life.phase === "stopping")
+    .filter(({ life }) => !life.isKilled)
     .map(({ pod, allocated, life }) => ({ desired: life.stop === undefined ? pod : allocated, allocated }));
 }
 

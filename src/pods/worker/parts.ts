@@ -62,6 +62,8 @@ export interface WorkerState {
   pod(): Pod;
   life(): Lifecycle;
   requestStop(stop: StopIntent): void;
+  /** Called when nothing of the pod runs any more; safe to repeat. */
+  killed(): void;
 }
 
 /** What `PodSync` and `PodTermination` of one worker share. */

@@ -75,6 +75,43 @@ describe("a pod that does not fit", () => {
   });
 });
 
+describe("a killed pod whose volumes cannot be unmounted", () => {
+  const deleted: Pod = {
+    ...one,
+    metadata: { ...one.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 5 },
+  };
+  const faults = {
+    "the teardown hangs": () => new Promise<void>(() => undefined),
+    "the teardown fails": () => Promise.reject(new Error("device busy")),
+  };
+  for (const [name, tearDown] of Object.entries(faults)) {
+    test(`does not count against the node's room: ${name}`, async () => {
+      const ring = new FakeRing({ app: { termMs: 3000 } });
+      await ring.want(one);
+      ring.tearDownVolumes = tearDown;
+      await ring.want(deleted, two);
+      await ring.clock.advance(2999);
+      assert.equal(ring.status("two"), undefined, "it waits while the other runs");
+      await ring.clock.advance(1);
+      assert.equal(ring.status("two")?.phase, "Running");
+      assert.equal(ring.pool.isFinished("uid-of-one"), false, "the object stays as long as its volumes");
+    });
+  }
+
+  test("leaves its room to a deferred resize", async () => {
+    const ring = new FakeRing();
+    await ring.want(one, needs("half", "500m"));
+    ring.tearDownVolumes = () => new Promise<void>(() => undefined);
+    await ring.want(one, needs("half", "1"));
+    const pending = (): boolean =>
+      ring.status("half")?.conditions?.some(({ type }) => type === "PodResizePending") === true;
+    assert.equal(pending(), true);
+    await ring.want(deleted, needs("half", "1"));
+    await ring.clock.advance(1000);
+    assert.equal(pending(), false);
+  });
+});
+
 describe("a pod that runs", () => {
   test("was admitted, and is not asked again after a restart of the agent", async () => {
     const ring = new FakeRing();

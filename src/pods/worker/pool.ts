@@ -230,6 +230,7 @@ export class WorkerPool {
         resizeVerdict: (asked) => this.resizeVerdict(worker, asked),
         publish: (of, status) => this.publish(of, status),
         onPhase: (changed) => this.phaseChanged(changed),
+        onKilled: (killed) => this.killed(killed),
       },
       {
         crashLimits: this.options.crashLimits,
@@ -246,10 +247,8 @@ export class WorkerPool {
     const { uid } = worker.identity;
     this.unread.delete(uid);
     if (worker.life.phase === "stopped") {
-      this.release(worker.pod);
+      this.releaseUsers(worker.pod);
       this.statuses.notify(uid);
-      this.queue.review();
-      for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
     }
     if (worker.life.phase !== "gone") return;
     this.workers.delete(uid);
@@ -259,11 +258,17 @@ export class WorkerPool {
     this.queue.review();
   }
 
-  /** Nothing of the pod runs or will run again: what was allocated to it is free, also while its object stays. */
-  private release(pod: Pod): void {
+  /** Nothing of the pod runs or will run again: its room is free, also while its object or its volumes stay. */
+  private killed({ identity }: PodWorker): void {
+    this.resizes.delete(identity.uid);
+    void this.allocations.release(identity.uid);
+    this.queue.review();
+    for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
+  }
+
+  /** Releases the user namespace of a pod that has no volumes mounted any more, also while its object stays. */
+  private releaseUsers(pod: Pod): void {
     const { uid } = podIdentity(pod);
-    this.resizes.delete(uid);
-    void this.allocations.release(uid);
     if (pod.spec.hostUsers !== false) return;
     this.deps.execute.users.release(uid).catch((error: unknown) => {
       this.deps.log.warn("Failed to release user namespace", { podUID: uid, error: messageOf(error) });

@@ -26,6 +26,7 @@ export class PodTermination {
     try {
       const after = await this.kill(run, observed, graceSeconds);
       this.publish(after, { finished: true });
+      this.parts.killed();
       await this.perform("cleanUp", run, { observed: after, graceSeconds: 0 });
       step.done(report.current?.phase ?? "");
       this.left = life().isWanted ? undefined : after;

@@ -25,6 +25,8 @@ import { PodTermination } from "./termination.ts";
 export interface WorkerDeps extends PartDeps {
   /** Called when the worker has entered another phase. */
   onPhase(worker: PodWorker): void;
+  /** Called once nothing of the pod runs any more, before it has stopped. */
+  onKilled(worker: PodWorker): void;
 }
 
 /**
@@ -61,6 +63,7 @@ export class PodWorker {
         pod: () => this.pod,
         life: () => this.life,
         requestStop: (stop) => this.request({ on: "stopRequested", stop }),
+        killed: () => this.killed(),
       },
       deps,
       options,
@@ -179,6 +182,12 @@ export class PodWorker {
     if (phase === "gone") this.parts.discards.done();
     this.deps.onPhase(this);
     return 0;
+  }
+
+  private killed(): void {
+    if (this.life.isKilled) return;
+    this.life = advance(this.life, { on: "killed" });
+    this.deps.onKilled(this);
   }
 
   /** Takes a request to stop and wakes the loop for it. */

@@ -1,10 +1,10 @@
 import { identifyRuntime } from "../adapters/connect-runtime.ts";
 import type { LinuxHost } from "../adapters/host/index.ts";
+import { shareRootDir } from "../adapters/host/share-root-dir.ts";
 import { connectApi } from "../adapters/kubeapi/index.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import { determineNodeAddresses, hostIpsOf } from "../node/index.ts";
 import { hostUserPool } from "../pods/index.ts";
@@ -37,15 +37,6 @@ export async function prepareSettings(
     runtimeName: version?.name ?? "containerd",
     runtimeVersion: version?.version ?? "(not answering yet)",
   };
-}
-
-/** As in Kubernetes; but where mounting is not permitted the agent runs, without mount propagation. */
-async function shareRootDir({ host, log }: PrepareDeps, path: string): Promise<void> {
-  try {
-    if (await host.makeShared(path)) log.info("Made root directory a shared mount", { path });
-  } catch (error) {
-    log.warn("Failed to make root directory a shared mount", { path, error: messageOf(error) });
-  }
 }
 
 /** Connects to the API server, if there is one, and resolves the node's addresses. */

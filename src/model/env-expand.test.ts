@@ -31,11 +31,32 @@ for (const [text, want] of cases) {
   });
 }
 
-test("megabytes of open brackets are read once, not once for each", () => {
-  const text = "$(".repeat(4_000_000);
-  assert.equal(expandEnv(text, () => "x", text.length).length, text.length);
+/** A text that counts the characters that are searched in it. */
+class CountedText extends String {
+  searched = 0;
+
+  override indexOf(what: string, from = 0): number {
+    const found = super.indexOf(what, from);
+    this.searched += (found === -1 ? this.length : found + 1) - from;
+    return found;
+  }
+}
+
+for (const [name, piece] of [
+  ["open brackets", "$("],
+  ["open brackets and dollar signs", "$($$"],
+  ["closed brackets", "$(A)"],
+] as const) {
+  test(`a text of ${name} is searched twice at most, not once for each of them`, () => {
+    const text = new CountedText(piece.repeat(10_000));
+    expandEnv(text as unknown as string, () => "x", text.length); // reason: it has what expandEnv uses of a string
+    assert.ok(text.searched > 0 && text.searched <= 2 * text.length, `${text.searched} of ${text.length}`);
+  });
+}
+
+test("open brackets before one that closes are one name", () => {
   assert.equal(
-    expandEnv(`${text})`, () => "x", 1),
+    expandEnv(`${"$(".repeat(1000)})`, () => "x", 1),
     "x",
   );
 });

@@ -114,6 +114,21 @@ describe("a kind that stages", () => {
     }
   });
 
+  test("its metadata is written before it is staged, so that whatever the driver did can be undone", async () => {
+    const scene = new StagedScene();
+    const written: string[] = [];
+    scene.driver.onCall = (name) => {
+      for (const path of scene.machine.files.keys())
+        if (path.endsWith("/vol_data.json")) written.push(`${name} ${path}`);
+    };
+    scene.driver.faults.set("stage", new Error("device is busy"));
+    assert.match(await scene.refusal(user("a")), /device is busy/);
+    assert.deepEqual(
+      written.sort(),
+      [`stage ${STAGE}/vol_data.json`, `stage ${directoryOf("a")}/vol_data.json`].sort(),
+    );
+  });
+
   test("an orphaned pod's volume goes, one of a known pod keeps its stage", async () => {
     const scene = new StagedScene();
     await scene.prepare(user("orphan"));

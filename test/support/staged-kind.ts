@@ -6,6 +6,8 @@ export interface FakeDriver {
   readonly calls: string[];
   /** What the next calls of a name reject with. */
   readonly faults: Map<string, Error>;
+  /** Called at the beginning of each call. */
+  onCall?: (name: string) => void;
 }
 
 const PLUGIN = "test.example/staged";
@@ -19,6 +21,7 @@ export function stageOf(handle: string): string {
 export function stagedKind(driver: FakeDriver): VolumeKind {
   const call = (name: string, handle: string | undefined): void => {
     driver.calls.push(`${name} ${handle}`);
+    driver.onCall?.(name);
     const fault = driver.faults.get(name);
     if (fault !== undefined) throw fault;
   };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
-import { connect as connectTcp, type Socket, type TcpNetConnectOpts } from "node:net";
+import { type AddressInfo, connect as connectTcp, createServer, type Socket, type TcpNetConnectOpts } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -183,6 +183,60 @@ test("TLS: a second connection from the same port to another address does not ch
     second.destroy();
     assert.match(text, /ann dev\+ops not trusted$/);
   }));
+
+const swaps = [
+  { name: "removed", before: old.pem, after: other.pem, want: "ann dev+ops not trusted" },
+  { name: "added", before: other.pem, after: old.pem, want: "ann dev+ops trusted" },
+];
+for (const { name, before, after: swapped, want } of swaps) {
+  test(`TLS: a client whose authority is ${name} during its handshake is judged by the new ones`, () =>
+    listening({ material: fixed(material({ clientAuthorities: before })) }, async ({ port }, live) => {
+      const relay = await heldRelay(port);
+      try {
+        const answer = get(relay.port, issue(old));
+        await relay.held;
+        live.set(material({ clientAuthorities: swapped }));
+        relay.release();
+        assert.equal((await answer).body, want);
+      } finally {
+        await relay.close();
+      }
+    }));
+}
+
+/** Passes one connection on, but holds what the client sends after its first message. */
+async function heldRelay(to: number) {
+  const queue: Buffer[] = [];
+  let release = (): void => undefined;
+  let onHeld = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    onHeld = resolve;
+  });
+  const server = createServer((client) => {
+    const upstream = connectTcp({ host: "127.0.0.1", port: to });
+    upstream.on("error", () => client.destroy()).pipe(client);
+    let send = (chunk: Buffer): void => {
+      upstream.write(chunk);
+      send = (later) => {
+        queue.push(later);
+        onHeld();
+      };
+    };
+    release = () => {
+      send = (chunk) => void upstream.write(chunk);
+      for (const chunk of queue) send(chunk);
+    };
+    client.on("data", (chunk: Buffer) => send(chunk));
+    client.on("error", () => upstream.destroy()).on("close", () => upstream.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    held,
+    release: () => release(),
+    close: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
 
 test("TLS: client authorities may be added and removed", () =>
   listening({ material: fixed(material({ clientAuthorities: "" })) }, async ({ port }, live) => {

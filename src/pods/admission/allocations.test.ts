@@ -57,6 +57,22 @@ describe("an allocation", () => {
     assert.deepEqual([...allocator().given], []);
   });
 
+  test("that is aborted because the agent stops neither admits nor rejects the pod; the next agent makes it", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    allocator().takesMs = 500;
+    allocator().clock = ring.clock;
+    await ring.want(web);
+    const { pool, journal } = ring;
+    await ring.restartAgent();
+    await ring.clock.advance(1000);
+    assert.equal(pool.status("uid-of-web"), undefined);
+    assert.deepEqual(journal.events(0), []);
+    assert.equal(ring.files.entries.has(FILE), false);
+    await ring.want(web);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
+  });
+
   test("is released when the pod is removed, and the next pod gets it", async () => {
     const { ring, allocator } = await machine(["card-0"]);
     await ring.want(web);

@@ -229,21 +229,25 @@ describe("preStop", () => {
   });
 });
 
-test("the error of a hook is bounded, whatever the command and its output", async () => {
-  const output = Buffer.alloc(10 * 1024 * 1024, "x");
-  const owner = pod("web").container("app").build();
-  const [container] = owner.spec.containers;
-  assert.ok(container);
-  const target = { pod: owner, container, containerId: "c1", podIp: "", onPlainHttp: () => undefined };
-  const handler = { exec: { command: ["sh", "-c", "y".repeat(100 * 1024)] } };
-  const deps = {
-    runtime: { execSync: async () => ({ exitCode: 1, stdout: output, stderr: output }) },
-    clock: new FakeClock(),
-    httpGet: () => assert.fail("no request"),
-  };
-  await assert.rejects(runHook(deps, { handler, target }, { signal: new AbortController().signal }), (error: Error) => {
-    assert.match(error.message, /sh -c yyy.*xxx.*bytes omitted/);
-    assert.ok(Buffer.byteLength(error.message) < 4096);
-    return true;
+const outputs = { letters: "x", "control characters": "\u0001", "bytes that are no UTF-8": 0xff };
+for (const [name, fill] of Object.entries(outputs)) {
+  test(`the error of a hook is bounded, whatever the command and its output: ${name}`, async () => {
+    const output = Buffer.alloc(10 * 1024 * 1024, fill);
+    const owner = pod("web").container("app").build();
+    const [container] = owner.spec.containers;
+    assert.ok(container);
+    const target = { pod: owner, container, containerId: "c1", podIp: "", onPlainHttp: () => undefined };
+    const handler = { exec: { command: ["sh", "-c", "y".repeat(100 * 1024)] } };
+    const deps = {
+      runtime: { execSync: async () => ({ exitCode: 1, stdout: output, stderr: output }) },
+      clock: new FakeClock(),
+      httpGet: () => assert.fail("no request"),
+    };
+    const { signal } = new AbortController();
+    await assert.rejects(runHook(deps, { handler, target }, { signal }), (error: Error) => {
+      assert.match(error.message, /sh -c yyy.*exited with 1: .*bytes omitted.*, message: "/);
+      assert.ok(Buffer.byteLength(error.message) < 4096, String(Buffer.byteLength(error.message)));
+      return true;
+    });
   });
-});
+}

@@ -12,6 +12,8 @@ const USER_AGENT = "kube-lifecycle/1.36";
 /** What an error repeats of the command and of its output, in bytes: the pod chooses both. */
 const COMMAND_BYTES = 512;
 const OUTPUT_BYTES = 1024;
+/** The same of the output as a JSON string, in which one byte may become six. */
+const QUOTED_BYTES = OUTPUT_BYTES + 256;
 
 /** What hooks need. */
 export interface HookDeps {
@@ -87,13 +89,14 @@ async function runExec(
   if (result.exitCode === 0) return;
   const output = outputOf(result);
   const text = `command '${line}' exited with ${result.exitCode}: ${output}`;
-  throw new Error(`${words} failed - error: ${text}, message: ${JSON.stringify(output)}`);
+  throw new Error(`${words} failed - error: ${text}, message: ${clip(JSON.stringify(output), QUOTED_BYTES)}`);
 }
 
 /** The beginning of what a command wrote; the rest of it is not even decoded. */
 function outputOf({ stdout, stderr }: { stdout: Uint8Array; stderr: Uint8Array }): string {
   const length = stdout.length + stderr.length;
   const kept = Buffer.concat([stdout.subarray(0, OUTPUT_BYTES), stderr.subarray(0, OUTPUT_BYTES)]);
-  const text = kept.subarray(0, OUTPUT_BYTES).toString("utf8");
+  // Bytes that are no UTF-8 become three each.
+  const text = clip(kept.subarray(0, OUTPUT_BYTES).toString("utf8"), OUTPUT_BYTES);
   return length <= OUTPUT_BYTES ? text : `${text}… (${length - OUTPUT_BYTES} bytes omitted)`;
 }

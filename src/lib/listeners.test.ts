@@ -37,3 +37,18 @@ test("a listener that an earlier one removed is not called any more, and one tha
   listeners.call();
   assert.deepEqual(called, ["first"]);
 });
+
+test("the removal of the last listener is noticed, each time", () => {
+  let emptied = 0;
+  const listeners = new Listeners(() => emptied++);
+  assert.equal(listeners.isEmpty, true);
+  for (const round of [1, 2]) {
+    const [first, second] = [new AbortController(), new AbortController()];
+    listeners.add(() => undefined, first);
+    listeners.add(() => undefined, second);
+    first.abort();
+    assert.deepEqual([listeners.isEmpty, emptied], [false, round - 1]);
+    second.abort();
+    assert.deepEqual([listeners.isEmpty, emptied], [true, round]);
+  }
+});

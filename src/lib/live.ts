@@ -1,5 +1,6 @@
 import type { Abortable } from "./abort.ts";
 import type { Clock } from "./clock.ts";
+import { Listeners } from "./listeners.ts";
 
 /** A setting that may change while the agent runs: read `current` at each use, never copy it. */
 export interface Live<T> {
@@ -11,7 +12,7 @@ export interface Live<T> {
 /** The writable end of a `Live`; only its owner holds it. */
 export class LiveValue<T> implements Live<T> {
   private value: T;
-  private readonly listeners = new Set<{ readonly fn: (value: T) => void }>();
+  private readonly listeners = new Listeners<T>();
 
   constructor(initial: T) {
     this.value = initial;
@@ -24,18 +25,15 @@ export class LiveValue<T> implements Live<T> {
   set(value: T): void {
     if (Object.is(value, this.value)) return;
     this.value = value;
-    // A listener may set again: that inner round then reports the newest value, and this one stops.
-    for (const listener of [...this.listeners]) {
-      if (!Object.is(this.value, value)) return;
-      if (this.listeners.has(listener)) listener.fn(value);
-    }
+    this.listeners.call(value);
   }
 
-  onChange(fn: (value: T) => void, { signal }: Abortable): void {
-    if (signal.aborted) return;
-    const listener = { fn };
-    this.listeners.add(listener);
-    signal.addEventListener("abort", () => void this.listeners.delete(listener), { once: true });
+  onChange(fn: (value: T) => void, options: Abortable): void {
+    // A listener may set again: that inner round has then reported the newest value.
+    const report = (value: T): void => {
+      if (Object.is(this.value, value)) fn(value);
+    };
+    this.listeners.add(report, options);
   }
 }
 

@@ -2,6 +2,7 @@ import type { Abortable } from "../lib/abort.ts";
 import { clip } from "../lib/bounded-text.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName, StepProgress } from "../model/step.ts";
 
 /** Steps kept a pod: a crash loop of hours still shows its first and its last ones' neighbours. */
@@ -158,9 +159,9 @@ export class Journal {
   private readonly pods = new Map<string, PodJournal>();
   /** Keyed by what makes two events the same; the order is that of the last change. */
   private readonly recorded = new Map<string, PodEvent>();
-  private readonly listeners = new Set<(uid: string) => void>();
-  private readonly eventListeners = new Set<(event: PodEvent) => void>();
-  private readonly stepListeners = new Set<(step: EndedStep) => void>();
+  private readonly listeners = new Listeners<string>();
+  private readonly eventListeners = new Listeners<PodEvent>();
+  private readonly stepListeners = new Listeners<EndedStep>();
   private sequence = 0;
 
   constructor(private readonly deps: { clock: Clock }) {}
@@ -172,9 +173,7 @@ export class Journal {
       now: () => this.deps.clock.now().wall,
       changed: (uid) => this.changed(uid),
       event: (event) => this.record(event),
-      ended: (step) => {
-        for (const listener of this.stepListeners) listener(step);
-      },
+      ended: (step) => this.stepListeners.call(step),
     });
     this.pods.set(pod.uid, made);
     return made;
@@ -202,21 +201,18 @@ export class Journal {
   }
 
   /** Calls `fn` with the UID after each change of a journal or a new event. */
-  onChange(fn: (uid: string) => void, { signal }: Abortable): void {
-    this.listeners.add(fn);
-    signal.addEventListener("abort", () => void this.listeners.delete(fn), { once: true });
+  onChange(fn: (uid: string) => void, options: Abortable): void {
+    this.listeners.add(fn, options);
   }
 
   /** Calls `fn` with each event as it happens. */
-  onEvent(fn: (event: PodEvent) => void, { signal }: Abortable): void {
-    this.eventListeners.add(fn);
-    signal.addEventListener("abort", () => void this.eventListeners.delete(fn), { once: true });
+  onEvent(fn: (event: PodEvent) => void, options: Abortable): void {
+    this.eventListeners.add(fn, options);
   }
 
   /** Calls `fn` with each step that ends; for those who count. */
-  onStep(fn: (step: EndedStep) => void, { signal }: Abortable): void {
-    this.stepListeners.add(fn);
-    signal.addEventListener("abort", () => void this.stepListeners.delete(fn), { once: true });
+  onStep(fn: (step: EndedStep) => void, options: Abortable): void {
+    this.stepListeners.add(fn, options);
   }
 
   private record(given: NewEvent): void {
@@ -233,13 +229,13 @@ export class Journal {
       last: now,
     };
     this.recorded.set(key, recorded);
-    for (const listener of [...this.eventListeners]) listener(recorded);
+    this.eventListeners.call(recorded);
     const oldest = this.recorded.keys().next();
     if (this.recorded.size > EVENTS_KEPT && !oldest.done) this.recorded.delete(oldest.value);
     this.changed(event.pod.uid);
   }
 
   private changed(uid: string): void {
-    for (const listener of [...this.listeners]) listener(uid);
+    this.listeners.call(uid);
   }
 }

@@ -1,6 +1,7 @@
 import { ApiError, CONFIG_MAPS, type KubeApi, SECRETS } from "../adapters/kubeapi/index.ts";
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { ConfigMap, Secret } from "../model/generated/types.ts";
 import type { ObjectRef } from "../model/object-source.ts";
 import { getOrUndefined } from "./api-get.ts";
@@ -31,7 +32,7 @@ export class PolledObject {
   private known: { readonly object: Followed | undefined; readonly at: number } | undefined;
   private asking: Promise<Followed | undefined> | undefined;
   private timer: Timer | undefined;
-  private readonly listeners = new Set<{ readonly fn: () => void }>();
+  private readonly listeners = new Listeners(() => this.stopAsking());
 
   constructor(
     private readonly deps: PolledDeps,
@@ -69,18 +70,8 @@ export class PolledObject {
     if (this.known !== undefined) this.known = { ...this.known, at: Number.NEGATIVE_INFINITY };
   }
 
-  onChange(fn: () => void, { signal }: Abortable): void {
-    if (signal.aborted) return;
-    const listener = { fn };
-    this.listeners.add(listener);
-    signal.addEventListener(
-      "abort",
-      () => {
-        this.listeners.delete(listener);
-        if (this.listeners.size === 0) this.stopAsking();
-      },
-      { once: true },
-    );
+  onChange(fn: () => void, options: Abortable): void {
+    this.listeners.add(fn, options);
     this.askLater();
   }
 
@@ -127,11 +118,11 @@ export class PolledObject {
   /** A first reader gets the object itself: that is no change. */
   private tell(isChange: boolean): void {
     this.deps.changed?.();
-    if (isChange) for (const listener of [...this.listeners]) listener.fn();
+    if (isChange) this.listeners.call();
   }
 
   private askLater(): void {
-    if (this.timer !== undefined || this.scope.signal.aborted || this.listeners.size === 0) return;
+    if (this.timer !== undefined || this.scope.signal.aborted || this.listeners.isEmpty) return;
     this.timer = this.deps.clock.after(this.of.times().everyMs, () => {
       this.timer = undefined;
       // Retried next time; the known version stays.

@@ -8,6 +8,7 @@ import {
 } from "../adapters/kubeapi/index.ts";
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { Logger } from "../lib/log.ts";
 import type { ClusterTrustBundleProjection } from "../model/generated/types.ts";
 import { matchesLabels } from "../model/label-selector.ts";
@@ -23,11 +24,6 @@ interface TrustDeps {
   readonly log: Logger;
 }
 
-interface Listener {
-  readonly selection: ClusterTrustBundleProjection;
-  fn(): void;
-}
-
 interface Watch {
   readonly scope: AbortScope;
   reflector?: Reflector<TrustBundle>;
@@ -38,7 +34,7 @@ interface Watch {
  * of this node refers to one.
  */
 export class ApiTrustBundles {
-  private readonly listeners = new Set<Listener>();
+  private readonly listeners = new Listeners<readonly TrustBundle[]>(() => this.end());
   private readonly waiters = new Set<() => void>();
   private watch: Watch | undefined;
   /** Index of the API version that the server supports. */
@@ -67,18 +63,12 @@ export class ApiTrustBundles {
   }
 
   /** Calls `fn` after each change of the matching bundles until the signal aborts. */
-  onChange(selection: ClusterTrustBundleProjection, fn: () => void, { signal }: Abortable): void {
-    if (signal.aborted || this.signal.aborted) return;
-    const listener = { selection, fn };
-    this.listeners.add(listener);
-    signal.addEventListener(
-      "abort",
-      () => {
-        this.listeners.delete(listener);
-        if (this.listeners.size === 0) this.end();
-      },
-      { once: true },
-    );
+  onChange(selection: ClusterTrustBundleProjection, fn: () => void, options: Abortable): void {
+    if (options.signal.aborted || this.signal.aborted) return;
+    const onTouched = (touched: readonly TrustBundle[]): void => {
+      if (touched.some((bundle) => isMeant(selection, bundle))) fn();
+    };
+    this.listeners.add(onTouched, options);
     this.watch ??= this.begin();
   }
 
@@ -131,10 +121,7 @@ export class ApiTrustBundles {
   }
 
   private changed(change: ObjectChange<TrustBundle>): void {
-    const touched = change.kind === "updated" ? [change.previous, change.object] : [change.object];
-    for (const { selection, fn } of [...this.listeners]) {
-      if (touched.some((bundle) => isMeant(selection, bundle))) fn();
-    }
+    this.listeners.call(change.kind === "updated" ? [change.previous, change.object] : [change.object]);
   }
 
   private async firstList({ signal }: Abortable): Promise<void> {

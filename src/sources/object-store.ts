@@ -1,4 +1,5 @@
 import type { Abortable } from "../lib/abort.ts";
+import { Listeners } from "../lib/listeners.ts";
 import {
   type ObjectKind,
   type ObjectKinds,
@@ -17,7 +18,7 @@ interface StoredObject {
 /** The ConfigMaps and Secrets of manifests, for an agent without an API server; written by the snapshots of sources. */
 export class ObjectStore implements ObjectSource {
   private readonly bySource = new Map<string, ReadonlyMap<string, StoredObject>>();
-  private readonly listeners = new Map<string, Set<{ readonly fn: () => void }>>();
+  private readonly listeners = new Map<string, Listeners>();
 
   /** Replaces the objects of a source and notifies listeners of changed ones. The first of two sources wins. */
   apply(source: string, objects: readonly SourceObject[]): void {
@@ -30,7 +31,7 @@ export class ObjectStore implements ObjectSource {
     );
     this.bySource.set(source, after);
     for (const key of new Set([...before.keys(), ...after.keys()])) {
-      if (before.get(key)?.text !== after.get(key)?.text) this.notify(key);
+      if (before.get(key)?.text !== after.get(key)?.text) this.listeners.get(key)?.call();
     }
   }
 
@@ -44,20 +45,11 @@ export class ObjectStore implements ObjectSource {
     return Promise.resolve(undefined);
   }
 
-  onChange(ref: ObjectRef, fn: () => void, { signal }: Abortable): void {
-    if (signal.aborted) return;
+  onChange(ref: ObjectRef, fn: () => void, options: Abortable): void {
+    if (options.signal.aborted) return;
     const key = objectKey(ref);
-    const all = this.listeners.get(key) ?? new Set();
-    const listener = { fn };
-    this.listeners.set(key, all.add(listener));
-    const forget = (): void => {
-      all.delete(listener);
-      if (all.size === 0 && this.listeners.get(key) === all) this.listeners.delete(key);
-    };
-    signal.addEventListener("abort", forget, { once: true });
-  }
-
-  private notify(key: string): void {
-    for (const listener of [...(this.listeners.get(key) ?? [])]) listener.fn();
+    const listeners = this.listeners.get(key) ?? new Listeners(() => this.listeners.delete(key));
+    this.listeners.set(key, listeners);
+    listeners.add(fn, options);
   }
 }

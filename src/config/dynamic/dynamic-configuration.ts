@@ -1,5 +1,6 @@
 import { type Abortable, AbortedError, AbortScope } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { Listeners } from "../../lib/listeners.ts";
 import type { Logger } from "../../lib/log.ts";
 import { ConfigurationError } from "../configuration-error.ts";
 import type { ConfigDocument } from "../document.ts";
@@ -47,7 +48,7 @@ export class DynamicConfiguration {
   private tail: Promise<unknown> = Promise.resolve();
 
   private followed: Follow | undefined;
-  private readonly listeners = new Set<{ readonly fn: () => void }>();
+  private readonly listeners = new Listeners();
   private readonly chooser: ConfigChooser;
   private readonly past: ConfigHistory;
 
@@ -100,11 +101,8 @@ export class DynamicConfiguration {
   }
 
   /** Calls `fn` after each change of what `report` returns, except for the time that is left. */
-  onChange(fn: () => void, { signal }: Abortable): void {
-    if (signal.aborted) return;
-    const listener = { fn };
-    this.listeners.add(listener);
-    signal.addEventListener("abort", () => void this.listeners.delete(listener), { once: true });
+  onChange(fn: () => void, options: Abortable): void {
+    this.listeners.add(fn, options);
   }
 
   /** Who decides from now on; meanwhile `apply` and `rollback` are refused. */
@@ -308,7 +306,7 @@ export class DynamicConfiguration {
   }
 
   private tellChange(): void {
-    for (const listener of [...this.listeners]) listener.fn();
+    this.listeners.call();
   }
 
   private tellRolledBack({ active, error = "" }: Chosen): void {

@@ -35,8 +35,8 @@ export async function findAgent(sockets: readonly string[], { signal }: Abortabl
   }
   if (denied !== undefined) throw new CliError(`${denied} is only open to its owner; run the command as root`);
   throw new CliError(
-    `no agent is running here (looked at ${sockets.join(" and ")}); ` +
-      'start one with "kubelet up --pods DIR", or name its socket with --local-api-socket',
+    `no agent is running here (tried ${sockets.join(" and ")}); ` +
+      'start one with "kubelet up --pods DIR", or specify its socket with --local-api-socket',
   );
 }
 
@@ -44,7 +44,7 @@ export async function findAgent(sockets: readonly string[], { signal }: Abortabl
 export function podPath(kind: "pods" | "logs" | "exec" | "port-forward", pod: string): string {
   const parts = pod.split("/");
   if (parts.length > 2 || parts.some((part) => part === "" || part === ".." || part === ".")) {
-    throw new CliError(`"${pod}" is not a pod name; write NAME or NAMESPACE/NAME`);
+    throw new CliError(`invalid pod "${pod}": expected NAME or NAMESPACE/NAME`);
   }
   return `/v1/${kind}/${parts.map(encodeURIComponent).join("/")}`;
 }

@@ -33,7 +33,7 @@ export async function agentOrStore(place: Place, { signal }: Abortable): Promise
     if (!(error instanceof CliError) || !error.message.startsWith("no agent is running")) throw error;
     if (place.values.dynamicConfigDir !== "") return undefined;
     throw new CliError(
-      `${error.message}; to change the configuration of its next start, name its --dynamic-config-dir`,
+      `${error.message}; to change the configuration for its next start, specify its --dynamic-config-dir`,
     );
   }
 }

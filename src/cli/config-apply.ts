@@ -13,7 +13,7 @@ export const configApply = command({
   name: "config apply",
   usage: "[FILE]",
   summary:
-    "Put a file in force as the dynamic configuration, on trial; without one, read the agent's own files again and apply all that may be.",
+    "Apply a file as the dynamic configuration, on trial; without FILE, reload the agent's own configuration files.",
   options: { ...storeOptions, ...helpOption },
   words: { min: 0, max: 1 },
   async run(parsed, deps, { signal }) {
@@ -25,7 +25,7 @@ export const configApply = command({
       await print(deps.out, outcomeLines(await askToDo<ReloadOutcome>(agent, path, { signal })), { signal });
       return 0;
     }
-    if (word === undefined) throw new CliError("no agent is running that could reload its files; name a FILE");
+    if (word === undefined) throw new CliError("no running agent to reload; specify a FILE");
     const file = resolve(word);
     const text = await manifestFiles.read(file, { signal, maxBytes: MOST_BYTES }).catch((error: unknown) => {
       throw new CliError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
@@ -34,7 +34,7 @@ export const configApply = command({
       await dynamic.open({ signal });
       await dynamic.apply(text, file, { signal });
     });
-    await print(deps.out, "Stored; the next agent starts with it, on trial.\n", { signal });
+    await print(deps.out, "Stored; takes effect, on trial, when the agent starts.\n", { signal });
     return 0;
   },
 });

@@ -175,7 +175,7 @@ test("config apply, history and rollback work on the store while no agent runs",
   assert.match((await cli("config", "history", ...place)).out, /file\/1\/kubelet .* trial +\S+a.yaml/);
   assert.match((await cli("config", "apply", bad, ...place)).err, /error: .*syncFrequency/);
   assert.match((await cli("config", "apply", join(dir, "nowhere"), ...place)).err, /nowhere/);
-  assert.match((await cli("config", "apply", ...place)).err, /name a FILE/);
+  assert.match((await cli("config", "apply", ...place)).err, /specify a FILE/);
   assert.equal((await cli("config", "rollback", ...place)).code, 0);
   assert.match((await cli("config", "rollback", ...place)).err, /local configuration is in force already/);
   const [entry] = JSON.parse((await cli("config", "history", "-ojson", ...place)).out) as { state: string }[];
@@ -188,5 +188,8 @@ test("without an agent and a store the commands name the missing flag", async ()
   assert.equal(code, 1);
   assert.match(err, /no agent is running here .*--dynamic-config-dir/);
   assert.match((await cli("config", "view", "--running", "--local-api-socket", socket)).err, /no agent is running/);
-  assert.match((await cli("config", "view", "--running", "--max-pods=3")).err, /takes no other flags of the agent/);
+  assert.match(
+    (await cli("config", "view", "--running", "--max-pods=3")).err,
+    /must not be combined with flags of the agent/,
+  );
 });

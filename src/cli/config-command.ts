@@ -20,7 +20,7 @@ export const config = {
   ...command({
     name: "config",
     usage: "COMMAND",
-    summary: "Look at, check, compare, change and bring up to date the configuration of the agent.",
+    summary: "View, validate, compare, change and migrate the configuration of the agent.",
     options: helpOption,
     words: { min: 0, max: 0 },
     async run() {

@@ -9,7 +9,7 @@ import { formatOption, formatted, helpOption, print } from "./print.ts";
 export const configDiff = command({
   name: "config diff",
   usage: "A B",
-  summary: "Compare two configuration files by what the agent would make of them.",
+  summary: "Compare the effective settings of two configuration files.",
   options: { ...formatOption, ...helpOption },
   words: { min: 2, max: 2 },
   async run({ values, words }, deps, { signal }) {

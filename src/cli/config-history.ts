@@ -10,7 +10,7 @@ import { formatOption, formatted, helpOption, print } from "./print.ts";
 export const configHistory = command({
   name: "config history",
   usage: "",
-  summary: "List the dynamic configurations that were applied here, and what became of them.",
+  summary: "List the dynamic configurations that were applied, with their outcome.",
   options: { ...storeOptions, ...formatOption, ...helpOption },
   words: { min: 0, max: 0 },
   async run(parsed, { out, clock }, { signal }) {

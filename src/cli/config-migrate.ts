@@ -12,7 +12,7 @@ const SOURCES = new Set(["config", "configDir", "initConfigDir", "strictConfig",
 export const configMigrate = command({
   name: "config migrate",
   usage: "[OLD] [-- FLAGS...]",
-  summary: "Write today's configuration file from an old one, or from the command line of an old kubelet.",
+  summary: "Convert a configuration file or the flags of an older kubelet to the current KubeletConfiguration.",
   options: { ...documentOption, ...helpOption },
   words: { min: 0, max: 1000 },
   async run({ values, words }, deps, { signal }) {

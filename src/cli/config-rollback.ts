@@ -7,13 +7,13 @@ import { helpOption, print } from "./print.ts";
 export const configRollback = command({
   name: "config rollback",
   usage: "[--to-local]",
-  summary: "Leave the dynamic configuration for the last known good one.",
+  summary: "Roll back the dynamic configuration to the last known good one.",
   options: {
     toLocal: option(bool, {
       flag: "to-local",
       default: false,
       topic: "Configuration",
-      help: "Go back to the agent's own files and flags, and forget the last known good one.",
+      help: "Roll back to the agent's own files and flags, and discard the last known good one.",
     }),
     ...storeOptions,
     ...helpOption,
@@ -31,7 +31,7 @@ export const configRollback = command({
       await dynamic.open({ signal });
       await dynamic.rollback({ toLocal }, { signal });
     });
-    await print(deps.out, "Stored; the next agent starts without it.\n", { signal });
+    await print(deps.out, "Stored; takes effect when the agent starts.\n", { signal });
     return 0;
   },
 });

@@ -7,7 +7,7 @@ import { formatOption, formatted, helpOption, print } from "./print.ts";
 export const configValidate = command({
   name: "config validate",
   usage: "FILE...",
-  summary: "Check configuration files; unknown fields and doubled keys are refused.",
+  summary: "Validate configuration files strictly: unknown fields and duplicate keys are errors.",
   options: { ...formatOption, ...helpOption },
   words: { min: 1, max: 1000 },
   async run({ values, words }, deps, { signal }) {

@@ -26,14 +26,14 @@ const own = {
     short: "a",
     default: false,
     topic: "General",
-    help: "Show the defaults too.",
+    help: "Include settings that have their default.",
   }),
   running: option(bool, {
     flag: "running",
     short: "r",
     default: false,
     topic: "General",
-    help: "Show what the running agent has in force, and what waits for a restart.",
+    help: "Show the effective configuration of the running agent, and changes that require a restart.",
   }),
   stateDir: placeOptions.stateDir,
   ...formatOption,
@@ -44,7 +44,7 @@ const own = {
 export const configView = command({
   name: "config view",
   usage: "[-a] [-r | FLAGS OF THE AGENT...]",
-  summary: "Show each setting and where it comes from; takes all flags of the agent, such as --config.",
+  summary: "Show settings with their origin; accepts all flags of the agent, such as --config.",
   options: { ...agentOptions, ...own },
   shownOptions: own,
   moreOptions: async () => (await oldKubelets()).flags,
@@ -54,8 +54,7 @@ export const configView = command({
     let report: ConfigReport;
     if (running) {
       const strange = [...parsed.given].find((name) => !(name in own) && !(name in placeOptions));
-      if (strange !== undefined)
-        throw new CliError("--running shows the running agent; it takes no other flags of the agent");
+      if (strange !== undefined) throw new CliError("--running must not be combined with flags of the agent");
       report = await askAgent(placeOf(parsed), { signal });
     } else report = await wouldBe(parsed, deps, { signal });
     const settings = report.settings.filter((setting) => all || setting.isGiven || setting.waits !== undefined);

@@ -5,7 +5,7 @@ import { downOptions, planDown } from "./up-options.ts";
 export const down = command({
   name: "down",
   usage: "[--state-dir DIR]",
-  summary: "Stop the pods and the containerd of `up`, and remove all that it made.",
+  summary: "Stop the pods and the containerd of `kubelet up`, and remove everything that it created.",
   options: downOptions,
   words: { min: 0, max: 0 },
   async run(parsed, { out, launcher }, { signal }) {

@@ -10,14 +10,14 @@ import { detailWords } from "./words.ts";
 export const events = command({
   name: "events",
   usage: "[-w] [--progress]",
-  summary: "Show what happened to the pods.",
+  summary: "List events of the pods.",
   options: {
-    watch: option(bool, { flag: "watch", short: "w", default: false, topic: "General", help: "Go on with new ones." }),
+    watch: option(bool, { flag: "watch", short: "w", default: false, topic: "General", help: "Watch for new events." }),
     progress: option(bool, {
       flag: "progress",
       default: false,
       topic: "General",
-      help: "With -w, also how far running pulls are, once a second.",
+      help: "With -w, also report the progress of image pulls, once a second.",
     }),
     ...formatOption,
     ...placeOptions,

@@ -11,16 +11,16 @@ const topic = "General" as const;
 export const exec = command({
   name: "exec",
   usage: "[-i] [-t] [-c CONTAINER] POD -- COMMAND [ARGUMENT...]",
-  summary: "Run a command in a container.",
+  summary: "Execute a command in a container.",
   options: {
-    stdin: option(bool, { flag: "stdin", short: "i", default: false, topic, help: "Give the command our input." }),
-    tty: option(bool, { flag: "tty", short: "t", default: false, topic, help: "Give the command a terminal." }),
+    stdin: option(bool, { flag: "stdin", short: "i", default: false, topic, help: "Pass stdin to the container." }),
+    tty: option(bool, { flag: "tty", short: "t", default: false, topic, help: "Stdin is a TTY." }),
     container: option(text("NAME"), {
       flag: "container",
       short: "c",
       default: "",
       topic,
-      help: "Which container; needed when the pod has several.",
+      help: "Container name; required if the pod has several.",
     }),
     ...placeOptions,
     ...helpOption,

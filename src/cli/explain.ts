@@ -7,7 +7,7 @@ import { renderExplanation } from "./render-explanation.ts";
 export const explain = command({
   name: "explain",
   usage: "POD",
-  summary: "Tell what a pod is doing, since when, what it waits for and what went wrong.",
+  summary: "Explain the state of a pod: its current step, what it waits for, its errors and events.",
   options: { ...formatOption, ...placeOptions, ...helpOption },
   words: { min: 1, max: 1 },
   async run(parsed, { out, clock }, { signal }) {

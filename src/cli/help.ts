@@ -1,8 +1,7 @@
 import { agentOptions, optionHelp, wrap } from "../config/index.ts";
 import type { Command } from "./command.ts";
 
-const ABOUT =
-  "The Kubernetes node agent: runs the pods that files, a URL or a cluster ask for, and keeps them running.";
+const ABOUT = "The Kubernetes node agent: runs the pods of manifest files, a URL or a cluster, and keeps them running.";
 
 /** `kubelet --help`. */
 export function generalHelp(commands: readonly Command[]): string {
@@ -10,8 +9,8 @@ export function generalHelp(commands: readonly Command[]): string {
     ...wrap(ABOUT, 80),
     "",
     "Usage:",
-    "  kubelet [flags]            run the agent",
-    "  kubelet COMMAND [flags]    see kubelet COMMAND --help",
+    "  kubelet [flags]            Run the agent",
+    "  kubelet COMMAND [flags]    Run a command; see kubelet COMMAND --help",
     "",
     "Commands:",
     ...commandList(commands),

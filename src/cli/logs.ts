@@ -9,27 +9,27 @@ const topic = "General" as const;
 export const logs = command({
   name: "logs",
   usage: "[-f] [--previous] [--tail N] POD [-c CONTAINER]",
-  summary: "Show what a container wrote.",
+  summary: "Print the logs of a container.",
   options: {
     follow: option(bool, {
       flag: "follow",
       short: "f",
       default: false,
       topic,
-      help: "Go on until the container stops.",
+      help: "Stream the logs until the container terminates.",
     }),
     previous: option(bool, {
       flag: "previous",
       short: "p",
       default: false,
       topic,
-      help: "Of the instance before this one.",
+      help: "Print the logs of the previous instance of the container.",
     }),
     tail: option(optionalInt, {
       flag: "tail",
       default: undefined,
       topic,
-      help: "Only the last N lines.",
+      help: "Number of most recent lines to print.",
       validate: atLeast(0),
     }),
     container: option(text("NAME"), {
@@ -37,7 +37,7 @@ export const logs = command({
       short: "c",
       default: "",
       topic,
-      help: "Which container; needed when the pod has several.",
+      help: "Container name; required if the pod has several.",
     }),
     ...placeOptions,
     ...helpOption,

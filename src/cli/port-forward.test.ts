@@ -10,5 +10,5 @@ const pairs = [
 for (const { word, want } of pairs) test(`port-forward ${word}`, () => assert.deepEqual(readPair(word), want));
 
 for (const word of ["", "0", "x", "80:", "80:0", "70000", "1:70000", "1:2:3", "-1"]) {
-  test(`port-forward ${JSON.stringify(word)} is refused`, () => assert.throws(() => readPair(word), /is not a port/));
+  test(`port-forward ${JSON.stringify(word)} is refused`, () => assert.throws(() => readPair(word), /invalid port/));
 }

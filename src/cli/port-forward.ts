@@ -8,13 +8,13 @@ import { helpOption, placeOf, placeOptions } from "./print.ts";
 export const portForward = command({
   name: "port-forward",
   usage: "[--address IP] POD [LOCAL:]REMOTE...",
-  summary: "Lead ports of this machine to a pod.",
+  summary: "Forward local ports to a pod.",
   options: {
     address: option(text("IP"), {
       flag: "address",
       default: "127.0.0.1",
       topic: "General",
-      help: "Address of this machine to listen on.",
+      help: "Local address to listen on.",
       validate: ip,
     }),
     ...placeOptions,
@@ -52,7 +52,7 @@ export function readPair(word: string): PortPair {
   const remote = Number(match?.[2] ?? 0);
   const local = match?.[1] === undefined ? remote : Number(match[1]);
   if (match === null || remote < 1 || remote > 65_535 || local > 65_535) {
-    throw new CliError(`"${word}" is not a port; write REMOTE, LOCAL:REMOTE or :REMOTE`);
+    throw new CliError(`invalid port "${word}": expected REMOTE, LOCAL:REMOTE or :REMOTE`);
   }
   return { local, remote };
 }

@@ -21,7 +21,7 @@ export const placeOptions = {
     flag: "local-api-socket",
     default: "",
     topic: "Ports",
-    help: "Socket of the agent to ask; empty means that of `kubelet up`, then that in --root-dir.",
+    help: "Socket of the agent; defaults to the one of `kubelet up`, then the one in --root-dir.",
   }),
 } as const;
 
@@ -32,7 +32,7 @@ export const formatOption = {
     short: "o",
     default: "text",
     topic: "General",
-    help: "How to print.",
+    help: "Output format.",
   }),
 } as const;
 
@@ -43,7 +43,7 @@ export const documentOption = {
     short: "o",
     default: "yaml",
     topic: "General",
-    help: "How to print.",
+    help: "Output format.",
   }),
 } as const;
 

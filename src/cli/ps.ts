@@ -23,7 +23,7 @@ export const ps = command({
       short: "w",
       default: false,
       topic: "General",
-      help: "Go on with what changes.",
+      help: "Watch for changes.",
     }),
     ...formatOption,
     ...placeOptions,

@@ -48,14 +48,14 @@ export const upOptions = {
     flag: "pods",
     default: "",
     topic: "Pod sources",
-    help: "File or directory of pod manifests to run.",
+    help: "File or directory of pod manifests.",
   }),
   stateDir: placeOptions.stateDir,
   runtimeEndpoint: option(text("SOCKET"), {
     flag: "runtime-endpoint",
     default: "",
     topic: "Container runtime",
-    help: "Use this runtime instead of a private containerd.",
+    help: "Endpoint of the container runtime; defaults to a private containerd.",
     validate: (value) => (value === "" ? undefined : unixEndpoint(value)),
   }),
   // The read-only port has no authentication, so only for this machine unless asked for.

@@ -17,7 +17,7 @@ const GATHER_MS = 30;
 export const up = command({
   name: "up",
   usage: "--pods DIR [--config FILE] [--state-dir DIR] [FLAGS]",
-  summary: "Run pods from files on this machine alone, with a containerd of its own.",
+  summary: "Run pods from manifest files without a cluster, on a private containerd.",
   options: upOptions,
   shownOptions: shownUpOptions,
   words: { min: 0, max: 0 },

@@ -141,7 +141,7 @@ function defineTests(): void {
       }));
   }
 
-  test("a device that is not there says so", () =>
+  test("a missing device is an error that names it", () =>
     within(async ({ target }) => {
       const request = { device: "/dev/no-such-disk", target: target("t"), mayFormat: true };
       await assert.rejects(mounts.mount(request, never), refused(/(read|probe) .*no-such-disk/));

@@ -12,26 +12,26 @@ import { isAlive, processStartTime } from "./processes.ts";
 const clock = new SystemClock();
 const sh = (script: string, options = {}) => exec(clock, ["sh", "-c", script], options);
 
-test("exit code and both outputs are the answer, also when it failed", async () => {
+test("exit code, stdout and stderr are returned, also if the command failed", async () => {
   assert.deepEqual(await sh("echo out; echo err >&2; exit 3"), { code: 3, stdout: "out\n", stderr: "err\n" });
   assert.equal((await sh("kill -TERM $$")).code, undefined);
 });
 
-test("input is given and closed; a command that does not read it is no error", async () => {
+test("stdin is written and closed; a command that does not read it succeeds", async () => {
   assert.equal((await exec(clock, ["cat"], { input: "hello" })).stdout, "hello");
   assert.equal((await exec(clock, ["true"], { input: "x".repeat(1_000_000) })).code, 0);
 });
 
-test("output past the limit is cut and the command still ends", async () => {
+test("output over the limit is truncated and the command still ends", async () => {
   const { code, stdout } = await sh("head -c 300000 /dev/zero | tr '\\0' x", { maxOutputBytes: 1000 });
   assert.deepEqual([code, stdout.length], [0, 1000]);
 });
 
-test("words of the system are in the C locale", async () => {
+test("commands run in the C locale", async () => {
   assert.match((await exec(clock, ["ls", "/does/not/exist"])).stderr, /No such file or directory/);
 });
 
-test("a command that is not there is NotFound", async () => {
+test("a missing command is NotFound", async () => {
   await assert.rejects(exec(clock, ["no-such-command-at-all"]), (error) => {
     return error instanceof HostError && error.code === "NotFound";
   });
@@ -76,7 +76,7 @@ test("the time limit kills the command", async (t) => {
   await gone();
 });
 
-test("a grandchild that keeps the output open does not keep us waiting", async () => {
+test("a grandchild that keeps the output open is not waited for", async () => {
   const fake = new FakeClock();
   // What it said is read before its end is noticed.
   const done = exec(fake, ["sh", "-c", "sleep 600 & echo $!; sleep 0.5"]);

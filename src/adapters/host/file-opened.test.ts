@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { manyListeners } from "../../lib/abort.ts";
 import { watchOpened } from "./file-opened.ts";
 
-test("an open of the file is told once, that of its neighbour is not", async () => {
+test("an open of the file is reported once, one of another file is not", async () => {
   const dir = mkdtempSync(join(tmpdir(), "opened-"));
   const stop = manyListeners();
   try {

@@ -77,7 +77,7 @@ test("cgroup hierarchies of both versions, controllers without the other options
   ]);
 });
 
-test("a cgroup goes from all hierarchies with those below it, and one that is not there is fine", async (t) => {
+test("a cgroup is removed from all hierarchies with its children; a missing one is success", async (t) => {
   const root = directoryFor(t);
   const mounts = ["cpu", "memory", "pids"].map((name) => ({
     version: 1 as const,
@@ -92,7 +92,7 @@ test("a cgroup goes from all hierarchies with those below it, and one that is no
   assert.deepEqual(readdirSync(join(root, "memory/pods")), []);
 });
 
-test("a cgroup with a process in it stays whole, is tried again for a while, and says who is inside", async (t) => {
+test("a cgroup with a process is retried, left as it is, and the error names the process", async (t) => {
   const root = directoryFor(t);
   mkdirSync(join(root, "pods/one/container"), { recursive: true });
   writeFileSync(join(root, "pods/one/container/cgroup.procs"), "4711\n4712\n");
@@ -118,7 +118,7 @@ for (const path of ["/", "", "pods", "/a/../b", "/a//b", "/a/"]) {
   });
 }
 
-test("a process is known by its start time, whatever its name", () => {
+test("the start time of a process is read, whatever its name", () => {
   const stat = "4711 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20";
   assert.deepEqual(parseStat(stat), { state: "S", startTime: "987654" });
   const startTime = host.processStartTime(process.pid) ?? "";
@@ -130,7 +130,7 @@ test("a process is known by its start time, whatever its name", () => {
   assert.equal(host.signalProcess({ pid: process.pid, startTime: "1" }, "SIGKILL"), false, "not this one");
 });
 
-test("a signal reaches the process, and one that has ended but is not collected is gone", async () => {
+test("a process is signalled; a zombie counts as terminated", async () => {
   const child = spawn("sleep", ["600"]);
   const pid = child.pid ?? 0;
   const identity = { pid, startTime: host.processStartTime(pid) ?? "" };
@@ -157,7 +157,7 @@ test("cores, memory, system name and default route are read from what the kernel
   assert.equal(defaultInterface(""), undefined);
 });
 
-test("this machine is described", () => {
+test("the facts of this machine are read", () => {
   const info = host.machineInfo();
   assert.ok(info.cores >= 1 && info.memoryBytes > 1e6 && info.kernel !== "" && info.bootId.length === 36);
   assert.deepEqual(Object.keys(host.machine()), ["cores", "memoryBytes", "addresses"]);
@@ -167,7 +167,7 @@ test("this machine is described", () => {
   assert.equal(host.isMountPoint(join(tmpdir(), "no-mount")), false);
 });
 
-test("files: made directories have their mode whatever the umask, old ones keep theirs", async (t) => {
+test("files: created directories have the requested mode whatever the umask, existing ones keep theirs", async (t) => {
   const root = directoryFor(t);
   const umask = process.umask(0o077);
   t.after(() => process.umask(umask));
@@ -180,7 +180,7 @@ test("files: made directories have their mode whatever the umask, old ones keep 
   await assert.rejects(host.makeDir(join(root, "file/x"), 0o700), codeIs("InvalidArgument"));
 });
 
-test("files: what is not there is undefined or empty, and links are replaced in one step", async (t) => {
+test("files: a missing file is undefined or empty, and links are replaced atomically", async (t) => {
   const root = directoryFor(t);
   assert.equal(host.readSmall(join(root, "no")), undefined);
   assert.equal(await host.stat(join(root, "no")), undefined);
@@ -195,7 +195,7 @@ test("files: what is not there is undefined or empty, and links are replaced in 
   await assert.rejects(host.chmod(join(root, "no"), 0o600), codeIs("NotFound"));
 });
 
-test("what is at a user's path is asked by a child, through links and odd names", async (t) => {
+test("the kind of a user's path is determined by a child process, through links and odd names", async (t) => {
   const root = directoryFor(t);
   writeFileSync(join(root, "-a file\n"), "");
   symlinkSync("-a file\n", join(root, "link"));
@@ -211,7 +211,7 @@ test("what is at a user's path is asked by a child, through links and odd names"
 
 for (const native of [true, false]) {
   const deps = native ? { clock } : { clock, loadCalls: async () => undefined };
-  test(`${native ? "by system call" : "by command"}: the second holder of a lock is told who has it`, async (t) => {
+  test(`${native ? "by system call" : "by command"}: a second lock attempt fails and names the holder`, async (t) => {
     const path = join(directoryFor(t), "lock");
     assert.equal(await lockHolder(deps, path), undefined);
     const lock = await takeLock(deps, path);
@@ -229,7 +229,7 @@ for (const native of [true, false]) {
   });
 }
 
-test("a lock ends with its process, however that ends, and is not inherited by its children", async (t) => {
+test("a lock is released with its process, however that ends, and is not inherited by its children", async (t) => {
   const path = join(directoryFor(t), "lock");
   const program = `
     const load = async (name) => { const all = await import(name); return all.default ?? all; };
@@ -254,7 +254,7 @@ test("a lock ends with its process, however that ends, and is not inherited by i
   (await host.lock(path)).release();
 });
 
-test("system errors get their code once, and a HostError stays itself", () => {
+test("system errors become a HostError with a code once", () => {
   const system = Object.assign(new Error("EXDEV: x"), { code: "EXDEV" });
   const made = hostError("remove", system);
   assert.deepEqual([made.code, made.cause, made.message], ["Mounted", system, "remove: EXDEV: x"]);
@@ -262,7 +262,7 @@ test("system errors get their code once, and a HostError stays itself", () => {
   assert.equal(hostError("odd", "text").code, "Unknown");
 });
 
-test("trimming memory asks the C library, which answers", async (t) => {
+test("trimming memory calls the C library", async (t) => {
   const calls = await SystemCalls.load();
   if (calls === undefined) return t.skip("no native calls here");
   const asked = t.mock.method(calls, "trimMemory");
@@ -273,7 +273,7 @@ test("trimming memory asks the C library, which answers", async (t) => {
   await asked.mock.calls[0]?.result;
 });
 
-test("a C library that cannot trim memory harms nobody", async (t) => {
+test("a C library that cannot trim memory is ignored", async (t) => {
   const unhandled: unknown[] = [];
   const note = (error: unknown): void => void unhandled.push(error);
   process.on("unhandledRejection", note);

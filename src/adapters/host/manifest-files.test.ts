@@ -46,7 +46,7 @@ test("a large file is read in pieces, and refused over the limit", async () => {
   await assert.rejects(manifestFiles.read(path, { signal, maxBytes: 199_999 }), /more than 199999 bytes/);
 });
 
-test("a pipe is told apart and never waited for", async () => {
+test("a pipe is recognised and never waited for", async () => {
   const path = join(directory, "pipe");
   execFileSync("mkfifo", [path]);
   assert.equal((await manifestFiles.stat(path, { signal }))?.kind, "other");

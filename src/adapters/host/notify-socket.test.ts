@@ -44,12 +44,12 @@ for (const path of [join(directory, "notify"), `@kubelet-notify-${process.pid}`]
   });
 }
 
-test("a socket that is not there is an error with its code", async (t) => {
+test("a missing socket is an error with its code", async (t) => {
   if ((await loadNative()) === undefined) return t.skip("no native calls here");
   await assert.rejects(sendDatagram(join(directory, "nobody"), "x"), { code: "ENOENT" });
 });
 
-test("what is no address is refused in words", () => {
+test("an invalid address is an error that names it", () => {
   for (const path of ["", "relative", "vsock:2:1", `/${"x".repeat(107)}`])
     assert.throws(() => unixAddress(path), /path/);
 });

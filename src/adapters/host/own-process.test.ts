@@ -19,12 +19,12 @@ function inChild(limits: { oomScoreAdj: number; maxOpenFiles: number }, hard: nu
   return JSON.parse(stdout) as { refused: string[]; soft: number; hard: number; score: number };
 }
 
-test("fewer open files are a lower soft limit; the hard one stays", () => {
+test("a lower limit of open files sets the soft limit only", () => {
   const { soft, hard, score, refused } = inChild({ oomScoreAdj: 17, maxOpenFiles: 500 }, 800);
   assert.deepEqual({ soft, hard, score, refused }, { soft: 500, hard: 800, score: 17, refused: [] });
 });
 
-test("more than the kernel gives is said, and all of what it gives is taken", () => {
+test("a limit above the kernel's is reported, and the highest possible one is set", () => {
   const { soft, hard, refused } = inChild({ oomScoreAdj: 0, maxOpenFiles: 900 }, 800);
   // With the right to raise it, it is raised.
   if (refused.length === 0) assert.deepEqual({ soft, hard }, { soft: 900, hard: 900 });

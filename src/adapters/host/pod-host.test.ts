@@ -46,7 +46,7 @@ describe("directories", () => {
     assert.equal(modeOf(path), 0o777);
   });
 
-  test("come with their parents, which others may not write to even if they may write to it", async () => {
+  test("are created with their parents, which others may not write to", async () => {
     const before = process.umask(0);
     try {
       await host.makeDir(join(base, "deep/er/volume"), 0o777);
@@ -58,7 +58,7 @@ describe("directories", () => {
     assert.equal(modeOf(join(base, "deep")), 0o755);
   });
 
-  test("that are there keep the mode that somebody gave them", async () => {
+  test("that exist keep their mode", async () => {
     const path = join(base, "kept");
     await host.makeDir(path, 0o777);
     await chmod(path, 0o701);
@@ -66,7 +66,7 @@ describe("directories", () => {
     assert.equal(modeOf(path), 0o701);
   });
 
-  test("that an agent made and did not finish are finished", async () => {
+  test("that an earlier agent created without their mode get it", async () => {
     const path = join(base, "unfinished");
     mkdirSync(path, { mode: 0 });
     await host.makeDir(path, 0o777);
@@ -86,7 +86,7 @@ describe("directories", () => {
     await assert.rejects(host.makeDir(join(base, "taken"), 0o755), { code: "EEXIST" });
   });
 
-  test("list their names; one that is not there has none", async () => {
+  test("are listed; a missing one is empty", async () => {
     writeFileSync(join(base, "listed"), "");
     assert.ok((await host.list(base)).includes("listed"));
     assert.deepEqual(await host.list(join(base, "nowhere")), []);
@@ -107,7 +107,7 @@ describe("files", () => {
     assert.equal(modeOf(join(base, "pods/uid")) & 0o007, 0);
   });
 
-  test("makeFile makes an empty one, and leaves one that is there as it is", async () => {
+  test("makeFile creates an empty one, and leaves an existing one unchanged", async () => {
     const path = join(base, "made");
     await host.makeFile(path, 0o600);
     assert.equal(statSync(path).size, 0);
@@ -116,7 +116,7 @@ describe("files", () => {
     assert.equal(readFileSync(path, "utf8"), "content");
   });
 
-  test("makeFile does not make the parent", async () => {
+  test("makeFile does not create the parent", async () => {
     await assert.rejects(host.makeFile(join(base, "no/such/dir"), 0o644), { code: "ENOENT" });
   });
 
@@ -134,12 +134,12 @@ describe("files", () => {
     });
   }
 
-  test("one that is not there reads as empty", async () => {
+  test("a missing one reads as empty", async () => {
     assert.equal(await host.readTail(join(base, "nowhere"), 10), "");
     assert.equal(host.readSmall(join(base, "nowhere")), "");
   });
 
-  test("any other fault is not taken for an empty file", async () => {
+  test("any other error is not treated as an empty file", async () => {
     await assert.rejects(host.readTail(base, 10), /not a regular file/);
     assert.throws(() => host.readSmall(base), { code: "EISDIR" });
   });
@@ -165,7 +165,7 @@ describe("files", () => {
     assert.equal(await host.readLink(join(base, "nowhere")), undefined);
   });
 
-  test("are removed; removing one that is not there succeeds", async () => {
+  test("are removed; removing a missing one succeeds", async () => {
     const path = join(base, "old");
     writeFileSync(path, "");
     await host.removeFile(path);
@@ -176,7 +176,7 @@ describe("files", () => {
 });
 
 describe("trees", () => {
-  test("are removed only by the host's own way, and not asked for when they are not there", async () => {
+  test("are removed only by removeTree of the host, which is not called for a missing one", async () => {
     await host.removeTree(join(base, "nowhere"));
     assert.deepEqual(removed, []);
     mkdirSync(join(base, "tree"));

@@ -85,7 +85,7 @@ describe("the files of projects", () => {
       assert.equal(readFileSync(join(etc, "target"), "utf8"), "keep");
     }));
 
-  test("that another process has are waited for", () =>
+  test("that another process has locked are waited for", () =>
     within(async (scene) => {
       let refusals = 3;
       scene.onLock = () => {
@@ -96,7 +96,7 @@ describe("the files of projects", () => {
       assert.equal(await updating, "added");
     }));
 
-  test("that another process keeps are given up after 5 s", () =>
+  test("that another process keeps locked are given up after 5 s", () =>
     within(async (scene) => {
       scene.onLock = refuse;
       const updating = assert.rejects(scene.book.update(add), { code: "Locked" });
@@ -155,7 +155,7 @@ describe("the files of projects", () => {
       assert.equal(readFileSync(join(etc, "projects"), "utf8"), "1048577:/p\n");
     }));
 
-  test("and one that dies while it takes an id away, too: never a name whose directory is gone", () =>
+  test("an agent that dies while it releases an id never leaves a name whose directory is gone", () =>
     within(async ({ etc, book }) => {
       await book.update(add);
       const dying = book.update(async (files) => {

@@ -94,7 +94,7 @@ async function within(work: (scene: Scene) => Promise<void>): Promise<void> {
 }
 
 describe("a directory that is counted", () => {
-  test("has an id of its own from 1048577 on, in both files, an endless limit, and tells its usage", () =>
+  test("has an id of its own from 1048577 on, in both files, an unlimited quota, and reports its usage", () =>
     within(async (scene) => {
       const [a, b] = [scene.make("a"), scene.make("b")];
       assert.deepEqual([await scene.quotas.begin(a), await scene.quotas.begin(b)], [true, true]);
@@ -120,7 +120,7 @@ describe("a directory that is counted", () => {
       assert.equal(scene.file("projects"), before);
     }));
 
-  test("gives its id back when it is removed, and the next one takes it", () =>
+  test("releases its id when it is removed, and the next one is allocated it", () =>
     within(async (scene) => {
       const a = scene.make("a");
       await scene.quotas.begin(a);
@@ -133,7 +133,7 @@ describe("a directory that is counted", () => {
       assert.equal(scene.file("projects"), `${FIRST}:${scene.path("b")}\n`);
     }));
 
-  test("gives its id back also when counting was switched off meanwhile, and is not asked any more", () =>
+  test("releases its id also if quotas were disabled meanwhile, and is not queried any more", () =>
     within(async (scene) => {
       const a = scene.make("a");
       await scene.quotas.begin(a);
@@ -147,7 +147,7 @@ describe("a directory that is counted", () => {
 });
 
 describe("ids of others", () => {
-  test("are passed over in both files, and where the kernel still counts something for them", () =>
+  test("are skipped in both files, and where the kernel still accounts usage for them", () =>
     within(async (scene) => {
       writeFileSync(join(scene.base, "projects"), `${FIRST}:/srv/theirs\n`);
       writeFileSync(join(scene.base, "projid"), `theirs:${FIRST + 1}\n`);
@@ -158,7 +158,7 @@ describe("ids of others", () => {
       assert.match(scene.file("projects"), new RegExp(`^${FIRST}:/srv/theirs\n${FIRST + 4}:`));
     }));
 
-  test("all in use: the directory is walked, and it is said why", () =>
+  test("all in use: the directory is walked, and the reason is logged", () =>
     within(async (scene) => {
       scene.kernel.usage = async () => ({ bytes: 1, inodes: 1 });
       assert.equal(await scene.quotas.begin(scene.make("a")), false);
@@ -213,7 +213,7 @@ describe("what an agent left that died", () => {
 describe("where nothing can be counted", () => {
   for (const code of ["ENOSYS", "ESRCH", "EOPNOTSUPP", "ENOTTY", "EINVAL", "ENODEV"]) {
     for (const call of ["project", "usage"] as const) {
-      test(`${code} at ${call}: nothing is written, nothing is said`, () =>
+      test(`${code} at ${call}: nothing is written, nothing is logged`, () =>
         within(async (scene) => {
           scene.kernel.faults[call] = failure(code);
           const a = scene.make("a");
@@ -233,7 +233,7 @@ describe("where nothing can be counted", () => {
       assert.deepEqual(scene.warnings, []);
     }));
 
-  test("switched off, the kernel is not even asked", () =>
+  test("disabled, the kernel is not called", () =>
     within(async (scene) => {
       scene.isOn = false;
       await scene.quotas.begin(scene.make("a"));
@@ -249,7 +249,7 @@ describe("where nothing can be counted", () => {
       assert.equal(scene.kernel.projects.size, 0);
     }));
 
-  test("the kernel refuses the id: it is given back, and it is said why", () =>
+  test("the kernel refuses the id: it is released, and the reason is logged", () =>
     within(async (scene) => {
       scene.kernel.faults.setProject = failure("EPERM");
       assert.equal(await scene.quotas.begin(scene.make("a")), false);
@@ -270,7 +270,7 @@ describe("where nothing can be counted", () => {
       }));
   }
 
-  test("files that cannot be written: it is walked, and it is said why", () =>
+  test("files that cannot be written: the directory is walked, and the reason is logged", () =>
     within(async (scene) => {
       mkdirSync(join(scene.base, "projects"));
       assert.equal(await scene.quotas.begin(scene.make("a")), false);
@@ -278,7 +278,7 @@ describe("where nothing can be counted", () => {
       assert.deepEqual([scene.kernel.projects.size, scene.warnings.length], [0, 2]);
     }));
 
-  test("a directory that is gone", () =>
+  test("a directory that no longer exists", () =>
     within(async (scene) => {
       await scene.quotas.begin(scene.make("a"));
       rmSync(scene.path("a"), { recursive: true });

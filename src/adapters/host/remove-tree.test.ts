@@ -53,7 +53,7 @@ for (const [label, make] of accesses) {
   const remove = (path: string, more: Partial<RemoveTreeDeps> & { signal?: AbortSignal } = {}): Promise<void> =>
     removeTree({ access, mountTable: readMountTable, ...more }, path, { signal: more.signal });
 
-  test(`${label}: a tree goes, its neighbours stay, no descriptor is left`, async (t) => {
+  test(`${label}: a tree is removed, its siblings stay, no descriptor is left`, async (t) => {
     const { root, tree } = place(t);
     mkdirSync(join(tree, "a/b/c"), { recursive: true });
     for (const name of ["x", "a/y", "a/b/c/z"]) writeFileSync(join(tree, name), name);
@@ -159,7 +159,7 @@ for (const [label, make] of accesses) {
     assert.deepEqual(readdirSync(root), ["hidden"]);
   });
 
-  test(`${label}: a tree of 500 levels with files on each goes, with few descriptors`, async (t) => {
+  test(`${label}: a tree of 500 levels with files on each is removed with few descriptors`, async (t) => {
     const { root, tree } = place(t);
     const cwd = process.cwd();
     process.chdir(tree);
@@ -183,7 +183,7 @@ for (const [label, make] of accesses) {
     assert.ok(most < 260, `${most} descriptors`);
   });
 
-  test(`${label}: a directory of 20,000 files goes while the event loop runs on`, async (t) => {
+  test(`${label}: a directory of 20,000 files is removed without blocking the event loop`, async (t) => {
     const { root, tree } = place(t);
     for (let i = 0; i < 20_000; i++) writeFileSync(join(tree, `file-${i}`), "");
     let turns = 0;

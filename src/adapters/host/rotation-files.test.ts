@@ -37,7 +37,7 @@ test("a compressed log has the content, the mode and the time of the plain one, 
   );
 });
 
-test("a compression that is broken off leaves the plain log as it was", async () => {
+test("an aborted compression leaves the plain log unchanged", async () => {
   const path = join(dir, "b.log");
   writeFileSync(path, "x".repeat(5_000_000));
   const stop = new AbortController();

@@ -25,13 +25,13 @@ function started(env: Record<string, string>, send?: () => Promise<void>) {
   return { clock, told, warnings, end };
 }
 
-test("nobody is told without a socket", async () => {
+test("without a socket nothing is sent", async () => {
   const { told, end } = started({ WATCHDOG_USEC: "4000000" });
   await end();
   assert.deepEqual(told, []);
 });
 
-test("the manager hears that the agent is ready, that it lives, and that it stops", async () => {
+test("the service manager is notified that the agent is ready, alive and stopping", async () => {
   const { clock, told, end } = started({ NOTIFY_SOCKET: "@s", WATCHDOG_USEC: "4000000", WATCHDOG_PID: "7" });
   await clock.advance(1999);
   assert.deepEqual(told, ["@s READY=1"]);
@@ -54,7 +54,7 @@ for (const time of ["1000000", "0", "-5", "soon"]) {
   });
 }
 
-test("a manager that cannot be reached is said once and changes nothing", async () => {
+test("an unreachable service manager is logged once and changes nothing", async () => {
   const refuse = (): Promise<void> => Promise.reject(new Error("no"));
   const { clock, warnings, end } = started({ NOTIFY_SOCKET: "/s", WATCHDOG_USEC: "4000000" }, refuse);
   await clock.advance(2000);

@@ -23,7 +23,7 @@ function site(failures: number) {
   return { clock, world, deps };
 }
 
-test("it waits for the lock, takes it and lets go of it", async () => {
+test("the lock is waited for, acquired and released", async () => {
   const { clock, world, deps } = site(2);
   const taking = takeSharedLock(deps, { path: "/run/lock" }, manyListeners());
   await clock.advance(499);
@@ -36,7 +36,7 @@ test("it waits for the lock, takes it and lets go of it", async () => {
   assert.equal(world.released, 1);
 });
 
-test("who wants to hear of the next one does", async () => {
+test("the next opener of the lock file is reported", async () => {
   const { world, deps } = site(0);
   let heard = 0;
   await takeSharedLock(deps, { path: "/run/lock", onContention: () => void heard++ }, manyListeners());
@@ -44,7 +44,7 @@ test("who wants to hear of the next one does", async () => {
   assert.equal(heard, 1);
 });
 
-test("the wait ends with the agent; any other trouble is told", async () => {
+test("the wait ends with the agent; any other error is thrown", async () => {
   const { clock, deps } = site(100);
   const stop = manyListeners();
   const taking = takeSharedLock(deps, { path: "/run/lock" }, stop);

@@ -384,7 +384,7 @@ function defineTests(): void {
       }),
   );
 
-  test("a filesystem of its own tells what it holds, and nothing before it is mounted and when it is gone", () =>
+  test("a filesystem of its own reports its usage, and none before it is mounted and after it is unmounted", () =>
     within(async ({ base }) => {
       const directory = join(base, "memory");
       const none = { bytes: 0, inodes: 0 };
@@ -396,7 +396,7 @@ function defineTests(): void {
       assert.deepEqual(await host.filesystemUsage(directory), { bytes: 12_288, inodes: 2 });
     }));
 
-  test("a mount is told from a directory, also one of the same filesystem, a file, and what is not there", () =>
+  test("a mount is distinguished from a directory, also one of the same filesystem, a file, and a missing path", () =>
     within(async ({ base }) => {
       for (const name of ["plain", "memory", "bound"]) mkdirSync(join(base, name));
       writeFileSync(join(base, "file"), "");
@@ -457,7 +457,7 @@ function defineTests(): void {
       );
     }));
 
-  test("what is mounted below a path is told, also through a link on the way and with blanks in its name", () =>
+  test("mounts below a path are listed, also through a link on the way and with blanks in their names", () =>
     within(async ({ base, volume }) => {
       mkdirSync(join(volume, "a b"));
       await host.mountTmpfs(join(volume, "a b"), { mode: 0o700 });

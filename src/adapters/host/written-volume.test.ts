@@ -65,7 +65,7 @@ describe("a written volume", () => {
     assert.deepEqual(seen(directory), { a: "1", "d/b": "2" });
   });
 
-  test("has the modes that were asked for, whatever the umask is", async () => {
+  test("has the requested modes, whatever the umask", async () => {
     const directory = volume();
     await writeVolume(deps, directory, {
       files: new Map([...files({ a: "" }, 0o640), ...files({ "d/b": "" }, 0o777)]),
@@ -75,7 +75,7 @@ describe("a written volume", () => {
     assert.deepEqual([mode("a"), mode("d/b"), mode("d"), mode("..data")], [0o640, 0o777, 0o755, 0o755]);
   });
 
-  test("is left alone when nothing changed", async () => {
+  test("is left unchanged if nothing changed", async () => {
     const directory = volume();
     await writeVolume(deps, directory, { files: files({ a: "1" }), stamp });
     const before = readdirSync(directory);
@@ -156,7 +156,7 @@ describe("a written volume", () => {
     assert.deepEqual(seen(directory), { a: "1" });
   });
 
-  test("what an agent that died left behind is gone after the next write", async () => {
+  test("what a killed agent left behind is removed by the next write", async () => {
     const directory = volume();
     await writeVolume(deps, directory, { files: files({ a: "1" }), stamp });
     mkdirSync(join(directory, "..2026_01_01_00_00_00.deadbeef"));
@@ -169,7 +169,7 @@ describe("a written volume", () => {
     assert.deepEqual(seen(directory), { a: "1" });
   });
 
-  test("what is neither a link nor of a write is not taken away", async () => {
+  test("what is neither a link nor of a write is not removed", async () => {
     const directory = volume();
     writeFileSync(join(directory, "foreign"), "keep");
     mkdirSync(join(directory, "folder"));

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Abortable } from "../../lib/abort.ts";
 import { type Channel, ConnectionLost, plainHeaders, type WireAnswer, type WireRequest, wholePath } from "./wire.ts";
 
-/** Connections kept for the next request; one is idle for at most this long, below what servers close after. */
+/** Idle connections are kept this long for the next request: shorter than the keep-alive timeout of servers. */
 const IDLE_CONNECTIONS = 4;
 const IDLE_MS = 60_000;
 
@@ -43,7 +43,7 @@ export class H1Channel implements Channel {
   send(wire: WireRequest, { signal }: Abortable): Promise<WireAnswer> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
-      // The type wants mutable lists; nothing changes them.
+      // The type requires mutable lists; nothing changes them.
       const headers = { ...wire.headers, host: this.options.server.host } as OutgoingHttpHeaders;
       if (wire.body !== undefined) headers["content-length"] = Buffer.byteLength(wire.body);
       const sent = request({
@@ -94,10 +94,10 @@ export class H1Channel implements Channel {
 
   readonly heard = 0;
 
-  /** A call has a connection of its own here and ends it by its own time limit. */
+  /** Does nothing: each request has a connection of its own, which its timeout closes. */
   suspect(): void {}
 
-  /** The same goes for this: a watch ends by the limit that the server was given for it. */
+  /** Does nothing: a watch ends with its timeoutSeconds. */
   check(): void {}
 
   destroy(): void {
@@ -108,7 +108,7 @@ export class H1Channel implements Channel {
   }
 }
 
-/** Hands out the first connection, which is there already, and dials for more. */
+/** Returns the connection that is open already to the first caller, and dials for the others. */
 class ReadyAgent extends Agent {
   private ready: Socket | undefined;
 
@@ -125,7 +125,7 @@ class ReadyAgent extends Agent {
 
   override createConnection(_options: unknown, give: (error: Error | null, stream: Duplex) => void): undefined {
     void this.connection().then(give.bind(undefined, null), (error: Error) => {
-      // The second argument is not looked at when there is an error.
+      // The second argument is ignored if there is an error.
       (give as (error: Error) => void)(error);
     });
     return undefined;

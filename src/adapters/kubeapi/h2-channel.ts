@@ -4,11 +4,11 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock, Timer } from "../../lib/clock.ts";
 import { type Channel, ConnectionLost, plainHeaders, type WireAnswer, type WireRequest, wholePath } from "./wire.ts";
 
-/** Streams that are never used, so that the server's own count cannot be ahead of ours: a request over it hangs. */
+/** Streams that are never used: the server may count a closed stream longer than we do, and a request over its limit hangs. */
 const SPARE_STREAMS = 5;
-/** A server that allows any number still gets no more than this on one connection. */
+/** Upper limit of streams on one connection, whatever the server allows. */
 const MOST_STREAMS = 250;
-/** Silence after which the connection is asked whether it lives, and how long it may take to say so. */
+/** Time without data after which a ping is sent, and the timeout of its answer. */
 const SILENCE_MS = 30_000;
 const PING_LIMIT_MS = 15_000;
 /** Large lists come in a few round trips; only what is on its way is ever buffered. */
@@ -20,7 +20,7 @@ export interface H2Options {
   readonly clock: Clock;
   /** The base URL, for the `:authority` header. */
   readonly server: URL;
-  /** Called when room appears or the connection ends. */
+  /** Called when a stream becomes available or the connection ends. */
   readonly onChange: () => void;
 }
 
@@ -52,7 +52,7 @@ export class H2Channel implements Channel {
     this.watch();
   }
 
-  /** Resolves when the server has told its limits. The socket is the channel's own from here on. */
+  /** Resolves when the server has sent its settings. The channel owns the socket from here on. */
   static open(socket: TLSSocket, options: H2Options, { signal }: Abortable): Promise<H2Channel> {
     const session = connect(options.server.origin, {
       createConnection: () => socket,
@@ -136,7 +136,7 @@ export class H2Channel implements Channel {
     this.ping();
   }
 
-  /** With a reason: without one Node ends the streams as if everything had come. */
+  /** Always with an error: without one Node ends the streams as if they were complete. */
   destroy(reason = new Error("connection was closed by the client")): void {
     this.session.destroy(reason);
     this.close();
@@ -146,7 +146,7 @@ export class H2Channel implements Channel {
     let stream: ClientHttp2Stream;
     try {
       const all = { ...headers, ":method": method, ":path": wholePath(this.options.server, path) };
-      // The type wants mutable lists; nothing changes them.
+      // The type requires mutable lists; nothing changes them.
       stream = this.session.request(all as Record<string, string | string[]>, { endStream: body === undefined });
     } catch (error) {
       throw new ConnectionLost("connection was closed", { mayHaveBegun: false, cause: error });
@@ -162,7 +162,7 @@ export class H2Channel implements Channel {
     return new ConnectionLost(message, { mayHaveBegun: !refused, cause });
   }
 
-  /** What the server did not begin with is refused at once instead of waiting for an answer that never comes. */
+  /** Fails the requests that the server has not processed, instead of waiting for responses that never come. */
   private hearGoaway(code: number, lastStreamId: number): void {
     this.isDraining = true;
     if (code === constants.NGHTTP2_NO_ERROR) {
@@ -181,7 +181,7 @@ export class H2Channel implements Channel {
     } else this.options.onChange();
   }
 
-  /** Notes whether anything came since the last look. */
+  /** Records whether data was received since the last check. */
   private listen(): void {
     const bytes = this.socket.bytesRead;
     if (bytes === this.heardBytes) return;

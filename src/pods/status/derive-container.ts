@@ -14,19 +14,19 @@ import type { ContainerProbes } from "../../model/probe.ts";
 import { mayRestart } from "../plan/restart-rules.ts";
 import { UNKNOWN_EXIT_CODE } from "./lost-exits.ts";
 
-/** Why a container is not started although it should be; kept by the worker, shown as its waiting state. */
+/** The waiting state of a container that should run and does not; set by the worker. */
 export interface WaitingReason {
   readonly reason: string;
   readonly message: string;
 }
 
-/** What a container shows that was removed to be started again together with all others. */
+/** The waiting state of a container that RestartAllContainers removed. */
 export const RESTARTING_ALL: WaitingReason = {
   reason: "RestartingAllContainers",
   message: "The container is removed because RestartAllContainers in place",
 };
 
-/** What the status of one container is made from. */
+/** What the status of one container is derived from. */
 export interface ContainerFacts {
   readonly pod: Pod;
   readonly observed: ObservedPod;
@@ -36,17 +36,17 @@ export interface ContainerFacts {
   readonly kind: ContainerKind;
   /** `containerd`, `cri-o` …: the scheme of `containerID`. */
   readonly runtimeName: string;
-  /** No container of this pod will be started any more. */
+  /** No container of this pod will be started again. */
   readonly terminating: boolean;
-  /** The runtime can make a mount read-only with all that is mounted below it. */
+  /** The runtime supports recursive read-only mounts. */
   readonly hasRecursiveReadOnly?: boolean;
-  /** What a running container has of cpu and memory. */
+  /** The actual resources of a running container. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
-  /** It was removed to be started anew with all others. */
+  /** RestartAllContainers removed it. */
   readonly restartingAll?: boolean;
 }
 
-/** The status of one container: the newest instance as its state, the one before it as its last state. */
+/** Derives the status of one container: `state` from its newest instance, `lastState` from the previous one. */
 export function deriveContainerStatus(container: Container, facts: ContainerFacts): ContainerStatus {
   const instances = facts.observed.containers.filter((observed) => observed.name === container.name);
   const [newest, older] = instances;
@@ -81,7 +81,7 @@ function withInstance(
   };
 }
 
-/** The runtime may have lost the instance before this one: then the status before tells how it ended. */
+/** If the runtime lost the previous instance, its termination is taken from the last status. */
 function lastStateOf(
   containerID: string,
   older: ObservedContainer | undefined,
@@ -92,7 +92,7 @@ function lastStateOf(
   return terminated === undefined ? (previous?.lastState ?? {}) : { terminated };
 }
 
-/** Never falls: a runtime that lost the instances before this one begins to count anew. */
+/** The restart count never decreases, also if the runtime lost earlier instances and counts anew. */
 function restartCount(
   { attempt, state }: ObservedContainer,
   containerID: string,
@@ -105,8 +105,8 @@ function restartCount(
 }
 
 /**
- * The runtime has no instance of the container. How it ended stays known as in Kubernetes: a container that must not
- * run twice does not, and a completed pod stays one.
+ * Derives the status of a container of which the runtime has no instance. Its termination is kept, as in Kubernetes: a
+ * container that must not run twice does not, and a completed pod stays completed.
  */
 function withoutInstance(container: Container, facts: ContainerFacts): ContainerStatus {
   const { previous } = facts;
@@ -125,13 +125,13 @@ function withoutInstance(container: Container, facts: ContainerFacts): Container
   const hadInstance = previous.containerID !== undefined || previous.state?.waiting === undefined;
   if (isRemoved && hadInstance) return removed(waiting);
   if (previous.state?.running === undefined) return waiting;
-  // One that must not run again is not waiting, also while others of the pod go on.
+  // One that must not be restarted is not waiting, also while others of the pod run.
   const isOver = !facts.terminating && !mayRestart(facts.pod, LOST, container);
   if (isOver) return { ...previous, state: { terminated: LOST } };
   return previous.lastState?.terminated === undefined ? vanished(waiting, facts) : waiting;
 }
 
-/** A container that is to be started and is not shows why, and how it ended before. */
+/** The status of a container that waits to be started: the waiting reason, and its previous termination. */
 function whileWaiting(
   container: Container,
   status: ContainerStatus,
@@ -160,7 +160,7 @@ function shouldWait(container: Container, newest: ObservedContainer | undefined,
   return mayRestart(facts.pod, newest, container);
 }
 
-/** Ready and started, from the state and the results of the probes of this very instance. */
+/** Derives ready and started from the state and the probe results of this instance. */
 export function readyFlags(
   container: Container,
   status: Pick<ContainerStatus, "state" | "containerID">,
@@ -220,7 +220,7 @@ const LOST = {
   message: "The container could not be located when the pod was deleted.  The container used to be Running",
 };
 
-/** A container that ran and is not to be found any more. */
+/** The termination of a container that ran and is no longer in the runtime. */
 function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStatus {
   return {
     ...status,
@@ -229,7 +229,7 @@ function vanished(status: ContainerStatus, facts: ContainerFacts): ContainerStat
   };
 }
 
-/** A container that RestartAllContainers has just removed: as in Kubernetes, this replaces how it had ended. */
+/** The termination of a container that RestartAllContainers removed: replaces its own, as in Kubernetes. */
 function removed(status: ContainerStatus): ContainerStatus {
   return {
     ...status,
@@ -239,7 +239,7 @@ function removed(status: ContainerStatus): ContainerStatus {
   };
 }
 
-/** What it was given, and what it has: the same but while it is given other limits. */
+/** Allocated and actual resources; they differ during a resize. */
 function resourcesOf(
   container: Container,
   newest: ObservedContainer | undefined,
@@ -260,7 +260,7 @@ function userOf(newest: ObservedContainer): Pick<ContainerStatus, "user"> {
   return { user: { linux: { uid, gid, ...(groups.length === 0 ? {} : { supplementalGroups: groups }) } } };
 }
 
-/** `IfPossible` shows what became of it; `Enabled` would not run where the runtime cannot. */
+/** `IfPossible` shows the effective value; with `Enabled` the container does not run if the runtime lacks it. */
 function mountStatuses(container: Container, canRecurse: boolean): { volumeMounts?: readonly VolumeMountStatus[] } {
   const mounts = container.volumeMounts ?? [];
   if (mounts.length === 0) return {};
@@ -278,7 +278,7 @@ function recursion({ recursiveReadOnly }: VolumeMount, canRecurse: boolean): "En
   return recursiveReadOnly === "IfPossible" && canRecurse ? "Enabled" : "Disabled";
 }
 
-/** RFC 3339 with whole seconds, as Kubernetes writes times; the epoch for "not known". */
+/** RFC 3339 in whole seconds, as Kubernetes writes times; the epoch if unknown. */
 export function time(wall: number): string {
   return `${new Date(Math.floor(Math.max(0, wall) / 1000) * 1000).toISOString().slice(0, 19)}Z`;
 }

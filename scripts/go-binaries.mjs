@@ -30,6 +30,25 @@ export async function provide(program) {
   }
 }
 
+/**
+ * Like `provide`, for one program that is built of a small module: `module` in this `version`, the `go` version that it
+ * asks for, and the text of `main`.
+ */
+export function provideFromModule({ module, go, main, ...program }) {
+  const { name, version } = program;
+  return provide({
+    ...program,
+    binaries: [name],
+    source: {
+      "go.mod": `module kubelet-ts.invalid/${name}\n\ngo ${go}\n\nrequire ${module} v${version}\n`,
+      "main.go": main,
+    },
+    packages: ["."],
+    args: ["-ldflags", "-s -w"],
+    env: { CGO_ENABLED: "0", GOWORK: "off", GOFLAGS: "-mod=mod -buildvcs=false" },
+  });
+}
+
 async function find(program, say) {
   const { name, version, binaries, given } = program;
   const isComplete = (dir) => binaries.every((binary) => existsSync(join(dir, binary)));

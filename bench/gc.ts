@@ -31,7 +31,7 @@ export async function measureImageGc(): Promise<readonly Row[]> {
   const collector = new ImageCollector(
     {
       images,
-      remover: images,
+      guard: images,
       runtime,
       clock,
       log: silent,

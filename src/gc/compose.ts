@@ -113,7 +113,7 @@ function composeImages(deps: ComposeGcDeps, images: GuardedImages, signal: Abort
   const collector = new ImageCollector(
     {
       images,
-      remover: images,
+      guard: images,
       runtime,
       clock,
       log,

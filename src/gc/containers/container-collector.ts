@@ -1,4 +1,4 @@
-import { type Abortable, isAborted } from "../../lib/abort.ts";
+import { type Abortable, isAborted, withScope } from "../../lib/abort.ts";
 import { clip } from "../../lib/bounded-text.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
@@ -16,6 +16,8 @@ const PERIOD_MS = 10 * 60_000;
 const SHORTEST_MS = 1000;
 /** A pass that failed, or had to wait for the sources, is repeated after this. */
 const RETRY_MS = 60_000;
+/** The longest time in milliseconds that the workers are waited for. */
+const REMOVAL_MS = 60_000;
 /** Bytes of an error in an event. */
 const ERROR_BYTES = 1024;
 
@@ -80,7 +82,9 @@ export class ContainerCollector {
     deps.log.info("Deleting unused containers");
     const ended = deps.observed().filter(({ uid }) => deps.isDispensable(uid));
     const removals = ended.map(({ uid }) => deps.discard(uid, "all"));
-    await orAborted(Promise.all(removals), signal);
+    await withScope([signal], { clock: deps.clock, ms: REMOVAL_MS }, (limited) =>
+      orAborted(Promise.all(removals), limited),
+    );
     if (deps.isComplete()) await deps.logs.sweep({ signal });
   }
 

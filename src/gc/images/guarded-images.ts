@@ -7,6 +7,7 @@ import type {
   RuntimeImage,
 } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
+import { ImageIndex } from "./image-index.ts";
 
 /**
  * The image side of the runtime for those who pull: an image that is being removed is not reported as present, one that
@@ -15,7 +16,11 @@ import type { Abortable } from "../../lib/abort.ts";
 export class GuardedImages implements ImagePort {
   /** Pulls under way, by name; several at once for pods with different credentials. */
   private readonly pulls = new Map<string, number>();
-  private removal: Promise<void> | undefined;
+  /** When images were pulled, counted in pulls, by the reference that the runtime gave them. */
+  private readonly pulledAt = new Map<string, number>();
+  private removal: { readonly of: ImageIndex; readonly ended: Promise<void> } | undefined;
+  /** The number of pulls that succeeded. */
+  pullCount = 0;
   /** Called after each pull that succeeded, with the reference that the runtime gave the image. */
   onPulled: (ref: string) => void = () => undefined;
 
@@ -26,31 +31,39 @@ export class GuardedImages implements ImagePort {
     return [...this.pulls.keys()];
   }
 
-  /** Removes an image; until it is gone, nobody inspects or begins to pull one. One at a time. */
-  async removeImage(image: string, options: Parameters<ImagePort["removeImage"]>[1]): Promise<void> {
-    const removal = (this.removal ?? Promise.resolve()).then(() => this.images.removeImage(image, options));
+  /** True if the image was pulled when or after this was the number of pulls: it may have names that no list had yet. */
+  isPulledSince({ id, digests }: RuntimeImage, pullCount: number): boolean {
+    return [id, ...digests].some((ref) => (this.pulledAt.get(ref) ?? 0) > pullCount);
+  }
+
+  /** Removes an image; until it is gone nobody inspects or pulls it. One at a time: others wait for their turn. */
+  async remove(image: RuntimeImage, { signal }: Abortable): Promise<void> {
+    while (this.removal !== undefined) await this.removal.ended;
+    const removal = this.images.removeImage(image.id, { signal, runtimeHandler: image.runtimeHandler });
     const ended = removal.then(
       () => undefined,
       () => undefined,
     );
-    this.removal = ended;
+    this.removal = { of: new ImageIndex([image], () => ""), ended };
     try {
       await removal;
+      for (const ref of [image.id, ...image.digests]) this.pulledAt.delete(ref);
     } finally {
-      if (this.removal === ended) this.removal = undefined;
+      this.removal = undefined;
     }
   }
 
   async imageStatus(image: string, options: Abortable): Promise<RuntimeImage | undefined> {
-    await this.removal;
+    await this.removalOf(image);
     return this.images.imageStatus(image, options);
   }
 
   async pullImage(image: string, request: ImagePull, options: Abortable): Promise<string> {
     this.pulls.set(image, (this.pulls.get(image) ?? 0) + 1);
     try {
-      await this.removal;
+      await this.removalOf(image);
       const ref = await this.images.pullImage(image, request, options);
+      this.pulledAt.set(ref, ++this.pullCount);
       this.onPulled(ref);
       return ref;
     } finally {
@@ -67,11 +80,21 @@ export class GuardedImages implements ImagePort {
     return this.images.pullProgress(pulls, options);
   }
 
+  removeImage(image: string, options: Parameters<ImagePort["removeImage"]>[1]): Promise<void> {
+    return this.images.removeImage(image, options);
+  }
+
   listImages(options: Abortable): Promise<readonly RuntimeImage[]> {
     return this.images.listImages(options);
   }
 
   imageFilesystems(options: Abortable): Promise<ImageFilesystems> {
     return this.images.imageFilesystems(options);
+  }
+
+  /** Resolves when the image is not being removed: others do not wait for a removal that takes long. */
+  private async removalOf(image: string): Promise<void> {
+    const { removal } = this;
+    if (removal !== undefined && removal.of.find(image).length > 0) await removal.ended;
   }
 }

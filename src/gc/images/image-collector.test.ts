@@ -36,7 +36,7 @@ class Node {
     this.collector = new ImageCollector(
       {
         images: this.images,
-        remover: this.images,
+        guard: this.images,
         runtime: this.runtime,
         clock: this.clock,
         log: silent,
@@ -68,7 +68,10 @@ class Node {
     return (await this.runtime.listImages(this.stop)).flatMap(({ tags }) => tags);
   }
 
+  measureError: Error | undefined;
+
   private async stat(): Promise<{ capacityBytes: number; availableBytes: number }> {
+    if (this.measureError !== undefined) throw this.measureError;
     const { images } = await this.runtime.imageFilesystems(this.stop);
     const used = this.othersUse + (images[0]?.usedBytes ?? 0) + this.sharedBytes * this.removed.length;
     return { capacityBytes: this.capacity, availableBytes: this.capacity - used };
@@ -264,13 +267,51 @@ test("the report shows what would go, in order, and what was removed", async () 
   node.stop.abort();
 });
 
-test("whoever inspects an image while it is removed learns that it is gone", async () => {
-  const node = new Node();
-  node.add("a:1", 1);
+describe("while an image is removed", () => {
+  async function removing(): Promise<Node> {
+    const node = new Node();
+    for (const name of ["a:1", "b:1"]) node.add(name, 1);
+    node.runtime.control.delay("removeImage", 1000);
+    const image = await node.runtime.imageStatus("a:1", node.stop);
+    assert.ok(image);
+    void node.images.remove(image, node.stop);
+    return node;
+  }
+
+  test("whoever inspects it learns that it is gone", async () => {
+    const node = await removing();
+    const status = node.images.imageStatus("docker.io/library/a:1", node.stop);
+    await node.clock.advance(1000);
+    assert.equal(await status, undefined);
+  });
+
+  test("others are inspected at once", async () => {
+    const node = await removing();
+    assert.deepEqual((await node.images.imageStatus("b:1", node.stop))?.tags, ["b:1"]);
+  });
+});
+
+test("an image that was pulled since the list stays: a pod may name it otherwise", async () => {
+  const node = new Node({ minAgeMs: 0, lowPercent: 10 });
+  for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
   node.runtime.control.delay("removeImage", 1000);
-  const removal = node.images.removeImage("a:1", node.stop);
-  const status = node.images.imageStatus("a:1", node.stop);
-  await node.clock.advance(1000);
-  await removal;
-  assert.equal(await status, undefined);
+  node.start();
+  await node.clock.advance(5500);
+  await node.images.pullImage("b:1", {}, node.stop);
+  await node.clock.advance(2000);
+  assert.deepEqual(await node.names(), ["b:1"]);
+  node.stop.abort();
+});
+
+test("a filesystem that cannot be measured stops neither the report nor the removal of old images", async () => {
+  const node = new Node({ maxAgeMs: MINUTE, minAgeMs: 0 });
+  node.add("a:1", 1);
+  node.measureError = new Error("no such file");
+  const report = await node.collector.report(node.stop);
+  assert.deepEqual([report.imageFilesystem, report.images.length], [undefined, 1]);
+  node.start();
+  await node.clock.advance(5 * MINUTE + 5000);
+  assert.deepEqual(await node.names(), []);
+  assert.deepEqual(node.events, ["Warning ImageGCFailed no such file"]);
+  node.stop.abort();
 });

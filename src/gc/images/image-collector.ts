@@ -1,4 +1,3 @@
-import type { ImagePort } from "../../adapters/runtime/port.ts";
 import { type Abortable, isAborted } from "../../lib/abort.ts";
 import { clip } from "../../lib/bounded-text.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -9,6 +8,7 @@ import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import { Wakes } from "../../lib/wakes.ts";
 import type { CollectedImages, ImageRemoveReason, ImageReport, ReportedFilesystem } from "../../model/image-report.ts";
+import type { GuardedImages } from "./guarded-images.ts";
 import { heldMeanwhile, type ImageFactsDeps, listImages, measureFilesystems } from "./image-facts.ts";
 import { ImageRecords } from "./image-records.ts";
 import { imageReport } from "./image-report.ts";
@@ -35,7 +35,7 @@ const ERROR_BYTES = 512;
 const ERRORS_BYTES = 2048;
 
 export interface ImageCollectorDeps extends ImageFactsDeps {
-  readonly remover: Pick<ImagePort, "removeImage">;
+  readonly guard: Pick<GuardedImages, "remove" | "pullCount" | "isPulledSince">;
   /** True once every source has delivered its pods. */
   isComplete(): boolean;
   readonly clock: Clock;
@@ -44,6 +44,17 @@ export interface ImageCollectorDeps extends ImageFactsDeps {
   event(type: "Normal" | "Warning", reason: string, message: string): void;
   /** An image was removed; for metrics. */
   removed?(reason: ImageRemoveReason, bytes: number): void;
+}
+
+/** A plan, and what it was made from. */
+interface Planned {
+  readonly plan: ImageGcPlan;
+  readonly filesystem: ReportedFilesystem | undefined;
+  readonly containerFilesystem: ReportedFilesystem | undefined;
+  /** Why the filesystems could not be measured. */
+  readonly failure?: unknown;
+  /** The number of pulls when it was made. */
+  readonly pullCount: number;
 }
 
 interface Freed {
@@ -105,10 +116,10 @@ export class ImageCollector {
     return this.turns.run(
       "images",
       async () => {
-        const { plan, filesystem } = await this.plan(options, { everything: true });
+        const planned = await this.plan(options, { everything: true });
         if (this.mustWait()) return 0;
-        const freed = await this.remove(plan, filesystem, options);
-        this.rejectErrors(plan, freed);
+        const freed = await this.remove(planned, options);
+        this.rejectErrors(planned.plan, freed);
         return freed.bytes;
       },
       options,
@@ -143,10 +154,12 @@ export class ImageCollector {
   }
 
   private async collect(options: Abortable): Promise<number> {
-    const { plan, filesystem } = await this.plan(options);
+    const planned = await this.plan(options);
     if (this.mustWait()) return SHORTEST_MS;
-    const freed = await this.remove(plan, filesystem, options);
+    const { plan, filesystem, failure } = planned;
+    const freed = await this.remove(planned, options);
     this.rejectErrors(plan, freed);
+    if (failure !== undefined) throw failure;
     if (filesystem?.capacityBytes === 0) this.reject("InvalidDiskCapacity", "invalid capacity 0 on image filesystem");
     const isEnough = freed.bytes + youngBytes(plan) >= plan.bytesToFree || this.hasRoom(freed.filesystem);
     if (!isEnough && filesystem !== undefined) {
@@ -161,20 +174,18 @@ export class ImageCollector {
     return !this.deps.isComplete() && this.deps.clock.now().mono - this.startedAt < SOURCES_MS;
   }
 
-  private async plan(
-    options: Abortable,
-    { everything = false }: { everything?: boolean } = {},
-  ): Promise<{
-    plan: ImageGcPlan;
-    filesystem: ReportedFilesystem | undefined;
-    containerFilesystem: ReportedFilesystem | undefined;
-  }> {
+  private async plan(options: Abortable, { everything = false }: { everything?: boolean } = {}): Promise<Planned> {
+    const { pullCount } = this.deps.guard;
     const { images, holds, keyOf } = await listImages(this.deps, options);
-    const { images: filesystem, containers: containerFilesystem } = await measureFilesystems(this.deps, options);
+    const measured = await measureFilesystems(this.deps, options).catch((failure: unknown) => {
+      options.signal.throwIfAborted();
+      return { images: undefined, containers: undefined, failure };
+    });
+    const { images: filesystem, containers: containerFilesystem, ...rest } = measured;
     const now = this.deps.clock.now().mono;
     const records = this.records.detect(images, { keyOf, holds, now });
     const facts = { images: records, holds, filesystem, startedAt: this.startedAt, everything };
-    return { plan: planImageGc(facts, this.policy.current, now), filesystem, containerFilesystem };
+    return { plan: planImageGc(facts, this.policy.current, now), filesystem, containerFilesystem, pullCount, ...rest };
   }
 
   /**
@@ -182,16 +193,16 @@ export class ImageCollector {
    * twice that images share, or by what the disk shows, whichever comes first. A failed removal is made up for by the
    * next image.
    */
-  private async remove(plan: ImageGcPlan, before: ReportedFilesystem | undefined, options: Abortable): Promise<Freed> {
+  private async remove({ plan, pullCount, ...measured }: Planned, options: Abortable): Promise<Freed> {
     const errors: string[] = [];
     let bytes = 0;
-    let filesystem = before;
+    let { filesystem } = measured;
     for (const verdict of plan.images) {
       const reason = verdict.remove ?? (verdict.keep === "spare" ? "space" : undefined);
       if (reason === undefined) break;
       const hasRoom = plan.bytesToFree !== Number.POSITIVE_INFINITY && this.hasRoom(filesystem);
       if (reason === "space" && (bytes >= plan.bytesToFree || hasRoom)) break;
-      if (heldMeanwhile(this.deps, verdict.image) !== undefined) continue;
+      if (this.isNeededMeanwhile(verdict, pullCount)) continue;
       try {
         await this.removeOne(verdict, reason, options);
         bytes += verdict.image.sizeBytes;
@@ -204,14 +215,19 @@ export class ImageCollector {
     return { bytes, filesystem, errors };
   }
 
+  /** True if a pod or a pull needs the image since the plan was made. */
+  private isNeededMeanwhile({ image }: ImageVerdict, pullCount: number): boolean {
+    return heldMeanwhile(this.deps, image) !== undefined || this.deps.guard.isPulledSince(image, pullCount);
+  }
+
   private async removeOne(
     { key, image }: ImageVerdict,
     reason: ImageRemoveReason,
     { signal }: Abortable,
   ): Promise<void> {
-    const { id, sizeBytes, runtimeHandler, tags } = image;
+    const { id, sizeBytes, tags } = image;
     this.deps.log.info("Removing image to free bytes", { imageID: id, image: tags[0], bytes: sizeBytes, reason });
-    await this.deps.remover.removeImage(id, { signal, runtimeHandler });
+    await this.deps.guard.remove(image, { signal });
     this.records.delete(key);
     this.collected = { images: this.collected.images + 1, bytes: this.collected.bytes + sizeBytes };
     this.deps.removed?.(reason, sizeBytes);

@@ -3,6 +3,8 @@ export interface EventFacts {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
+  /** Annotations of the Event object. */
+  readonly annotations?: Readonly<Record<string, string>>;
   /** The involved object. */
   readonly about: EventSubject;
 }

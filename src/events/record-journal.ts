@@ -23,8 +23,8 @@ export function recordJournal(deps: RecordJournalDeps, nodeName: string, { signa
   deps.journal.onEvent(
     (event) => {
       const about = eventSubject(event, deps.podOf(event.pod.uid), nodeName);
-      const { type, reason, message } = event;
-      if (about !== undefined) recorder.record({ type, reason, message, about });
+      const { type, reason, message, annotations } = event;
+      if (about !== undefined) recorder.record({ type, reason, message, about, ...(annotations && { annotations }) });
     },
     { signal },
   );

@@ -68,6 +68,14 @@ test("an event is sent with whom it is about and who saw it", async () => {
   await end();
 });
 
+test("annotations are those of the Event object", async () => {
+  const { clock, made, recorder, end } = site();
+  recorder.record({ ...facts("x"), annotations: { starved_resource: "memory" } });
+  await clock.advance(0);
+  assert.deepEqual(made[0]?.metadata.annotations, { starved_resource: "memory" });
+  await end();
+});
+
 test("the same again counts up the object that is there", async () => {
   const { clock, made, patched, recorder, end } = site();
   recorder.record(facts("x"));

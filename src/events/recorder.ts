@@ -108,13 +108,13 @@ export class EventRecorder {
     }
   }
 
-  private object({ about, type, reason, message }: EventFacts, series: Correlated["series"]): Event {
+  private object({ about, type, reason, message, annotations }: EventFacts, series: Correlated["series"]): Event {
     const { nodeName } = this.options;
     const { kind, namespace, name, uid, fieldPath } = about;
     // Unique for one node and object: the time and a random part.
     const mark = BigInt(Math.floor(series.last * 1e6) + Math.floor(this.deps.random() * 1e6)).toString(16);
     return {
-      metadata: { name: `${name}.${mark}`, namespace },
+      metadata: { name: `${name}.${mark}`, namespace, ...(annotations && { annotations: { ...annotations } }) },
       involvedObject: {
         kind,
         name,

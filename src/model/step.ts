@@ -69,6 +69,8 @@ export interface PodEvent {
   readonly message: string;
   readonly pod: PodIdentity;
   readonly container?: string;
+  /** Of the Event object. */
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly count: number;
   readonly first: number;
   readonly last: number;

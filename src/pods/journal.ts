@@ -102,7 +102,11 @@ export class PodJournal {
   }
 
   /** An event about the pod, or about one of its containers. */
-  event(type: "Normal" | "Warning", reason: string, what: string | { message: string; container: string }): void {
+  event(
+    type: "Normal" | "Warning",
+    reason: string,
+    what: string | (Pick<PodEvent, "message"> & Partial<Pick<PodEvent, "container" | "annotations">>),
+  ): void {
     const about = typeof what === "string" ? { message: what } : what;
     this.owner.event({ type, reason, pod: this.pod, ...about });
   }
@@ -152,7 +156,7 @@ export class PodJournal {
   }
 }
 
-type NewEvent = Pick<PodEvent, "type" | "reason" | "message" | "pod" | "container">;
+type NewEvent = Pick<PodEvent, "type" | "reason" | "message" | "pod" | "container" | "annotations">;
 
 /** The journals of all pods, and the bounded list of events. */
 export class Journal {

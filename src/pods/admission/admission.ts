@@ -4,6 +4,7 @@ import type { AdmissionCheck, AdmissionFacts, Rejection, ResizeVerdict } from ".
 import { affinityProblem, appArmorProblem, groupsProblem, nameProblem, osProblem, taintProblem } from "./node.ts";
 import { portProblem } from "./ports.ts";
 import { chooseVictims, type UnmetRequest } from "./preempt.ts";
+import { pressureProblem } from "./pressure.ts";
 import { shortageProblem, shortages } from "./resources.ts";
 import { sysctlProblem } from "./sysctls.ts";
 
@@ -17,7 +18,7 @@ export type Admission =
   | { readonly kind: "preempts"; readonly victims: readonly Pod[]; readonly rejection: Rejection };
 
 /** Checks before the predicates; the first that fails decides. */
-const FIRST: readonly AdmissionCheck[] = [sysctlProblem, osProblem, groupsProblem];
+const FIRST: readonly AdmissionCheck[] = [pressureProblem, sysctlProblem, osProblem, groupsProblem];
 /** Predicates after the resources. */
 const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
 const LAST: readonly AdmissionCheck[] = [appArmorProblem];

@@ -19,6 +19,8 @@ export interface AdmissionNode {
   /** True if the runtime supports supplementalGroupsPolicy Strict; undefined until it has reported. */
   readonly hasStrictGroups: boolean | undefined;
   readonly allowedUnsafeSysctls: readonly string[];
+  /** The conditions of pressure, such as `MemoryPressure`. */
+  readonly pressure?: readonly string[];
 }
 
 export interface AdmissionFacts {

@@ -55,6 +55,21 @@ describe("a stop that arrives while a sync waits", () => {
     assert.deepEqual([ring.status()?.phase, ring.status()?.reason], ["Failed", "Evicted"]);
   });
 
+  test("an eviction shortens the grace period, and never lengthens it", async () => {
+    for (const { asked, want } of [
+      { asked: 3, want: 3 },
+      { asked: 600, want: 30 },
+    ]) {
+      const ring = new FakeRing({ logger: { ignoresTerm: true } });
+      await ring.want(batch);
+      ring.pool.worker("uid-of-web")?.evict({ reason: "Evicted", message: "low" }, asked);
+      await ring.clock.advance(want * 1000 - 1);
+      assert.deepEqual(await running(ring), ["logger"]);
+      await ring.clock.advance(2);
+      assert.deepEqual(await running(ring), []);
+    }
+  });
+
   test("a deletion keeps its shorter grace period although the pod ends by itself at the same time", async () => {
     const ring = new FakeRing({ logger: { ignoresTerm: true } });
     await ring.want(batch);

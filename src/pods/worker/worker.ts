@@ -109,8 +109,8 @@ export class PodWorker {
   }
 
   /** The node needs its room: the pod is stopped as Failed, and kept for its source to see. */
-  evict(failure: StatusFailure): void {
-    this.request({ on: "stopRequested", stop: { graceSeconds: graceFor(this.pod), failure } });
+  evict(failure: StatusFailure, graceSeconds: number = graceFor(this.pod)): void {
+    this.request({ on: "stopRequested", stop: { graceSeconds: Math.min(graceSeconds, graceFor(this.pod)), failure } });
   }
 
   /** The node has too many terminated containers: some are removed now. `"all"` counts only for a stopped pod. */

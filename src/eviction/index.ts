@@ -1,0 +1,2 @@
+export { composeEviction, type EvictionParts } from "./compose.ts";
+export type { PressureCondition } from "./signals.ts";

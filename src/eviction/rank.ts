@@ -1,0 +1,108 @@
+import type { Pod } from "../model/generated/types.ts";
+import { isCriticalPod } from "../model/pod-facts.ts";
+import { bytesOf, podRequests } from "../model/resources.ts";
+import { type Layout, SIGNALS, type Signal, type StarvedResource } from "./signals.ts";
+
+/** Bytes and inodes on disk. */
+export interface DiskUsage {
+  readonly bytes: number;
+  readonly inodes: number;
+}
+
+export interface ContainerConsumption {
+  readonly name: string;
+  /** Working set in bytes. */
+  readonly memory?: number | undefined;
+  readonly logs?: DiskUsage | undefined;
+  /** The writable layer. */
+  readonly layer?: DiskUsage | undefined;
+}
+
+/** What a pod takes of its node, as far as it was measured. */
+export interface PodConsumption {
+  /** Working set in bytes. */
+  readonly memory?: number | undefined;
+  readonly tasks?: number | undefined;
+  readonly containers: readonly ContainerConsumption[];
+  /** Local volumes on disk. */
+  readonly volumes: DiskUsage;
+}
+
+/** A pod in the order of eviction, with the numbers that put it there. */
+export interface RankedPod {
+  readonly pod: Pod;
+  readonly priority: number;
+  /** In bytes or pieces; undefined if it was not measured, which ranks first. */
+  readonly usage: number | undefined;
+  readonly request: number;
+  readonly exceedsRequest: boolean;
+  /** Never evicted, whatever its rank. */
+  readonly isCritical: boolean;
+}
+
+/** What the pods take, by UID. */
+export type Consumption = ReadonlyMap<string, PodConsumption>;
+
+/**
+ * The pods in the order in which they would be evicted for a signal: those that exceed their request first, then by
+ * lower priority, then by usage above the request. For processes only priority and their number count. Pure.
+ */
+export function rankPods(
+  signal: Signal,
+  pods: readonly Pod[],
+  { consumption, layout }: { readonly consumption: Consumption; readonly layout: Layout },
+): readonly RankedPod[] {
+  const { resource } = SIGNALS[signal];
+  const counted = countedParts(signal, layout);
+  const ranked = pods.map((pod): RankedPod => {
+    const found = consumption.get(pod.metadata.uid ?? "");
+    const usage = found && usageOf(found, resource, counted);
+    const request = requestOf(pod, resource);
+    const exceedsRequest = usage !== undefined && usage > request;
+    return { pod, priority: pod.spec.priority ?? 0, usage, request, exceedsRequest, isCritical: isCriticalPod(pod) };
+  });
+  return ranked.sort(resource === "pids" ? byTasks : byExcess);
+}
+
+function byExcess(a: RankedPod, b: RankedPod): number {
+  if (a.usage === undefined || b.usage === undefined) return yesFirst(a.usage === undefined, b.usage === undefined);
+  const excess = (one: RankedPod): number => (one.usage ?? 0) - one.request;
+  return yesFirst(a.exceedsRequest, b.exceedsRequest) || a.priority - b.priority || excess(b) - excess(a);
+}
+
+function byTasks(a: RankedPod, b: RankedPod): number {
+  if (a.priority !== b.priority) return a.priority - b.priority;
+  if (a.usage === undefined || b.usage === undefined) return yesFirst(a.usage === undefined, b.usage === undefined);
+  return b.usage - a.usage;
+}
+
+function yesFirst(a: boolean, b: boolean): number {
+  return Number(b) - Number(a);
+}
+
+type DiskPart = "logs" | "layer" | "volumes";
+
+/** The parts of a pod that are on the filesystem of a signal. */
+function countedParts(signal: Signal, layout: Layout): readonly DiskPart[] {
+  if (layout === "single") return ["logs", "layer", "volumes"];
+  return signal.startsWith("nodefs.") ? ["logs", "volumes"] : ["layer"];
+}
+
+/** Undefined if it was not measured. */
+function usageOf(
+  { memory, tasks, containers, volumes }: PodConsumption,
+  resource: StarvedResource,
+  counted: readonly DiskPart[],
+): number | undefined {
+  if (resource === "memory") return memory;
+  if (resource === "pids") return tasks;
+  const unit = resource === "inodes" ? "inodes" : "bytes";
+  const part = (of: "logs" | "layer"): number =>
+    counted.includes(of) ? containers.reduce((sum, container) => sum + (container[of]?.[unit] ?? 0), 0) : 0;
+  return part("logs") + part("layer") + (counted.includes("volumes") ? volumes[unit] : 0);
+}
+
+/** Inodes and processes cannot be requested. */
+function requestOf(pod: Pod, resource: StarvedResource): number {
+  return resource === "memory" || resource === "ephemeral-storage" ? (bytesOf(podRequests(pod), resource) ?? 0) : 0;
+}

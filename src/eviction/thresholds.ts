@@ -1,0 +1,116 @@
+import { parseDuration } from "../model/duration.ts";
+import { type Amount, amountOf, formatQuantity, parseQuantity, wholeValue } from "../model/quantity.ts";
+import { isSignal, type Layout, type Observation, type Observations, SIGNALS, type Signal } from "./signals.ts";
+
+/** A quantity, or a share of the capacity from 0 to 1. */
+export type ThresholdValue = { readonly quantity: Amount } | { readonly share: number };
+
+/** Pods are evicted while less than this is available. */
+export interface Threshold {
+  readonly signal: Signal;
+  readonly value: ThresholdValue;
+  /** How long it must be met, in milliseconds; 0 for a hard threshold. */
+  readonly graceMs: number;
+  /** How much more than the threshold must be reclaimed. */
+  readonly minReclaim?: ThresholdValue;
+}
+
+/** The settings that thresholds are made of; the configuration has checked them. */
+export interface ThresholdSettings {
+  readonly evictionHard: Readonly<Record<string, string>>;
+  readonly evictionSoft: Readonly<Record<string, string>>;
+  readonly evictionSoftGracePeriod: Readonly<Record<string, string>>;
+  readonly evictionMinimumReclaim: Readonly<Record<string, string>>;
+  readonly enforceNodeAllocatable: readonly string[];
+}
+
+/** The thresholds of a configuration: the hard ones, the soft ones, and those of what all pods may use. Pure. */
+export function thresholdsOf(settings: ThresholdSettings): readonly Threshold[] {
+  const reclaims = new Map(values(settings.evictionMinimumReclaim));
+  const withReclaim = (signal: Signal): Pick<Threshold, "minReclaim"> => {
+    const minReclaim = reclaims.get(signal);
+    return minReclaim === undefined ? {} : { minReclaim };
+  };
+  const hard = enabled(settings.evictionHard).map(
+    ([signal, value]): Threshold => ({ signal, value, graceMs: 0, ...withReclaim(signal) }),
+  );
+  const soft = enabled(settings.evictionSoft).map(([signal, value]): Threshold => {
+    const graceMs = parseDuration(settings.evictionSoftGracePeriod[signal] ?? "0s");
+    return { signal, value, graceMs, ...withReclaim(signal) };
+  });
+  const allocatable = hard.filter(
+    ({ signal }) => signal === "memory.available" && settings.enforceNodeAllocatable.includes("pods"),
+  );
+  return [
+    ...hard,
+    ...soft,
+    ...allocatable.map((threshold): Threshold => ({ ...threshold, signal: "allocatableMemory.available" })),
+  ];
+}
+
+/** The share `0%` and `100%` disable a threshold, as in Kubernetes. */
+function enabled(texts: Readonly<Record<string, string>>): readonly (readonly [Signal, ThresholdValue])[] {
+  return values(texts).filter(([, value]) => !("share" in value) || (value.share > 0 && value.share < 1));
+}
+
+function values(texts: Readonly<Record<string, string>>): readonly (readonly [Signal, ThresholdValue])[] {
+  return Object.entries(texts).flatMap(([signal, text]) => (isSignal(signal) ? [[signal, parseValue(text)]] : []));
+}
+
+function parseValue(text: string): ThresholdValue {
+  if (!text.endsWith("%")) return { quantity: parseQuantity(text) };
+  // In the precision of Kubernetes, so that both come to the same bytes.
+  return { share: Math.fround(Math.fround(Number(text.slice(0, -1))) / 100) };
+}
+
+/** The thresholds with those of writable layers, which are always those of the filesystem that holds them. Pure. */
+export function withContainerThresholds(thresholds: readonly Threshold[], layout: Layout): readonly Threshold[] {
+  const others = thresholds.filter(({ signal }) => !signal.startsWith("containerfs."));
+  const holder = layout === "single" ? "nodefs" : "imagefs";
+  const copied = others.flatMap((threshold): Threshold[] => {
+    if (threshold.signal === `${holder}.available`) return [{ ...threshold, signal: "containerfs.available" }];
+    if (threshold.signal === `${holder}.inodesFree`) return [{ ...threshold, signal: "containerfs.inodesFree" }];
+    return [];
+  });
+  return [...others, ...copied];
+}
+
+/** A value in bytes or pieces. */
+export function amountIn(value: ThresholdValue, capacity: number): number {
+  return "quantity" in value ? wholeValue(value.quantity) : Math.trunc(capacity * value.share);
+}
+
+/** The text of a value as messages have it: a quantity as configured, a share as the quantity that it is. */
+export function formatValue(value: ThresholdValue, capacity: number): string {
+  return formatQuantity("quantity" in value ? value.quantity : amountOf(amountIn(value, capacity), "binary"));
+}
+
+/** An amount of a signal's resource as messages have it. */
+export function formatAvailable(signal: Signal, amount: number): string {
+  const { resource } = SIGNALS[signal];
+  return formatQuantity(amountOf(amount, resource === "inodes" || resource === "pids" ? "decimal" : "binary"));
+}
+
+/** Less is available than the threshold; with `reclaim`, than the threshold and its minimum reclaim. */
+export function isMet(threshold: Threshold, observed: Observation, options: { reclaim: boolean }): boolean {
+  const { value, minReclaim } = threshold;
+  const more = options.reclaim && minReclaim !== undefined ? amountIn(minReclaim, observed.capacity) : 0;
+  return observed.available < amountIn(value, observed.capacity) + more;
+}
+
+/** Those that are met; one without an observation is not. */
+export function thresholdsMet(
+  thresholds: readonly Threshold[],
+  observations: Observations,
+  options: { reclaim: boolean },
+): readonly Threshold[] {
+  return thresholds.filter((threshold) => {
+    const observed = observations.get(threshold.signal);
+    return observed !== undefined && isMet(threshold, observed, options);
+  });
+}
+
+/** Identifies a threshold: the same settings make the same key. */
+export function keyOf({ signal, graceMs, value }: Threshold): string {
+  return `${signal} ${graceMs} ${"quantity" in value ? formatQuantity(value.quantity) : value.share}`;
+}

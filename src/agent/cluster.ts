@@ -4,6 +4,7 @@ import type { agentOptions, DynamicConfiguration, OptionStore } from "../config/
 import { recordJournal } from "../events/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Loop, untilAborted } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -50,6 +51,8 @@ export interface ClusterRing {
   readonly images: Pick<ImagePort, "listImages">;
   publish(snapshot: Snapshot): void;
   readonly cgroupVersion: 1 | 2 | undefined;
+  /** The conditions of pressure. */
+  readonly pressure: Live<readonly string[]>;
   /** True if the pod's node selector or affinity does not match the node's labels. */
   mismatchesNode(pod: Pod): boolean;
 }
@@ -100,7 +103,7 @@ export class Cluster {
   attach(ring: ClusterRing): readonly Loop[] {
     const { clock, log, metrics, connection, nodeName, signal } = this.deps;
     const { clients } = connection;
-    const { pool, desired, journal, runtime, images, cgroupVersion } = ring;
+    const { pool, desired, journal, runtime, images, cgroupVersion, pressure } = ring;
     const events = recordJournal(
       {
         api: clients.events,
@@ -123,6 +126,7 @@ export class Cluster {
         runtime,
         images,
         cgroupVersion,
+        pressure,
         event: (type, reason, message) => journal.event({ type, reason, message, subject: nodeName }),
       },
       { signal },

@@ -5,17 +5,17 @@ import { PodHost } from "../adapters/host/pod-host.ts";
 import { rotationFiles } from "../adapters/host/rotation-files.ts";
 import { trimAfterBursts } from "../adapters/host/trim-after-bursts.ts";
 import { LinuxVolumeHost, type VolumeHostDeps } from "../adapters/host/volume-host.ts";
-import { declareCertificateMetrics } from "../adapters/kubeapi/certificate-metrics.ts";
-import { restClientMetrics } from "../adapters/kubeapi/client-metrics.ts";
+import { connectionMetrics } from "../adapters/kubeapi/connection-metrics.ts";
 import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import type { RuntimePort } from "../adapters/runtime/port.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, isGateOn, OptionStore } from "../config/index.ts";
+import { composeEviction, type PressureCondition } from "../eviction/index.ts";
 import { composeGc } from "../gc/index.ts";
 import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { select } from "../lib/live.ts";
+import { LiveValue, select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Loop, runLoops } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -45,9 +45,10 @@ import {
   workerMetrics,
 } from "../pods/index.ts";
 import { composeProbes, type ProbeScheduler, probeHooks, recordFiles } from "../probes/index.ts";
-import { type CgroupDriver, type ResourceHost, refreshCgroups } from "../resources/index.ts";
+import { type CgroupDriver, classCgroups, type ResourceHost, refreshCgroups } from "../resources/index.ts";
 import { type AgentPorts, composePorts } from "../server/index.ts";
 import { LOCAL_SOURCES, localSources, ObjectStore, type SourceObject } from "../sources/index.ts";
+import { composeStats } from "../stats/index.ts";
 import { composeStorage, storageOf } from "../volumes/index.ts";
 import { Cluster, type ClusterConnection } from "./cluster.ts";
 import { composeExecute, composeVolumes } from "./execute.ts";
@@ -136,7 +137,9 @@ export class Kubelet {
     this.desired = new DesiredPods({ clock }, { sources: hasApiServer ? [...LOCAL_SOURCES, "api"] : LOCAL_SOURCES });
     const { desired } = this;
     const objects = new ObjectStore();
-    this.rules = new NodeRules({ nodeName, options: () => store.current, apiNode: () => cluster?.currentNode() });
+    const pressure = new LiveValue<readonly PressureCondition[]>([]);
+    const apiNode = () => cluster?.currentNode();
+    this.rules = new NodeRules({ nodeName, options: () => store.current, apiNode, pressure: () => pressure.current });
 
     // The runtime, what is observed of it, and what acts on it.
     const { runtime, images } = connectConfigured(deps, store);
@@ -173,24 +176,30 @@ export class Kubelet {
       signal,
     );
     const publish = this.ring.publish.bind(this.ring);
+    const listedAt = () => this.ring.listedAt;
 
     // What the outside sees.
     this.view = new AgentView({ desired, pool, journal, observer });
     const podOf = (uid: string) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod;
     const storage = composeStorage({ host: volumeHost, clock, log, runtime }, { rootDir, podLogsDir }, signal);
+    const podsCgroup = classCgroups({ driver: settings.cgroupDriver, root: settings.options.cgroupRoot }).all;
+    const { cgroups } = execute;
+    const stats = composeStats({ ...shared, ...settings, images, cgroups, podsCgroup, storage, podOf });
+    const relief = { ...shared, ...stats, nodeName, storage, pool, journal, reclaim: gc };
+    const eviction = composeEviction(relief, pressure, signal);
     const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
     const logs = logReader(clock);
+    const version = reportedVersion(store.current.version);
     const { ports, loops } = composePorts({
-      ...deps,
-      store,
+      ...shared,
       nodeName,
       view: this.view,
-      observer,
       runtime,
       streams,
       logs,
       connection: settings.connection,
-      listedAt: () => this.ring.listedAt,
+      stats: stats.pages,
+      listedAt,
       trimMemory: () => deps.host.trimMemory(),
       makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
     });
@@ -203,25 +212,32 @@ export class Kubelet {
         config: settings.configuration,
         images: gc.report,
         storage: storageOf(storage, podOf),
+        node: (options) => eviction.explain(options),
         streams: { exec: (...of) => streams.exec(...of), portForward: (...of) => streams.portForward(...of), podOf },
       },
-      { nodeName, version: reportedVersion(store.current.version), path: store.current.localApiSocket },
+      { nodeName, version, path: store.current.localApiSocket },
     );
     this.servers = { ...ports, localApi };
-    this.measure(observer);
+    const { view } = this;
+    declarePodMetrics({ ...shared, journal, pool, view, nodeName, listedAt }, this.stop);
+    declareProcessMetrics(deps.metrics, version);
+    connectionMetrics(deps.metrics, clock, settings.connection);
     pool.onStatus(trimAfterBursts(deps, signal), { signal });
     const { cgroupVersion } = readKernelLimits(deps.host.cgroupMounts());
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
+    const ring = { desired, pool, journal, runtime, images, publish };
     rotateLogs({ files: rotationFiles, runtime, clock, log }, { store, observer, pool }, signal);
 
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, clock, stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
-      ...(cluster?.attach({ desired, pool, journal, runtime, images, publish, mismatchesNode, cgroupVersion }) ?? []),
+      ...(cluster?.attach({ ...ring, pressure, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,
       ...gc.loops,
+      ...stats.loops,
+      ...eviction.loops,
       ...Object.values(this.servers).map((server) => ({
         name: "server",
         run: (stop: AbortSignal) => server.run({ signal: stop }),
@@ -308,20 +324,5 @@ export class Kubelet {
     const hooks = probeHooks({ journal, metrics, changed: ({ pod, kind }) => this.pool.probed(pod.uid, kind) });
     const files = recordFiles(new PodHost(host), settings.options.rootDir);
     return composeProbes({ runtime, net: probeNet, clock, log, hooks, files }, settings, this.stop.signal);
-  }
-
-  private measure(observer: Observer): void {
-    const { clock, metrics } = this.deps;
-    const { desired, pool, journal, view } = this;
-    const { connection, machine } = this.settings;
-    const listedAt = () => this.ring.listedAt;
-    declarePodMetrics(
-      { clock, metrics, journal, desired, pool, observer, view, nodeName: machine.nodeName, listedAt },
-      this.stop,
-    );
-    declareProcessMetrics(metrics, reportedVersion(this.store.current.version));
-    connection?.clients.onAnswer(restClientMetrics(metrics));
-    const facts = connection?.certificate;
-    if (facts !== undefined) declareCertificateMetrics(metrics, clock, { kind: "client", facts });
   }
 }

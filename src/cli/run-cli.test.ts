@@ -85,7 +85,8 @@ const logs = {
 const path = join(dir, "kubelet.sock");
 const clock = new SystemClock();
 const streams = new ProcessStreams(clock);
-const server = localApiServer({ view, logs, clock, log: silent }, { path, nodeName: "n1", version: "v0" });
+const node = async () => ({ node: "n1", conditions: [], signals: [], rankings: [], evictions: [] });
+const server = localApiServer({ view, logs, clock, node, log: silent }, { path, nodeName: "n1", version: "v0" });
 const serving = new AbortController();
 const served = server.open().then(() => server.run(serving));
 after(async () => {
@@ -177,7 +178,11 @@ const refused = [
     says: 'error: unknown flag --nope\nerror: invalid value "x" for -v: must be a whole number (see kubelet --help)\n',
   },
   { argv: ["ps", "extra"], says: 'error: unexpected word "extra" (see kubelet ps --help)\n' },
-  { argv: ["explain"], says: "error: kubelet explain needs POD (see kubelet explain --help)\n" },
+  { argv: ["explain"], says: "error: kubelet explain needs POD or --node (see kubelet explain --help)\n" },
+  {
+    argv: ["explain", "web", "--node"],
+    says: "error: kubelet explain needs POD or --node (see kubelet explain --help)\n",
+  },
   {
     argv: ["ps", "-o", "xml"],
     says: 'error: invalid value "xml" for -o: must be one of text, json, yaml (see kubelet ps --help)\n',
@@ -210,6 +215,8 @@ test("ps as text, JSON and YAML", async () => {
 
 test("explain and events as text and JSON", async () => {
   assert.match((await cli(["explain", "web", ...at])).out, /^Pod +default\/web-n1\n/);
+  assert.equal((await cli(["explain", "--node", ...at])).out, "Node       n1\nPressure   none\n");
+  assert.deepEqual(JSON.parse((await cli(["explain", "--node", "-ojson", ...at])).out), await node());
   assert.deepEqual(JSON.parse((await cli(["explain", "default/web-n1", "-ojson", ...at])).out), explanation);
   assert.match((await cli(["events", ...at])).out, /Normal +Started +default\/web-n1 +Container started/);
   assert.deepEqual(JSON.parse((await cli(["events", "-o=json", ...at])).out), [started]);

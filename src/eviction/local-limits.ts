@@ -46,7 +46,7 @@ function podLimit(pod: Pod, { bytes }: PodStorage): ExceededLimit | undefined {
   return { signal: "ephemeralpodfs.limit", message };
 }
 
-/** Logs count, and the writable layer unless it is on a filesystem of its own. */
+/** Logs count, and the writable layer unless images have a filesystem of their own, as in Kubernetes. */
 function containerLimit(pod: Pod, { parts }: PodStorage, layout: Layout): ExceededLimit | undefined {
   for (const { name, resources } of pod.spec.containers) {
     const limit = resources?.limits?.[STORAGE];

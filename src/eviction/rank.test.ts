@@ -93,6 +93,15 @@ const cases: { name: string; signal: Signal; layout?: Layout; order: readonly Gi
     ],
   },
   {
+    name: "disk: with only images elsewhere, layers count for the node's own filesystem",
+    signal: "nodefs.available",
+    layout: "split",
+    order: [
+      { name: "layer", layer: 30 },
+      { name: "logs", logs: 20 },
+    ],
+  },
+  {
     name: "inodes: their number, not bytes, and no request counts",
     signal: "nodefs.inodesFree",
     order: [

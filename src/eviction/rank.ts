@@ -85,6 +85,7 @@ type DiskPart = "logs" | "layer" | "volumes";
 /** The parts of a pod that are on the filesystem of a signal. */
 function countedParts(signal: Signal, layout: Layout): readonly DiskPart[] {
   if (layout === "single") return ["logs", "layer", "volumes"];
+  if (layout === "split") return signal.startsWith("imagefs.") ? [] : ["logs", "layer", "volumes"];
   return signal.startsWith("nodefs.") ? ["logs", "volumes"] : ["layer"];
 }
 

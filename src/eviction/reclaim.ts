@@ -11,5 +11,6 @@ export interface NodeReclaim {
 export function reclaimFor(signal: Signal, layout: Layout): readonly (keyof NodeReclaim)[] {
   if (SIGNALS[signal].condition !== "DiskPressure") return [];
   if (layout === "dedicated" && signal.startsWith("nodefs.")) return [];
+  if (layout === "split") return [signal.startsWith("imagefs.") ? "deleteUnusedImages" : "deleteAllUnusedContainers"];
   return ["deleteAllUnusedContainers", "deleteUnusedImages"];
 }

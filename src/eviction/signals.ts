@@ -68,16 +68,25 @@ export interface NodeSignals {
   readonly memory?: MemorySignal;
   readonly podsMemory?: MemorySignal;
   readonly tasks?: { readonly most: number; readonly running: number };
-  readonly filesystems?: { readonly at: Instant; readonly node?: FilesystemSpace; readonly image?: FilesystemSpace };
+  readonly filesystems?: {
+    readonly at: Instant;
+    readonly node?: FilesystemSpace;
+    readonly image?: FilesystemSpace;
+    readonly container?: FilesystemSpace;
+  };
 }
 
-/** Where images and writable layers are: on the filesystem of the root directory, or on one of their own. */
-export type Layout = "single" | "dedicated";
+/**
+ * Where images and writable layers are: both on the filesystem of the root directory, both on one of their own, or only
+ * images on one of their own.
+ */
+export type Layout = "single" | "dedicated" | "split";
 
 /** The layout; until the filesystem of images is known it counts as the node's. */
 export function layoutOf({ filesystems }: NodeSignals): Layout {
-  const { node, image } = filesystems ?? {};
-  return node === undefined || image === undefined || node.device === image.device ? "single" : "dedicated";
+  const { node, image, container = image } = filesystems ?? {};
+  if (node === undefined || image === undefined || node.device === image.device) return "single";
+  return container?.device === image.device ? "dedicated" : "split";
 }
 
 /** The observations that follow from what was read. Pure. */
@@ -103,6 +112,6 @@ export function observationsOf(signals: NodeSignals): Observations {
   };
   place("nodefs", filesystems.node);
   place("imagefs", filesystems.image);
-  place("containerfs", filesystems.image);
+  place("containerfs", filesystems.container ?? filesystems.image);
   return found;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { layoutOf, type NodeSignals, observationsOf } from "./signals.ts";
+import { type Layout, layoutOf, type NodeSignals, observationsOf } from "./signals.ts";
 import {
   formatValue,
   isMet,
@@ -73,7 +73,7 @@ describe("thresholds of writable layers", () => {
     evictionSoft: { "nodefs.inodesFree": "5" },
     evictionSoftGracePeriod: { "nodefs.inodesFree": "10s" },
   };
-  const signals = (layout: "single" | "dedicated"): string[] =>
+  const signals = (layout: Layout): string[] =>
     withContainerThresholds(thresholdsOf(settings), layout)
       .map(keyOf)
       .filter((key) => key.startsWith("containerfs."));
@@ -84,6 +84,8 @@ describe("thresholds of writable layers", () => {
       "containerfs.inodesFree 10000 5",
     ]);
   });
+
+  test("if only images are elsewhere, too", () => assert.deepEqual(signals("split"), signals("single")));
 
   test("beside the images they are those of imagefs", () => {
     assert.deepEqual(signals("dedicated"), [`containerfs.available 0 ${Math.fround(Math.fround(15) / 100)}`]);
@@ -165,5 +167,7 @@ describe("observations", () => {
     assert.equal(layoutOf(signals), "dedicated");
     assert.equal(layoutOf({ at, filesystems: { at, node: space(1), image: space(1) } }), "single");
     assert.equal(layoutOf({ at }), "single");
+    const split = { at, filesystems: { at, node: space(1), image: space(2), container: space(1) } };
+    assert.equal(layoutOf(split), "split");
   });
 });

@@ -66,7 +66,7 @@ function parseValue(text: string): ThresholdValue {
 /** The thresholds with those of writable layers, which are always those of the filesystem that holds them. Pure. */
 export function withContainerThresholds(thresholds: readonly Threshold[], layout: Layout): readonly Threshold[] {
   const others = thresholds.filter(({ signal }) => !signal.startsWith("containerfs."));
-  const holder = layout === "single" ? "nodefs" : "imagefs";
+  const holder = layout === "dedicated" ? "imagefs" : "nodefs";
   const copied = others.flatMap((threshold): Threshold[] => {
     if (threshold.signal === `${holder}.available`) return [{ ...threshold, signal: "containerfs.available" }];
     if (threshold.signal === `${holder}.inodesFree`) return [{ ...threshold, signal: "containerfs.inodesFree" }];

@@ -4,6 +4,7 @@ import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { ImageReport } from "../model/image-report.ts";
+import type { NodeExplanation } from "../model/node-pressure.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { PodExplanation } from "../model/step.ts";
 import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
@@ -21,6 +22,8 @@ export interface LocalApiDeps {
   readonly storage?: (uid: string, options: Abortable) => Promise<PodStorage | undefined>;
   /** The images of the node, and what garbage collection would do with them. Missing if there is no runtime. */
   readonly images?: (options: Abortable) => Promise<ImageReport>;
+  /** Explains the pressure of the node. Missing if it is not measured. */
+  readonly node?: (options: Abortable) => Promise<NodeExplanation>;
   /** Missing if there is no runtime. */
   readonly streams?: StreamDeps | undefined;
   /** Missing if the configuration cannot be reloaded. */
@@ -55,6 +58,10 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
   const info: AgentInfo = { pid: process.pid, version: options.version, nodeName: options.nodeName };
   return [
     get("/v1/agent", () => jsonAnswer(200, info)),
+    get("/v1/node", async ({ signal }) => {
+      const node = await deps.node?.({ signal });
+      return node === undefined ? refuse(404, "this agent does not measure its node") : jsonAnswer(200, node);
+    }),
     get("/v1/pods", () => jsonAnswer(200, view.summaries())),
     get("/v1/pods/:name", explain),
     get("/v1/pods/:namespace/:name", explain),

@@ -4,7 +4,7 @@ import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, DynamicConfiguration, OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
-import { select } from "../lib/live.ts";
+import { type Live, select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -36,6 +36,8 @@ export interface ClusterNodeDeps {
   readonly runtime: Pick<RuntimePort, "status" | "version" | "setPodCidr">;
   readonly images: Pick<ImagePort, "listImages">;
   readonly cgroupVersion: 1 | 2 | undefined;
+  /** The conditions of pressure; a change is reported at once. */
+  readonly pressure: Live<readonly string[]>;
   /** Undefined without `--dynamic-config-dir`. */
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Records an event about the node. */
@@ -59,6 +61,7 @@ export function composeClusterNode(
     },
     deps.nodeName,
   );
+  deps.pressure.onChange(() => reporter.kick(), { signal });
   const lease = leaseKeeper(deps, reporter);
   const watch = nodeWatch(deps, reporter);
   recordStart(deps);
@@ -96,6 +99,7 @@ function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefine
     log,
     store,
     addresses: deps.addresses,
+    pressure: () => deps.pressure.current,
     problems: () => [csiProblem()].filter((problem) => problem !== undefined),
     moreConditions: (previous, now) => (dynamic === undefined ? [] : configConditions(dynamic.report(), previous, now)),
   });

@@ -11,7 +11,7 @@ const READY = { ready: true, networkReady: true, message: "", handlers: [], supp
 
 function site() {
   const clock = new FakeClock();
-  const state = { hangs: false, dnsHangs: false };
+  const state = { hangs: false, dnsHangs: false, pressure: [] as string[] };
   const hang = <T>(): Promise<T> => new Promise(() => undefined);
   const addresses = new NodeAddresses(
     {
@@ -32,6 +32,7 @@ function site() {
     },
     images: { listImages: () => Promise.resolve([]) },
     problems: () => [],
+    pressure: () => state.pressure,
   });
   /** Ready and the first address, as they are reported once the calls have ended or timed out. */
   const report = async (): Promise<readonly unknown[]> => {
@@ -48,7 +49,7 @@ function site() {
     const { conditions, addresses: reported } = await facts;
     return [conditions.find(({ type }) => type === "Ready")?.status, hostIpsOf(reported)[0]];
   };
-  return { clock, state, report };
+  return { clock, state, report, gatherer };
 }
 
 test("one slow Status call of the runtime leaves the node ready; it is not ready after 30 s", async () => {
@@ -68,4 +69,15 @@ test("a DNS server that does not answer holds the status back for five seconds a
   state.dnsHangs = true;
   await clock.advance(10_000);
   assert.deepEqual(await report(), ["True", "192.0.2.7"]);
+});
+
+test("the conditions of pressure are those of eviction", async () => {
+  const { state, gatherer } = site();
+  const pressures = async (): Promise<readonly unknown[]> => {
+    const { conditions } = await gatherer.gather(undefined, manyListeners());
+    return conditions.filter(({ type }) => type.endsWith("Pressure")).map(({ type, status }) => `${type}=${status}`);
+  };
+  assert.deepEqual(await pressures(), ["MemoryPressure=False", "DiskPressure=False", "PIDPressure=False"]);
+  state.pressure = ["MemoryPressure", "PIDPressure"];
+  assert.deepEqual(await pressures(), ["MemoryPressure=True", "DiskPressure=False", "PIDPressure=True"]);
 });

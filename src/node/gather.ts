@@ -28,6 +28,8 @@ export interface NodeGatherDeps {
   readonly log: Logger;
   readonly store: OptionStore<typeof agentOptions>;
   readonly addresses: NodeAddresses;
+  /** The conditions of pressure, as eviction has them. */
+  pressure?(): readonly string[];
   /** Further problems that keep the node from being ready. */
   problems(): readonly string[];
   /** Conditions in addition to those that every node has. */
@@ -76,10 +78,11 @@ export class NodeGatherer {
     ]);
     const { status } = this.health;
     const { machine } = this;
+    const pressure = this.deps.pressure?.() ?? [];
     const health = {
-      memoryPressure: false,
-      diskPressure: false,
-      pidPressure: false,
+      memoryPressure: pressure.includes("MemoryPressure"),
+      diskPressure: pressure.includes("DiskPressure"),
+      pidPressure: pressure.includes("PIDPressure"),
       problems: [...this.health.problems(), ...this.deps.problems()],
     };
     const now = `${new Date(clock.now().wall).toISOString().slice(0, 19)}Z`;

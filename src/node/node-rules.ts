@@ -13,6 +13,8 @@ export interface NodeRulesDeps {
   options(): AgentOptions;
   /** The Node object of the API server; undefined without one, or before it answered. */
   apiNode(): Node | undefined;
+  /** The conditions of pressure. */
+  pressure?(): readonly string[];
 }
 
 /** The node as pod admission sees it. */
@@ -27,6 +29,8 @@ export interface NodeForAdmission {
   /** Undefined until the runtime has answered. */
   readonly hasStrictGroups: boolean | undefined;
   readonly allowedUnsafeSysctls: readonly string[];
+  /** The conditions of pressure, such as `MemoryPressure`. */
+  readonly pressure: readonly string[];
 }
 
 /** The node's own facts that pods are admitted and made with: resources, labels, and the features of its runtime. */
@@ -90,6 +94,7 @@ export class NodeRules {
       hasAppArmor: this.appArmor,
       hasStrictGroups: runtime === undefined ? undefined : runtime.supplementalGroupsPolicy,
       allowedUnsafeSysctls,
+      pressure: this.deps.pressure?.() ?? [],
     };
   }
 }

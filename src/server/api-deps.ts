@@ -97,11 +97,11 @@ export interface MetricsPages {
   probes(): Promise<string>;
 }
 
-/** Statistics of containers and the node; missing until they are measured. */
+/** Statistics of containers and the node; those that are not measured are missing. */
 export interface StatsPages {
   summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
-  cadvisor(options: Abortable): Promise<string>;
-  resource(options: Abortable): Promise<string>;
+  cadvisor?(options: Abortable): Promise<string>;
+  resource?(options: Abortable): Promise<string>;
 }
 
 /** Information about the agent itself. */

@@ -14,7 +14,7 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ...always("started_containers_errors_total", "terminated_containers_total"),
   ...always("started_user_namespaced_pods_total", "started_user_namespaced_pods_errors_total"),
   ...always("restarted_pods_total", "orphaned_runtime_pods_total", "managed_ephemeral_containers"),
-  ...always("admission_rejections_total", "preemptions"),
+  ...always("admission_rejections_total", "preemptions", "evictions", "eviction_stats_age_seconds"),
   ...always("pleg_relist_duration_seconds", "pleg_relist_interval_seconds", "pleg_pod_relist_duration_seconds"),
   ...always("pleg_last_seen_seconds", "evented_pleg_connection_error_count", "evented_pleg_connection_success_count"),
   ...always("evented_pleg_connection_latency_seconds"),
@@ -59,7 +59,6 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     ...["imagemanager_ondisk_pulledrecords", "imagemanager_inmemory_pullintents_usage_percent"],
     "imagemanager_inmemory_pulledrecords_usage_percent",
   ),
-  ...leftOut("eviction comes with its own issue", "evictions", "eviction_stats_age_seconds"),
   ...leftOut(
     "statistics come with their own issue",
     ...["metrics_provider", "volume_stats_capacity_bytes", "volume_stats_available_bytes", "volume_stats_used_bytes"],

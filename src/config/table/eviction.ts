@@ -16,7 +16,6 @@ export const evictionFields = configFields({
     help: "Evict pods at once below these (memory.available<100Mi).",
     since: "1.9",
     applies: "reload",
-    effect: "planned",
     validate: thresholds,
   }),
   evictionSoft: option(thresholdMap, {
@@ -26,7 +25,6 @@ export const evictionFields = configFields({
     help: "Evict pods after a while below these (memory.available<300Mi).",
     since: "1.3",
     applies: "reload",
-    effect: "planned",
     validate: thresholds,
   }),
   evictionSoftGracePeriod: option(spanMap, {
@@ -36,7 +34,6 @@ export const evictionFields = configFields({
     help: "How long a soft threshold must hold (memory.available=1m30s).",
     since: "1.3",
     applies: "reload",
-    effect: "planned",
     validate: graces,
   }),
   evictionPressureTransitionPeriod: option(duration, {
@@ -46,7 +43,6 @@ export const evictionFields = configFields({
     help: "Keep a pressure condition this long after its end.",
     since: "1.3",
     applies: "reload",
-    effect: "planned",
     validate: atLeast(0),
   }),
   evictionMaxPodGracePeriod: option(int, {
@@ -56,7 +52,6 @@ export const evictionFields = configFields({
     help: "Longest grace in seconds of a pod evicted by a soft threshold; negative means the pod's own.",
     since: "1.3",
     applies: "reload",
-    effect: "planned",
   }),
   evictionMinimumReclaim: option(textMap(), {
     flag: "eviction-minimum-reclaim",
@@ -65,7 +60,6 @@ export const evictionFields = configFields({
     help: "Minimum reclaim beyond the threshold (nodefs.available=500Mi).",
     since: "1.4",
     applies: "reload",
-    effect: "planned",
     validate: reclaims,
   }),
   mergeDefaultEvictionSettings: option(bool, {
@@ -76,7 +70,6 @@ export const evictionFields = configFields({
     since: "1.33",
     nullable: true,
     applies: "reload",
-    effect: "planned",
   }),
   shutdownGracePeriod: option(duration, {
     flag: undefined,

@@ -298,7 +298,6 @@ export const resourceFields = configFields({
     help: "Count and limit the local storage of pods.",
     since: "1.25",
     nullable: true,
-    effect: "planned",
   }),
   idsPerPod: option(int64, {
     flag: undefined,
@@ -348,17 +347,16 @@ export const resourceFields = configFields({
     flag: "kernel-memcg-notification",
     default: false,
     topic: "Eviction",
-    help: "Use kernel memory notifications instead of polling.",
+    help: "Nothing: memory is always read several times a second when it is near a threshold.",
     since: "1.19",
-    effect: "planned",
+    effect: "none",
   }),
   volumeStatsAggPeriod: option(duration, {
     flag: "volume-stats-agg-period",
     default: 60 * SECOND,
     topic: "Statistics and tracing",
-    help: "How often the use of volumes is measured; negative turns it off.",
+    help: "How often the use of volumes is measured at most; negative turns it off.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
   }),
 });

@@ -41,7 +41,7 @@ export const metricsRoutes: readonly ApiRoute[] = [
     gate: ALWAYS,
     summary: "Metrics of containers and the machine (Prometheus text); 501 until they are measured.",
     handle: async ({ stats }, { signal }) =>
-      stats === undefined ? textAnswer(501, NOT_YET) : page(await stats.cadvisor({ signal })),
+      stats?.cadvisor === undefined ? textAnswer(501, NOT_YET) : page(await stats.cadvisor({ signal })),
   },
   {
     path: "/metrics/resource",
@@ -49,14 +49,14 @@ export const metricsRoutes: readonly ApiRoute[] = [
     gate: ALWAYS,
     summary: "CPU and memory of node, pods and containers (Prometheus text); 501 until they are measured.",
     handle: async ({ stats }, { signal }) =>
-      stats === undefined ? textAnswer(501, NOT_YET) : page(await stats.resource({ signal })),
+      stats?.resource === undefined ? textAnswer(501, NOT_YET) : page(await stats.resource({ signal })),
   },
   {
     path: "/stats/summary",
     methods: ["GET", "POST"],
     gate: ALWAYS,
     query: "only_cpu_and_memory",
-    summary: "Usage of node, pods and containers (JSON Summary); 501 until it is measured.",
+    summary: "Usage of node, pods and containers (JSON Summary), at most 10 s old.",
     async handle({ stats }, request) {
       if (stats === undefined) return textAnswer(501, NOT_YET);
       const form =

@@ -1,0 +1,126 @@
+import { CgroupUsageReader } from "../adapters/cgroup/usage.ts";
+import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import {
+  readBootTime,
+  readInterfaces,
+  readNodeStall,
+  readSwap,
+  readTasks,
+  SpaceReader,
+} from "../adapters/host/node-usage.ts";
+import type { ImagePort } from "../adapters/runtime/port.ts";
+import type { agentOptions, OptionStore } from "../config/index.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Loop } from "../lib/loop.ts";
+import type { Pod } from "../model/generated/types.ts";
+import type { ObservedPod } from "../model/observed.ts";
+import type { PodStorage } from "../model/pod-storage.ts";
+import type { CgroupUsage } from "../model/usage.ts";
+import { FilesystemSampler } from "./filesystems.ts";
+import { type SampledPod, Sampler } from "./sampler.ts";
+import { summaryOf } from "./summary.ts";
+
+/** What the sampler and its views are built from. */
+export interface StatsDeps {
+  readonly clock: Clock;
+  readonly host: { cgroupMounts(): readonly CgroupMount[] };
+  readonly store: OptionStore<typeof agentOptions>;
+  readonly machine: { readonly nodeName: string; readonly memoryBytes: number };
+  readonly images: Pick<ImagePort, "imageFilesystems">;
+  readonly observer: { list(): readonly ObservedPod[] };
+  /** The cgroups of pods. */
+  readonly cgroups: { parentOf(pod: Pod): string };
+  /** The cgroup of all pods; empty if there is none. */
+  readonly podsCgroup: string;
+  /** Measures what pods keep on disk. */
+  readonly storage: {
+    read(
+      pods: readonly Pod[],
+      options: Abortable & { maxAgeMs?: number; limitMs?: number },
+    ): Promise<ReadonlyMap<string, PodStorage>>;
+  };
+  podOf(uid: string): Pod | undefined;
+}
+
+/** Time limit of measuring storage for a summary; what is not measured by then is missing or older. */
+const STORAGE_MS = 1000;
+
+/** The sampler, its loop, and the pages that show its samples. */
+export function composeStats(deps: StatsDeps): {
+  readonly sampler: Sampler;
+  readonly pages: { summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown> };
+  readonly loops: readonly Loop[];
+} {
+  const { clock, store, images } = deps;
+  const { memoryBytes } = deps.machine;
+  const spaces = new SpaceReader();
+  const filesystems = new FilesystemSampler(
+    { clock, space: (path) => spaces.read(path), imageFilesystems: (options) => images.imageFilesystems(options) },
+    { rootDir: store.current.rootDir },
+  );
+  const sampler = new Sampler(
+    {
+      clock,
+      cgroups: new CgroupUsageReader(deps.host.cgroupMounts()),
+      node: { tasks: readTasks, swap: readSwap, interfaces: readInterfaces, withPressure },
+      filesystems,
+      pods: () => sampledPods(deps),
+    },
+    { memoryBytes, podsCgroup: deps.podsCgroup, systemCgroups: () => systemCgroups(deps) },
+  );
+  const bootedAt = readBootTime();
+  const { nodeName } = deps.machine;
+  const summary = async ({ signal, onlyCpuAndMemory }: Abortable & { readonly onlyCpuAndMemory: boolean }) => {
+    if (sampler.node === undefined) await sampler.sample({ signal });
+    const { node, pods } = sampler;
+    if (node === undefined) throw new Error("the node was not sampled yet");
+    const base = { nodeName, bootedAt, memoryBytes, node, pods: pods.values(), onlyCpuAndMemory };
+    if (onlyCpuAndMemory) return summaryOf(base);
+    const storage = await readStorage(deps, [...pods.keys()], signal);
+    return summaryOf({ ...base, filesystems: filesystems.latest, tasks: readTasks(), storage });
+  };
+  return { sampler, pages: { summary }, loops: [{ name: "stats", run: (signal) => sampler.run(signal) }] };
+}
+
+/** A negative period turns the measuring of volumes off. */
+async function readStorage(
+  { store, storage, podOf }: StatsDeps,
+  uids: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, PodStorage>> {
+  const { volumeStatsAggPeriod } = store.current;
+  if (volumeStatsAggPeriod < 0) return new Map();
+  const pods = uids.flatMap((uid) => podOf(uid) ?? []);
+  return storage.read(pods, { signal, maxAgeMs: volumeStatsAggPeriod, limitMs: STORAGE_MS });
+}
+
+/** Those of the configuration, by their names in the summary. */
+function systemCgroups({ store }: StatsDeps): Readonly<Record<string, string>> {
+  const { kubeletCgroups, runtimeCgroups, systemCgroups: misc } = store.current;
+  return { kubelet: kubeletCgroups, runtime: runtimeCgroups, misc };
+}
+
+/** The pods of the runtime whose spec is known, with the newest instance of each container if it runs. */
+function sampledPods({ observer, podOf, cgroups, store }: StatsDeps): readonly SampledPod[] {
+  const isOwnCgroup = store.current.cgroupsPerQOS;
+  return observer.list().flatMap(({ uid, name, namespace, sandboxes, containers }): SampledPod[] => {
+    const pod = podOf(uid);
+    const [sandbox] = sandboxes;
+    if (pod === undefined || sandbox?.state !== "ready") return [];
+    const newest = new Map(containers.toReversed().map((container) => [container.name, container]));
+    const running = [...newest.values()].filter(({ state }) => state === "running");
+    return [{ uid, name, namespace, cgroup: cgroups.parentOf(pod), isOwnCgroup, sandbox, containers: running }];
+  });
+}
+
+/** The pressure of the whole node, where its topmost cgroup does not have it. */
+function withPressure(usage: CgroupUsage): CgroupUsage {
+  const [cpu, memory, io] = [readNodeStall("cpu"), readNodeStall("memory"), readNodeStall("io")];
+  return {
+    ...usage,
+    ...(usage.cpu && { cpu: { ...usage.cpu, ...(cpu && { psi: cpu }) } }),
+    ...(usage.memory && { memory: { ...usage.memory, ...(memory && { psi: memory }) } }),
+    ...(io && { io: { psi: io } }),
+  };
+}

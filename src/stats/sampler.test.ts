@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../lib/clock.ts";
+import type { CgroupUsage } from "../model/usage.ts";
+import { FilesystemSampler } from "./filesystems.ts";
+import { type SampledPod, Sampler } from "./sampler.ts";
+
+const { signal } = new AbortController();
+const space = { device: 1, capacityBytes: 100, availableBytes: 50, usedBytes: 50, inodes: 10, inodesFree: 5 };
+
+function usage(usageNanos: number, workingSet: number, limit?: number): CgroupUsage {
+  const rest = { rss: 1, pageFaults: 2, majorPageFaults: 3, swap: 0, ...(limit !== undefined && { limit }) };
+  return { cpu: { usageNanos }, memory: { usage: workingSet + 10, workingSet, ...rest }, pids: 3 };
+}
+
+const web: SampledPod = {
+  uid: "u1",
+  name: "web",
+  namespace: "default",
+  cgroup: "/pods/podu1",
+  isOwnCgroup: true,
+  sandbox: { id: "s1", createdAt: 900, hostNetwork: false },
+  containers: [{ id: "c1", name: "main", startedAt: 1000 }],
+};
+
+/** A machine whose cgroups are a table. */
+function machine() {
+  const clock = new FakeClock();
+  const cgroups: Record<string, CgroupUsage> = {
+    "/": usage(10, 5000),
+    "/pods": usage(5, 300, 1000),
+    "/pods/podu1": usage(3, 200),
+    "/pods/podu1/c1": usage(2, 100),
+    "/pods/podu1/s1": usage(1, 50),
+  };
+  const pods: SampledPod[] = [web];
+  const looked: string[] = [];
+  const filesystems = new FilesystemSampler(
+    { clock, space: async () => space, imageFilesystems: async () => ({ images: [], containers: [] }) },
+    { rootDir: "/r" },
+  );
+  const sampler = new Sampler(
+    {
+      clock,
+      filesystems,
+      pods: () => pods,
+      cgroups: {
+        read: (path) => cgroups[path] ?? {},
+        memory: (path) => cgroups[path]?.memory,
+        childOf: (path, id) => {
+          looked.push(id);
+          return cgroups[`${path}/${id}`] && `${path}/${id}`;
+        },
+        processIn: (path) => (path.endsWith("s1") ? 42 : undefined),
+        createdAt: (path) => (cgroups[path] === undefined ? undefined : 7),
+      },
+      node: {
+        tasks: () => ({ most: 100, running: 40 }),
+        swap: () => ({ total: 0, free: 0 }),
+        interfaces: (pid) => [{ name: `of ${pid}`, rxBytes: 1, rxErrors: 0, txBytes: 2, txErrors: 0 }],
+        withPressure: (found) => found,
+      },
+    },
+    { memoryBytes: 8000, podsCgroup: "/pods", systemCgroups: () => ({ kubelet: "", misc: "/absent" }) },
+  );
+  return { clock, cgroups, pods, looked, sampler };
+}
+
+test("a sample has the node, its pods, their containers and their network", async () => {
+  const { sampler } = machine();
+  await sampler.sample({ signal });
+  const pod = sampler.pods.get("u1");
+  assert.equal(pod?.usage.memory?.workingSet, 200);
+  assert.deepEqual(
+    pod?.containers.map(({ name, usage: of }) => [name, of.memory?.workingSet]),
+    [["main", 100]],
+  );
+  assert.equal(pod?.network?.[0]?.name, "of 42");
+  assert.equal(sampler.node?.usage.memory?.workingSet, 5000);
+  assert.deepEqual(
+    sampler.node?.system.map(({ name, startedAt }) => [name, startedAt]),
+    [["pods", 7]],
+    "cgroups that are not configured or not there are left out",
+  );
+});
+
+test("the rate of CPU usage is the mean since the sample before; samples in quick succession keep it", async () => {
+  const { sampler, clock, cgroups } = machine();
+  await sampler.sample({ signal });
+  assert.equal(sampler.pods.get("u1")?.usage.nanoCores, undefined);
+  await clock.advance(10_000);
+  cgroups["/pods/podu1"] = usage(3 + 5e9, 200);
+  await sampler.sample({ signal });
+  assert.equal(sampler.pods.get("u1")?.usage.nanoCores, 5e8, "5 s of CPU time in 10 s");
+  await clock.advance(100);
+  cgroups["/pods/podu1"] = usage(3 + 6e9, 200);
+  await sampler.sample({ signal });
+  assert.equal(sampler.pods.get("u1")?.usage.nanoCores, 5e8);
+});
+
+test("a container whose counter went back is another one", async () => {
+  const { sampler, clock, cgroups } = machine();
+  cgroups["/pods/podu1"] = usage(9e9, 200);
+  await sampler.sample({ signal });
+  await clock.advance(10_000);
+  cgroups["/pods/podu1"] = usage(1e9, 200);
+  await sampler.sample({ signal });
+  assert.equal(sampler.pods.get("u1")?.usage.nanoCores, undefined);
+});
+
+test("the cgroup of a container is looked for once, and evicted with the pod", async () => {
+  const { sampler, looked, pods } = machine();
+  await sampler.sample({ signal });
+  await sampler.sample({ signal });
+  assert.deepEqual(looked, ["c1", "s1"]);
+  pods.length = 0;
+  await sampler.sample({ signal });
+  assert.equal(sampler.pods.size, 0);
+  pods.push(web);
+  await sampler.sample({ signal });
+  assert.deepEqual(looked, ["c1", "s1", "c1", "s1"]);
+});
+
+test("a pod without a cgroup of its own has the sum of its containers", async () => {
+  const { sampler, pods } = machine();
+  pods[0] = { ...web, isOwnCgroup: false };
+  await sampler.sample({ signal });
+  const { memory, pids } = sampler.pods.get("u1")?.usage ?? {};
+  assert.deepEqual([memory?.workingSet, pids], [100, 3]);
+});
+
+test("a sample that is asked for while one runs is taken after it", async () => {
+  const { sampler, cgroups } = machine();
+  const first = sampler.sample({ signal });
+  const second = sampler.sample({ signal });
+  await first;
+  cgroups["/"] = usage(10, 6000);
+  const third = sampler.sample({ signal });
+  await Promise.all([second, third]);
+  assert.equal(sampler.node?.usage.memory?.workingSet, 6000);
+});
+
+test("signals: memory of the node and of all pods, tasks and filesystems, without a sample of the pods", async () => {
+  const { sampler, clock } = machine();
+  const { at, ...signals } = await sampler.signals({ signal, spaceAgeMs: 0 });
+  assert.equal(at.mono, clock.now().mono);
+  assert.deepEqual(signals, {
+    memory: { capacity: 8000, workingSet: 5000 },
+    podsMemory: { capacity: 1000, workingSet: 300 },
+    tasks: { most: 100, running: 40 },
+    filesystems: { at, node: space },
+  });
+  assert.equal(sampler.pods.size, 0);
+});
+
+test("the pods' memory is no signal without a limit", async () => {
+  const { sampler, cgroups } = machine();
+  cgroups["/pods"] = usage(5, 300);
+  assert.equal((await sampler.signals({ signal, spaceAgeMs: 0 })).podsMemory, undefined);
+});

@@ -1,0 +1,206 @@
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock, Instant } from "../lib/clock.ts";
+import type { PodIdentity } from "../model/step.ts";
+import type { CgroupUsage, InterfaceUsage, MemoryUsage } from "../model/usage.ts";
+import { CpuRates } from "./cpu-rates.ts";
+import type { FilesystemSampler } from "./filesystems.ts";
+import type { ContainerSample, NodeSample, PodSample, SignalSample, SystemSample, UsageSample } from "./samples.ts";
+
+/** Reads cgroups; `CgroupUsageReader` provides it. */
+export interface CgroupSource {
+  read(path: string): CgroupUsage;
+  memory(path: string): MemoryUsage | undefined;
+  childOf(path: string, id: string): string | undefined;
+  processIn(path: string): number | undefined;
+  createdAt(path: string): number | undefined;
+}
+
+/** Reads the node as a whole. */
+export interface NodeSource {
+  tasks(): { readonly most: number; readonly running: number } | undefined;
+  swap(): NodeSample["swap"];
+  interfaces(pid: number | "self"): readonly InterfaceUsage[] | undefined;
+  /** Pressure of the node, in addition to what its cgroup has. */
+  withPressure(usage: CgroupUsage): CgroupUsage;
+}
+
+/** A pod to sample, as the runtime has it. */
+export interface SampledPod extends PodIdentity {
+  /** The cgroup that its containers are right below. */
+  readonly cgroup: string;
+  /** False if that cgroup is shared with others. */
+  readonly isOwnCgroup: boolean;
+  readonly sandbox?: { readonly id: string; readonly createdAt: number; readonly hostNetwork: boolean };
+  /** Those that run. */
+  readonly containers: readonly { readonly id: string; readonly name: string; readonly startedAt: number }[];
+}
+
+export interface SamplerDeps {
+  readonly clock: Clock;
+  readonly cgroups: CgroupSource;
+  readonly node: NodeSource;
+  readonly filesystems: FilesystemSampler;
+  pods(): readonly SampledPod[];
+}
+
+export interface SamplerOptions {
+  readonly memoryBytes: number;
+  /** The cgroup of all pods. */
+  readonly podsCgroup: string;
+  /** Further cgroups of the system by their names in the summary; those without a path are left out. */
+  systemCgroups(): Readonly<Record<string, string>>;
+}
+
+/** Interval of full samples in milliseconds, that of cAdvisor. */
+const HOUSEKEEPING_MS = 10_000;
+/** Reading files goes on for this long before others get their turn. */
+const SLICE_MS = 8;
+/** Filesystems are not asked more often than this. */
+const SPACE_AGE_MS = 1000;
+
+/** Reads usage once an interval into one place, of which the summary, metrics and eviction are views. */
+export class Sampler {
+  node: NodeSample | undefined;
+  pods: ReadonlyMap<string, PodSample> = new Map();
+  private readonly rates = new CpuRates();
+  /** Cgroups of containers by their ids: looked for once. */
+  private paths = new Map<string, string>();
+  private turn: Promise<unknown> = Promise.resolve();
+  private queued: Promise<void> | undefined;
+
+  constructor(
+    private readonly deps: SamplerDeps,
+    private readonly options: SamplerOptions,
+  ) {}
+
+  /** Samples everything, once an interval, until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.sample({ signal });
+      await this.deps.clock.sleep(HOUSEKEEPING_MS, { signal });
+    }
+  }
+
+  /** Samples everything; what it resolves to was read after the call. Calls that wait for their turn share one. */
+  sample({ signal }: Abortable): Promise<void> {
+    this.queued ??= this.enqueue(signal);
+    return this.queued;
+  }
+
+  /**
+   * Reads what decides about pressure, and nothing else: cheap enough for several times a second. Filesystems are asked
+   * again only if what is known of them is older than `spaceAgeMs`.
+   */
+  async signals({ signal, spaceAgeMs }: Abortable & { readonly spaceAgeMs: number }): Promise<SignalSample> {
+    const { cgroups, clock, node, filesystems } = this.deps;
+    const spaces = await filesystems.sample({ signal, maxAgeMs: spaceAgeMs });
+    const at = clock.now();
+    const memory = cgroups.memory("/");
+    const pods = cgroups.memory(this.options.podsCgroup);
+    const tasks = node.tasks();
+    return {
+      at,
+      ...(memory && { memory: { capacity: this.options.memoryBytes, workingSet: memory.workingSet } }),
+      ...(pods?.limit !== undefined && { podsMemory: { capacity: pods.limit, workingSet: pods.workingSet } }),
+      ...(tasks && { tasks }),
+      filesystems: spaces,
+    };
+  }
+
+  private enqueue(signal: AbortSignal): Promise<void> {
+    const done = this.turn.then(() => {
+      this.queued = undefined;
+      return this.sampleNow(signal);
+    });
+    this.turn = done.catch(() => undefined);
+    return done;
+  }
+
+  private async sampleNow(signal: AbortSignal): Promise<void> {
+    await this.deps.filesystems.sample({ signal, maxAgeMs: SPACE_AGE_MS });
+    this.node = this.sampleNode();
+    const pods = new Map<string, PodSample>();
+    const paths = new Map<string, string>();
+    let began = this.deps.clock.now().mono;
+    for (const pod of this.deps.pods()) {
+      pods.set(pod.uid, this.samplePod(pod, paths));
+      if (this.deps.clock.now().mono - began < SLICE_MS) continue;
+      await this.deps.clock.sleep(0, { signal });
+      began = this.deps.clock.now().mono;
+    }
+    this.pods = pods;
+    this.paths = paths;
+    this.rates.endRound();
+  }
+
+  private sampleNode(): NodeSample {
+    const { cgroups, node } = this.deps;
+    const named = { pods: this.options.podsCgroup, ...this.options.systemCgroups() };
+    const system = Object.entries(named).flatMap(([name, path]): SystemSample[] => {
+      const startedAt = path === "" ? undefined : cgroups.createdAt(path);
+      return startedAt === undefined ? [] : [{ name, startedAt, usage: this.usage(`/${name}`, cgroups.read(path)) }];
+    });
+    return {
+      usage: this.usage("/", node.withPressure(cgroups.read("/"))),
+      swap: node.swap(),
+      network: node.interfaces("self") ?? [],
+      system,
+    };
+  }
+
+  private samplePod(pod: SampledPod, paths: Map<string, string>): PodSample {
+    const { cgroups } = this.deps;
+    const containers = pod.containers.flatMap(({ id, name, startedAt }): ContainerSample[] => {
+      const path = this.pathOf(pod.cgroup, id, paths);
+      return path === undefined ? [] : [{ id, name, startedAt, usage: this.usage(id, cgroups.read(path)) }];
+    });
+    const network = this.network(pod, paths);
+    const { uid, name, namespace } = pod;
+    return {
+      uid,
+      name,
+      namespace,
+      startedAt: pod.sandbox?.createdAt ?? 0,
+      usage: this.usage(uid, pod.isOwnCgroup ? cgroups.read(pod.cgroup) : sumOf(containers)),
+      ...(network && { network }),
+      containers,
+    };
+  }
+
+  private network({ cgroup, sandbox }: SampledPod, paths: Map<string, string>): readonly InterfaceUsage[] | undefined {
+    if (sandbox === undefined || sandbox.hostNetwork) return undefined;
+    const path = this.pathOf(cgroup, sandbox.id, paths);
+    const pid = path === undefined ? undefined : this.deps.cgroups.processIn(path);
+    return pid === undefined ? undefined : this.deps.node.interfaces(pid);
+  }
+
+  private pathOf(parent: string, id: string, paths: Map<string, string>): string | undefined {
+    const path = this.paths.get(id) ?? this.deps.cgroups.childOf(parent, id);
+    if (path !== undefined) paths.set(id, path);
+    return path;
+  }
+
+  private usage(key: string, usage: CgroupUsage): UsageSample {
+    const at: Instant = this.deps.clock.now();
+    const nanoCores = usage.cpu && this.rates.rate(key, usage.cpu.usageNanos, at.mono);
+    return { ...usage, at, ...(nanoCores !== undefined && { nanoCores }) };
+  }
+}
+
+/** Usage of a pod that has no cgroup of its own. */
+function sumOf(containers: readonly ContainerSample[]): CgroupUsage {
+  const sum = (pick: (usage: UsageSample) => number | undefined): number =>
+    containers.reduce((total, { usage }) => total + (pick(usage) ?? 0), 0);
+  return {
+    cpu: { usageNanos: sum(({ cpu }) => cpu?.usageNanos) },
+    memory: {
+      usage: sum(({ memory }) => memory?.usage),
+      workingSet: sum(({ memory }) => memory?.workingSet),
+      rss: sum(({ memory }) => memory?.rss),
+      pageFaults: sum(({ memory }) => memory?.pageFaults),
+      majorPageFaults: sum(({ memory }) => memory?.majorPageFaults),
+      swap: sum(({ memory }) => memory?.swap),
+    },
+    pids: sum(({ pids }) => pids),
+  };
+}

@@ -303,6 +303,18 @@ test("an image that was pulled since the list stays: a pod may name it otherwise
   node.stop.abort();
 });
 
+test("a runtime that reports no image filesystem is a failure, unless nothing is removed for space", async () => {
+  const node = new Node();
+  node.runtime.imageFilesystems = () => Promise.resolve({ images: [], containers: [] });
+  node.start();
+  await node.clock.advance(5 * MINUTE + 5000);
+  assert.deepEqual(node.events, ["Warning ImageGCFailed measure image filesystem: the runtime reports none"]);
+  node.policy.set({ ...node.policy.current, highPercent: 100 });
+  await node.clock.advance(20 * MINUTE);
+  assert.equal(node.events.length, 1);
+  node.stop.abort();
+});
+
 test("a filesystem that cannot be measured stops neither the report nor the removal of old images", async () => {
   const node = new Node({ maxAgeMs: MINUTE, minAgeMs: 0 });
   node.add("a:1", 1);

@@ -160,6 +160,9 @@ export class ImageCollector {
     const freed = await this.remove(planned, options);
     this.rejectErrors(plan, freed);
     if (failure !== undefined) throw failure;
+    if (filesystem === undefined && this.policy.current.highPercent < 100) {
+      throw new Error("measure image filesystem: the runtime reports none");
+    }
     if (filesystem?.capacityBytes === 0) this.reject("InvalidDiskCapacity", "invalid capacity 0 on image filesystem");
     const isEnough = freed.bytes + youngBytes(plan) >= plan.bytesToFree || this.hasRoom(freed.filesystem);
     if (!isEnough && filesystem !== undefined) {

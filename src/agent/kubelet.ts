@@ -231,7 +231,7 @@ export class Kubelet {
 
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },
-      { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, clock, stop) },
+      { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, { clock, store }, stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
       ...(cluster?.attach({ ...ring, pressure, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,

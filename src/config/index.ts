@@ -41,6 +41,7 @@ export {
   reportSettings,
   shownValueOf,
 } from "./report.ts";
+export { cpusIn, reservationsOf } from "./reservations.ts";
 export { absolutePath, atLeast, between, didYouMean, ip, unixEndpoint } from "./rules.ts";
 export { RunningConfiguration, type StartConfiguration } from "./running-configuration.ts";
 export { logNotActedOn, startConfiguration } from "./start-configuration.ts";

@@ -390,6 +390,6 @@ test("`__proto__` in a map is a key like any other", async () => {
 });
 
 test("settings that nothing acts on yet are named as they were given", async () => {
-  const loaded = await loadFile("protectKernelDefaults: true\nmaxPods: 5\n", ["--qos-reserved=memory=50%"]);
-  assert.deepEqual(notActedOn(loaded), ["--qos-reserved", "protectKernelDefaults"]);
+  const loaded = await loadFile("enableContentionProfiling: true\nmaxPods: 5\n", ["--pod-cidr=10.0.0.0/24"]);
+  assert.deepEqual(notActedOn(loaded), ["--pod-cidr", "enableContentionProfiling"]);
 });

@@ -10,6 +10,10 @@ export interface CgroupValues {
   /** Microseconds per period; the two are written together. */
   readonly cpuQuota?: { readonly quota: number; readonly period: number };
   readonly memoryLimit?: number;
+  /** Bytes that the kernel never reclaims; only in version 2. */
+  readonly memoryMin?: number;
+  /** Bytes that the kernel reclaims only when nothing else is left; only in version 2. */
+  readonly memoryLow?: number;
   readonly pids?: number;
   /** Bytes by page size as the kernel's files name it (`2MB`). */
   readonly hugepages?: Readonly<Record<string, number>>;
@@ -23,6 +27,8 @@ export interface CgroupRules {
   readonly hugepageSizes: readonly string[];
   /** Processes per pod; 0 or less means no limit. */
   readonly podPidsLimit: number;
+  /** Set if memory protection is managed (gate MemoryQoS on cgroup v2); true protects what pods request. */
+  readonly protectsMemory?: boolean | undefined;
 }
 
 /** The values of a pod's own cgroup. */
@@ -37,7 +43,20 @@ export function podCgroupValues(pod: Pod, rules: CgroupRules): CgroupValues {
     memoryLimit: isBestEffort ? -1 : (memory ?? -1),
     pids: rules.podPidsLimit > 0 ? rules.podPidsLimit : -1,
     hugepages: hugepageValues(limits, rules.hugepageSizes),
+    ...(rules.protectsMemory !== undefined && memoryProtection(pod, rules.protectsMemory)),
   };
+}
+
+/** Guaranteed pods are protected in any case (`memory.min`), burstable ones as far as possible (`memory.low`). */
+function memoryProtection(pod: Pod, isProtected: boolean): Pick<CgroupValues, "memoryMin" | "memoryLow"> {
+  const request = isProtected ? memoryRequest(pod) : 0;
+  const isGuaranteed = qosClass(pod) === "Guaranteed";
+  return { memoryMin: isGuaranteed ? request : 0, memoryLow: isGuaranteed ? 0 : request };
+}
+
+/** Bytes of memory that the pod requests. */
+export function memoryRequest(pod: Pod): number {
+  return bytesOf(podRequests(pod), "memory") ?? 0;
 }
 
 function quotaOf(pod: Pod, limits: ResourceAmounts, { cpuCfsQuota, cpuPeriodUs }: CgroupRules): number {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nodeResources, withPatchedResources } from "./capacity.ts";
+import { nodeResources, type Reservations, withPatchedResources } from "./capacity.ts";
 
 const machine = { cores: 4, memoryBytes: 8 * 2 ** 30, storageBytes: 100 * 2 ** 30, hugePages: {} };
 const nothing = { maxPods: 110, podsPerCore: 0, systemReserved: {}, kubeReserved: {}, evictionHard: {} };
@@ -11,7 +11,7 @@ test("a machine without reservations gives all it has", () => {
   assert.deepEqual(allocatable, capacity);
 });
 
-const cases = [
+const cases: { name: string; given: Partial<Reservations>; want: object }[] = [
   {
     name: "reservations and hard thresholds are taken off",
     given: {
@@ -20,6 +20,20 @@ const cases = [
       evictionHard: { "memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%" },
     },
     want: { cpu: "3500m", memory: "7068Mi", pods: "110", "ephemeral-storage": "85Gi" },
+  },
+  {
+    name: "the number of reserved CPUs takes the place of the reserved cpu amounts",
+    given: {
+      reservedSystemCPUs: "0-1,3",
+      systemReserved: { cpu: "200m", memory: "1Gi" },
+      kubeReserved: { cpu: "300m" },
+    },
+    want: { cpu: "1", memory: "7Gi", pods: "110", "ephemeral-storage": "100Gi" },
+  },
+  {
+    name: "hard thresholds may be left out",
+    given: { evictionHard: { "memory.available": "1Gi" }, experimentalAllocatableIgnoreEviction: true },
+    want: { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" },
   },
   {
     name: "never below nothing",

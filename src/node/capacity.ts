@@ -1,3 +1,4 @@
+import { reservationsOf } from "../config/index.ts";
 import {
   type Amount,
   amountOf,
@@ -27,6 +28,10 @@ export interface Reservations {
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
   readonly evictionHard: Readonly<Record<string, string>>;
+  /** CPUs whose number takes the place of the reserved cpu amounts; none if empty. */
+  readonly reservedSystemCPUs?: string;
+  /** True if hard eviction thresholds are not taken off. */
+  readonly experimentalAllocatableIgnoreEviction?: boolean;
 }
 
 /** Resources as a node reports them. */
@@ -47,17 +52,26 @@ export function nodeResources(machine: MachineResources, reserved: Reservations)
   for (const [size, bytes] of Object.entries(machine.hugePages)) {
     capacity[`hugepages-${size}`] = amountOf(bytes, "binary");
   }
-  const kept = [
-    parseResources(reserved.systemReserved),
-    parseResources(reserved.kubeReserved),
-    evictionReservation(machine, reserved.evictionHard),
-  ].reduce(addResources);
+  const ignoresEviction = reserved.experimentalAllocatableIgnoreEviction === true;
+  const kept = addResources(
+    reservedResources(reserved),
+    ignoresEviction ? {} : evictionReservation(machine, reserved.evictionHard),
+  );
   const allocatable: Record<string, Amount> = {};
   for (const [name, amount] of Object.entries(capacity)) allocatable[name] = less(amount, kept[name]);
   for (const [name, amount] of Object.entries(capacity)) {
     if (name.startsWith("hugepages-")) allocatable["memory"] = less(allocatable["memory"] ?? ZERO, amount);
   }
   return { capacity: texts(capacity), allocatable: texts(allocatable) };
+}
+
+/** Returns what is reserved for the host's daemons and the node agents. Pure. */
+export function reservedResources({
+  reservedSystemCPUs = "",
+  ...given
+}: Pick<Reservations, "systemReserved" | "kubeReserved" | "reservedSystemCPUs">): ResourceAmounts {
+  const { systemReserved, kubeReserved } = reservationsOf({ ...given, reservedSystemCPUs });
+  return addResources(parseResources(systemReserved), parseResources(kubeReserved));
 }
 
 /**

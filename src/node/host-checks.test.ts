@@ -3,7 +3,16 @@ import { test } from "node:test";
 import { checkHost, type HostFacts, swapsIn } from "./host-checks.ts";
 
 type Options = Parameters<typeof checkHost>[0];
-const FINE: Options = { failCgroupV1: false, swapBehavior: "", singleProcessOOMKill: undefined, failSwapOn: true };
+const FINE: Options = {
+  failCgroupV1: false,
+  swapBehavior: "",
+  singleProcessOOMKill: undefined,
+  failSwapOn: true,
+  systemReserved: {},
+  kubeReserved: {},
+  reservedSystemCPUs: "",
+};
+const MACHINE: HostFacts = { cgroupVersion: 2, swaps: [], cores: 4, memoryBytes: 2 ** 30 };
 
 const rows: { name: string; options: Partial<Options>; facts: Partial<HostFacts>; given?: boolean; says?: RegExp }[] = [
   { name: "cgroup v1 that is allowed", options: {}, facts: { cgroupVersion: 1 } },
@@ -32,17 +41,35 @@ const rows: { name: string; options: Partial<Options>; facts: Partial<HostFacts>
   { name: "ending one process on v1", options: { singleProcessOOMKill: true }, facts: { cgroupVersion: 1 } },
   { name: "swap", options: {}, facts: { swaps: ["/swapfile"] }, says: /swap is on: \/swapfile; turn it off/ },
   { name: "swap that is allowed", options: { failSwapOn: false }, facts: { swaps: ["/swapfile"] } },
+  {
+    name: "more memory reserved than there is",
+    options: { systemReserved: { memory: "600Mi" }, kubeReserved: { memory: "600Mi" } },
+    facts: {},
+    says: /reserve 1200Mi of memory, but this machine has 1Gi/,
+  },
+  { name: "all memory reserved", options: { systemReserved: { memory: "1Gi", cpu: "4" } }, facts: {} },
+  {
+    name: "a reserved CPU that is not there",
+    options: { reservedSystemCPUs: "0,3-4" },
+    facts: {},
+    says: /reservedSystemCPUs: 0,3-4, but this machine has 4 CPUs from 0/,
+  },
+  {
+    name: "reserved CPUs in place of an amount",
+    options: { reservedSystemCPUs: "3", kubeReserved: { cpu: "9" } },
+    facts: {},
+  },
 ];
 for (const { name, options, facts, given = false, says } of rows) {
   test(`${name} ${says === undefined ? "is fine" : "is refused"}`, () => {
-    const verdict = checkHost({ ...FINE, ...options }, { cgroupVersion: 2, swaps: [], ...facts }, () => given);
+    const verdict = checkHost({ ...FINE, ...options }, { ...MACHINE, ...facts }, () => given);
     assert.equal(verdict.refusals.length, says === undefined ? 0 : 1, verdict.refusals.join("\n"));
     if (says !== undefined) assert.match(verdict.refusals.join("\n"), says);
   });
 }
 
 test("cgroup v1 that the default refuses is served, with a word", () => {
-  const verdict = checkHost({ ...FINE, failCgroupV1: true }, { cgroupVersion: 1, swaps: [] }, () => false);
+  const verdict = checkHost({ ...FINE, failCgroupV1: true }, { ...MACHINE, cgroupVersion: 1 }, () => false);
   assert.deepEqual(verdict.refusals, []);
   assert.match(verdict.warnings.join(), /cgroup v1/);
 });

@@ -1,20 +1,37 @@
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import { machineInfo } from "../adapters/host/machine.ts";
 import {
   type AgentOptions,
   ConfigurationError,
+  cpusIn,
   isGiven,
   type LoadedConfiguration,
   type OptionName,
 } from "../config/index.ts";
 import type { Logger } from "../lib/log.ts";
+import { amountOf, compareAmounts, formatQuantity } from "../model/quantity.ts";
+import { reservedResources } from "./capacity.ts";
 
 /** The facts of the machine that the checks need. */
 export interface HostFacts {
   readonly cgroupVersion: 1 | 2 | undefined;
   /** Swap files and partitions that are in use. */
   readonly swaps: readonly string[];
+  readonly cores: number;
+  readonly memoryBytes: number;
 }
+
+type CheckedOptions = Pick<
+  AgentOptions,
+  | "failCgroupV1"
+  | "swapBehavior"
+  | "singleProcessOOMKill"
+  | "failSwapOn"
+  | "systemReserved"
+  | "kubeReserved"
+  | "reservedSystemCPUs"
+>;
 
 /** Why the agent does not start on this machine with these settings, and what it only warns of. */
 export interface HostVerdict {
@@ -27,11 +44,11 @@ export interface HostVerdict {
  * the default of `failCgroupV1` only warns, and only an explicit one rejects.
  */
 export function checkHost(
-  options: Pick<AgentOptions, "failCgroupV1" | "swapBehavior" | "singleProcessOOMKill" | "failSwapOn">,
-  { cgroupVersion, swaps }: HostFacts,
+  options: CheckedOptions,
+  { cgroupVersion, swaps, ...machine }: HostFacts,
   isGiven: (option: OptionName) => boolean,
 ): HostVerdict {
-  const refusals: string[] = [];
+  const refusals: string[] = [...reservationProblems(options, machine)];
   const warnings: string[] = [];
   if (cgroupVersion === 1) {
     if (options.failCgroupV1 && isGiven("failCgroupV1")) {
@@ -54,6 +71,24 @@ export function checkHost(
   return { refusals, warnings };
 }
 
+/** Reservations that the machine does not have. */
+function reservationProblems(
+  options: CheckedOptions,
+  { cores, memoryBytes }: Pick<HostFacts, "cores" | "memoryBytes">,
+): readonly string[] {
+  const { reservedSystemCPUs } = options;
+  const last = Math.max(-1, ...cpusIn(reservedSystemCPUs));
+  if (last >= cores) return [`reservedSystemCPUs: ${reservedSystemCPUs}, but this machine has ${cores} CPUs from 0`];
+  const reserved = reservedResources(options);
+  const capacity = { cpu: amountOf(cores), memory: amountOf(memoryBytes, "binary") };
+  return Object.entries(capacity).flatMap(([name, whole]) => {
+    const wanted = reserved[name];
+    if (wanted === undefined || compareAmounts(wanted, whole) <= 0) return [];
+    const amounts = `${formatQuantity(wanted)} of ${name}, but this machine has ${formatQuantity(whole)}`;
+    return [`systemReserved and kubeReserved reserve ${amounts}; reserve less`];
+  });
+}
+
 /** Returns the names in /proc/swaps, without those on a tmpfs. */
 export function swapsIn(text: string): string[] {
   const lines = text.split("\n").slice(1);
@@ -73,7 +108,7 @@ export function rejectUnfitHost(
   { provenance }: LoadedConfiguration,
 ): void {
   const { cgroupVersion } = readKernelLimits(host.cgroupMounts());
-  const facts = { cgroupVersion, swaps: swapsIn(host.readSmall("/proc/swaps") ?? "") };
+  const facts = { ...machineInfo(), cgroupVersion, swaps: swapsIn(host.readSmall("/proc/swaps") ?? "") };
   const { refusals, warnings } = checkHost(options, facts, (name) => {
     const origin = provenance.get(name)?.origin;
     return origin !== undefined && isGiven(origin);

@@ -1,4 +1,5 @@
 import { type Abortable, isAborted } from "../lib/abort.ts";
+import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import type { DesiredPods } from "./desired.ts";
 import type { ExecuteDeps } from "./execute/context.ts";
@@ -9,7 +10,8 @@ export interface OrphanSweeperDeps {
   readonly log: Logger;
   readonly desired: DesiredPods;
   readonly pool: Pick<WorkerPool, "worker">;
-  readonly execute: Parameters<typeof removeRemains>[0] & Pick<ExecuteDeps, "files">;
+  readonly execute: Parameters<typeof removeRemains>[0] &
+    Pick<ExecuteDeps, "files"> & { readonly cgroups: Pick<ExecuteDeps["cgroups"], "uids"> };
   readonly volumes: {
     /** Removes the volumes and directories of pods that are not known; returns the UIDs that are left. */
     removeOrphans(
@@ -50,6 +52,21 @@ export class OrphanSweeper {
     const isKnown = (uid: string): boolean =>
       inRuntime.has(uid) || desired.get(uid) !== undefined || pool.worker(uid) !== undefined;
     const rest = (uid: string): Promise<void> => removeRemains(execute, uid);
-    return volumes.removeOrphans(isKnown, { signal: this.signal, rest });
+    const left = await volumes.removeOrphans(isKnown, { signal: this.signal, rest });
+    await this.removeCgroups(isKnown);
+    return left;
+  }
+
+  /** Cgroups of pods without a directory: an agent that was killed left them, or its state was removed. */
+  private async removeCgroups(isKnown: (uid: string) => boolean): Promise<void> {
+    const { execute, log } = this.deps;
+    // On a shared runtime they may belong to another agent.
+    if (execute.node.owner !== undefined) return;
+    for (const podUID of execute.cgroups.uids().filter((uid) => !isKnown(uid))) {
+      log.info("Removing cgroup of orphaned pod", { podUID });
+      await execute.cgroups.remove(podUID).catch((error: unknown) => {
+        log.warn("Failed to remove cgroup of orphaned pod", { podUID, error: messageOf(error) });
+      });
+    }
   }
 }

@@ -14,6 +14,7 @@ function ring() {
   const desired = new DesiredPods({ clock }, { sources: ["file", "http"] });
   const swept: string[][] = [];
   const left: string[] = [];
+  const cgroups: string[] = [];
   const made = new PodRing<string>(
     {
       clock,
@@ -36,11 +37,15 @@ function ring() {
       execute: {
         files: { list: async () => [] },
         node: { paths: { containerLogsDir: "/logs" } },
-      } as never, // reason: only the directory of log links is read here
+        cgroups: {
+          uids: () => ["uid-of-web", "in-runtime", "orphan"],
+          remove: async (uid: string) => void cgroups.push(uid),
+        },
+      } as never, // reason: only the directory of log links and the cgroups are read here
     },
     manyListeners().signal,
   );
-  return { made, calls, swept, left, clock };
+  return { made, calls, swept, left, clock, cgroups };
 }
 
 const web = { pod: pod("web").container("app").build(), warnings: [] };
@@ -76,4 +81,12 @@ test("directories that could not be removed are tried again at the next relist",
   await settled();
   made.listed(listed);
   assert.equal(swept.length, 2);
+});
+
+test("cgroups of pods that neither a source nor the runtime knows are removed", async () => {
+  const { made, cgroups } = ring();
+  for (const source of ["file", "http"]) made.publish({ source, pods: source === "file" ? [web] : [], objects: "" });
+  made.listed(listed);
+  await settled();
+  assert.deepEqual(cgroups, ["orphan"]);
 });

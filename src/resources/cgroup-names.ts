@@ -37,6 +37,11 @@ function candidates(uid: string, options: CgroupOptions): Record<"Guaranteed" | 
   return { Guaranteed: at(), Burstable: at("burstable"), BestEffort: at("besteffort") };
 }
 
+/** The path of a cgroup that the configuration names, as it is below the mount of a hierarchy. */
+export function namedCgroup(name: string, driver: CgroupDriver): string {
+  return place({ driver, root: name }, []);
+}
+
 /** The path to a cgroup by the names on the way, below the root that the configuration says. */
 function place({ driver, root }: CgroupOptions, names: readonly string[]): string {
   const above = root.split("/").filter((part) => part !== "");

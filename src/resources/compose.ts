@@ -1,16 +1,21 @@
 import { endCgroupProcesses } from "../adapters/cgroup/end-processes.ts";
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
+import { CgroupProcesses } from "../adapters/cgroup/processes.ts";
 import { CgroupTree } from "../adapters/cgroup/tree.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
-import { hugePages } from "../adapters/host/node-facts.ts";
-import type { AgentOptions } from "../config/index.ts";
+import { hugePages, swapSize } from "../adapters/host/node-facts.ts";
+import type { AgentOptions, agentOptions, OptionStore } from "../config/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import { Wakes } from "../lib/wakes.ts";
 import type { CgroupDriver } from "./cgroup-names.ts";
-import { type ContainerLimitFacts, limitFacts, limitRules } from "./limit-rules.ts";
+import { type ContainerLimitFacts, type LimitMachine, limitFacts, limitRules, reservedRules } from "./limit-rules.ts";
 import { measuredCgroups } from "./measured-cgroups.ts";
+import { memoryQosMetrics } from "./memory-qos-metrics.ts";
 import { PodCgroups } from "./pod-cgroups.ts";
+import { ProcessCgroups } from "./process-cgroups.ts";
+import { ReservedCgroups } from "./reserved-cgroups.ts";
 
 /** Timeout of a call to systemd in milliseconds, as in Kubernetes. */
 const SYSTEMD_MS = 30_000;
@@ -50,41 +55,61 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
   const { host, log, metrics, clock } = parts.deps;
   const mounts = host.cgroupMounts();
   const kernel = readKernelLimits(mounts);
-  const { cgroupDriver } = parts.settings;
+  const { cgroupDriver: driver } = parts.settings;
   const tree = measuredCgroups(metrics, clock, {
-    tree: new CgroupTree(mounts, cgroupDriver === "systemd" ? { systemd: (args) => busctl(host, args) } : {}),
+    tree: new CgroupTree(mounts, driver === "systemd" ? { systemd: (args) => busctl(host, args) } : {}),
     version: kernel.cgroupVersion ?? 1,
   });
   const hierarchies = mounts.map(({ mountpoint }) => mountpoint);
-  const { cgroupRoot, cgroupsPerQOS } = parts.options();
+  const { cgroupRoot, cgroupsPerQOS, kubeletCgroups, systemCgroups } = parts.options();
+  const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
+    parts.event?.(type, reason, message);
+  // Huge pages may be reserved while the agent runs.
+  const machine = (): LimitMachine => ({ ...parts.settings.machine, hugePages: hugePages() });
   const cgroups = new PodCgroups(
     {
       host,
       log,
       tree,
+      event,
       endProcesses: (path: string) => endCgroupProcesses(hierarchies, path),
-      event: (type, reason, message) => parts.event?.(type, reason, message),
+      beside: [
+        new ReservedCgroups({ tree, log, event }, () => reservedRules(parts.options(), kernel, driver)),
+        new ProcessCgroups({ host: new CgroupProcesses(mounts), log }, { kubeletCgroups, systemCgroups }),
+      ],
     },
     {
-      driver: cgroupDriver,
+      driver,
       root: cgroupRoot,
       perQos: cgroupsPerQOS,
-      // Huge pages may be reserved while the agent runs.
-      rules: () => limitRules(parts.options(), { ...parts.settings.machine, hugePages: hugePages() }, kernel),
+      rules: () => limitRules(parts.options(), machine(), kernel),
     },
   );
-  return { cgroups, limits: () => limitFacts(parts.options(), parts.settings.machine, kernel) };
+  memoryQosMetrics(metrics, () => ({ options: parts.options(), requested: cgroups.requested }));
+  return {
+    cgroups,
+    limits: () => limitFacts(parts.options(), { ...parts.settings.machine, swapBytes: swapSize }, kernel),
+  };
 }
 
-/** Reconciles the cgroups above those of pods once a minute, as Kubernetes does. */
+/** The options that limits above those of pods follow while the agent runs. */
+const FOLLOWED = ["enforceNodeAllocatable", "systemReserved", "kubeReserved", "qosReserved"] as const;
+
+/**
+ * Sets the limits of the node and its classes at the start and at each change of the configuration, and once a minute
+ * again if somebody changed them, as Kubernetes does.
+ */
 export async function refreshCgroups(
   cgroups: Pick<PodCgroups, "refresh">,
-  clock: Clock,
+  { clock, store }: { readonly clock: Clock; readonly store: OptionStore<typeof agentOptions> },
   signal: AbortSignal,
 ): Promise<void> {
-  for (;;) {
-    await clock.sleep(REFRESH_MS, { signal });
+  const wakes = new Wakes(clock);
+  store.live(...FOLLOWED).onChange(() => wakes.wake(), { signal });
+  while (!signal.aborted) {
+    wakes.clear();
     await cgroups.refresh();
+    await wakes.sleep(REFRESH_MS, signal);
   }
 }
 

@@ -1,3 +1,4 @@
 export { type CgroupDriver, type CgroupOptions, classCgroups } from "./cgroup-names.ts";
+export type { LimitRules } from "./class-values.ts";
 export { composeResources, type ResourceHost, refreshCgroups } from "./compose.ts";
-export { type CgroupHost, type LimitRules, PodCgroups } from "./pod-cgroups.ts";
+export { type CgroupHost, PodCgroups } from "./pod-cgroups.ts";

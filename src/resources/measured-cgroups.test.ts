@@ -18,6 +18,8 @@ test("changes of cgroups are measured, failed ones too, and their version told",
     exists: () => true,
     read: () => undefined,
     memoryUsage: () => 7,
+    unreclaimable: () => 5,
+    childrenOf: () => [],
   };
   const measured = measuredCgroups(metrics, clock, { tree, version: 2 });
   await measured.ensure("/a");

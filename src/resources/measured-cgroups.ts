@@ -25,6 +25,8 @@ export function measuredCgroups(metrics: Metrics, clock: Clock, of: { tree: Cgro
     forget: (path) => timed("destroy", () => tree.forget(path)),
     exists: (path) => tree.exists(path),
     read: (path) => tree.read(path),
+    unreclaimable: (path) => tree.unreclaimable(path),
+    childrenOf: (path) => tree.childrenOf(path),
     memoryUsage: (path, containerId) => tree.memoryUsage(path, containerId),
   };
 }

@@ -26,6 +26,8 @@ class Machine {
   readonly events: string[] = [];
   refuses: string[] = [];
   noCgroup = false;
+  readonly used = new Map<string, number>();
+  readonly children = new Map<string, readonly string[]>();
   rules: LimitRules = {
     cpuCfsQuota: true,
     cpuPeriodUs: 100_000,
@@ -56,6 +58,8 @@ class Machine {
           read: (path) => this.values.get(path),
           forget: () => Promise.resolve(),
           memoryUsage: () => undefined,
+          unreclaimable: (path) => this.used.get(path),
+          childrenOf: (path) => this.children.get(path) ?? [],
         },
       },
       { root: "/", ...options, rules: () => this.rules },
@@ -216,7 +220,7 @@ describe("the refresh of what all pods have", () => {
     const machine = new Machine();
     const cgroups = machine.cgroups({ driver: "cgroupfs" });
     await cgroups.refresh();
-    assert.deepEqual(machine.sets, [], "nothing before the first pod");
+    assert.deepEqual(machine.sets, ["/kubepods"], "before the first pod only what does not depend on pods");
     await cgroups.ensure(of("Burstable"));
     const wanted = classes.map((path) => machine.values.get(path));
     await cgroups.refresh();
@@ -280,4 +284,80 @@ describe("events of the node's limits", () => {
       "NodeAllocatableEnforced Updated Node Allocatable limit across pods",
     ]);
   });
+});
+
+describe("memory between the classes", () => {
+  const guaranteed = (uid: string) =>
+    pod("web", uid)
+      .container("app", { resources: { limits: full, requests: full } })
+      .build();
+  const burstable = (uid: string) =>
+    pod("web", uid)
+      .container("app", { resources: { requests: { memory: "100Mi" } } })
+      .build();
+  const MIB = 2 ** 20;
+  const classes = (machine: Machine, key: keyof CgroupValues) =>
+    ["/kubepods", "/kubepods/burstable", "/kubepods/besteffort"].map((path) => machine.values.get(path)?.[key]);
+
+  test("each class leaves room for what the classes above it request", async () => {
+    const machine = new Machine();
+    machine.rules = { ...machine.rules, qosReserved: { percent: 50, memory: 1000 * MIB } };
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    await made.ensure(guaranteed("a"));
+    await made.ensure(burstable("b"));
+    assert.deepEqual(classes(machine, "memoryLimit").slice(1), [968 * MIB, 918 * MIB]);
+    machine.rules = { ...machine.rules, qosReserved: { percent: 0, memory: 1000 * MIB } };
+    await made.refresh();
+    await made.refresh();
+    assert.deepEqual(classes(machine, "memoryLimit").slice(1), [-1, -1], "a reload lifts it");
+  });
+
+  test("a class that uses more than that gets what it uses, and nothing is killed", async () => {
+    const machine = new Machine();
+    machine.used.set("/kubepods/besteffort", 990 * MIB);
+    machine.rules = { ...machine.rules, qosReserved: { percent: 100, memory: 1000 * MIB } };
+    await machine.cgroups({ driver: "cgroupfs" }).ensure(guaranteed("a"));
+    assert.deepEqual(classes(machine, "memoryLimit").slice(1), [936 * MIB, 990 * MIB]);
+  });
+
+  test("requests are protected on every level above the pod, and pods by their class", async () => {
+    const machine = new Machine();
+    machine.rules = { ...machine.rules, protectsMemory: true };
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    await made.ensure(guaranteed("a"));
+    await made.ensure(burstable("b"));
+    assert.deepEqual(classes(machine, "memoryMin"), [164 * MIB, undefined, undefined]);
+    assert.deepEqual(classes(machine, "memoryLow"), [undefined, 100 * MIB, undefined]);
+    assert.equal(made.read(guaranteed("a"))?.memoryMin, 64 * MIB);
+    assert.equal(made.read(burstable("b"))?.memoryLow, 100 * MIB);
+    assert.deepEqual(made.requested, { guaranteed: 64 * MIB, burstable: 100 * MIB });
+    machine.rules = { ...machine.rules, protectsMemory: false };
+    await made.refresh();
+    assert.deepEqual(classes(machine, "memoryMin")[0], 0, "without the policy nothing is protected");
+  });
+
+  test("a limit of all pods below what they use is not set, is an event, and is tried again", async () => {
+    const machine = new Machine();
+    machine.used.set("/kubepods", 2 ** 30 + 1);
+    const made = machine.cgroups({ driver: "cgroupfs" });
+    await made.refresh();
+    assert.equal(machine.values.get("/kubepods")?.memoryLimit, undefined);
+    assert.equal(machine.values.get("/kubepods")?.cpuShares, 2048, "the other limits are set");
+    assert.match(machine.events.join(), /FailedNodeAllocatableEnforcement.*1073741825 bytes are in use/);
+    machine.used.set("/kubepods", 5);
+    await made.refresh();
+    assert.equal(machine.values.get("/kubepods")?.memoryLimit, 2 ** 30);
+    assert.equal(machine.events.at(-1), "NodeAllocatableEnforced Updated Node Allocatable limit across pods");
+  });
+});
+
+test("pods are found by the names of their cgroups, of both drivers", () => {
+  const machine = new Machine();
+  machine.children.set("/kubepods", ["burstable", "besteffort", "poda-1", "other"]);
+  machine.children.set("/kubepods/burstable", ["podb-2"]);
+  assert.deepEqual(machine.cgroups({ driver: "cgroupfs" }).uids(), ["a-1", "b-2"]);
+  const slices = new Machine();
+  slices.children.set("/kubepods.slice", ["kubepods-burstable.slice", "kubepods-poda_1.slice", "x.scope"]);
+  slices.children.set("/kubepods.slice/kubepods-besteffort.slice", ["kubepods-besteffort-podc_3.slice"]);
+  assert.deepEqual(slices.cgroups({ driver: "systemd" }).uids(), ["a-1", "c-3"]);
 });

@@ -1,6 +1,6 @@
 /** The cgroups of pods on the kernel that is there: their places, their limits, and that they go with the pod. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { forever, manifest, shell } from "./support/manifests.ts";
@@ -10,6 +10,7 @@ import { until } from "./support/until.ts";
 requireMachine();
 
 const FLAGS = ["--pod-max-pids=64", "--system-reserved=memory=64Mi"];
+const RESERVED = ["--kube-reserved=cpu=250m,memory=32Mi,pid=1000", "--enforce-node-allocatable=pods,kube-reserved"];
 const MIB = 2 ** 20;
 const isUnified = existsSync("/sys/fs/cgroup/cgroup.controllers");
 
@@ -31,6 +32,11 @@ describe("cgroups of pods", () => {
     if (isUnified) return read(path, "cpu", ["", "cpu.max"]);
     return `${read(path, "cpu", ["cpu.cfs_quota_us", ""])} ${read(path, "cpu", ["cpu.cfs_period_us", ""])}`;
   };
+  /** Where a cgroup is in each hierarchy. */
+  const directories = (path: string): string[] => {
+    const tops = isUnified ? [""] : readdirSync("/sys/fs/cgroup");
+    return tops.map((top) => join("/sys/fs/cgroup", top, root, path));
+  };
   const places = (uid: string): string[] => {
     const tops = isUnified ? [""] : readdirSync("/sys/fs/cgroup");
     const classes = ["", "burstable", "besteffort"];
@@ -49,6 +55,12 @@ describe("cgroups of pods", () => {
   before(async () => {
     agent = await site.up(FLAGS);
   });
+
+  it("what all pods may use is set before there is a pod", async () => {
+    await until("the cgroup of all pods", () => existsSync(directories("kubepods")[0] ?? ""));
+    await until("its share", () => shares("kubepods") !== weight(1024));
+  });
+
   after(() => site.close());
 
   it("a guaranteed pod has its share, its quota, its memory and its number of processes", async () => {
@@ -105,12 +117,27 @@ describe("cgroups of pods", () => {
   it("a restart of the agent leaves limits and sums as they are", async () => {
     const { uid } = await site.running("whole");
     await agent.end("SIGTERM");
-    await site.up(FLAGS);
+    agent = await site.up(FLAGS);
     await site.running("whole");
     assert.equal(memory(`kubepods/burstable/pod${uid}`), String(128 * MIB));
     const requests = { cpu: "100m" };
     site.write(manifest("late", { containers: [shell("main", forever(), { resources: { requests } })] }));
     await site.running("late");
     await sums("kubepods/burstable", weight(307));
+  });
+
+  it("a reservation is enforced on its cgroup, and cgroups of unknown pods are removed at the start", async () => {
+    for (const directory of [...directories("daemons"), ...directories("kubepods/besteffort/podorphan-1")]) {
+      mkdirSync(directory, { recursive: true });
+    }
+    await agent.end("SIGTERM");
+    await site.up([...FLAGS, ...RESERVED, `--kube-reserved-cgroup=${root}/daemons`]);
+    await until("the limits of the daemons", () => memory("daemons") === String(32 * MIB), {
+      seen: () => memory("daemons"),
+    });
+    assert.equal(shares("daemons"), weight(256));
+    assert.equal(pids("daemons"), "1000");
+    await until("the orphaned cgroup is removed", () => places("orphan-1").length === 0);
+    await site.running("whole");
   });
 });

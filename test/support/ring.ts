@@ -187,6 +187,7 @@ export class FakeRing {
         refresh: () => Promise.resolve(),
         read: () => undefined,
         memoryUsage: () => this.memoryUsage,
+        uids: () => [],
         remove: () => Promise.resolve(),
       },
       node: {

@@ -9,8 +9,10 @@ export interface KernelLimits {
   readonly cgroupVersion: 1 | 2 | undefined;
   /** Sizes of huge pages in KiB. */
   readonly hugepageKib: readonly number[];
-  /** Process ids that the kernel gives out. */
+  /** Tasks that the kernel allows at once: the smaller of `pid_max` and `threads-max`. */
   readonly pidMax: number | undefined;
+  /** Bytes of a page of memory. */
+  readonly pageSize: number;
   /** Swap is counted and can be limited. */
   readonly canLimitSwap: boolean;
 }
@@ -21,7 +23,8 @@ export function readKernelLimits(mounts: readonly CgroupMount[], root = "/"): Ke
   return {
     cgroupVersion: hierarchies?.version,
     hugepageKib: hugepageSizes(join(root, "sys/kernel/mm/hugepages")),
-    pidMax: numberIn(join(root, "proc/sys/kernel/pid_max")),
+    pidMax: smallest(["pid_max", "threads-max"].map((name) => numberIn(join(root, "proc/sys/kernel", name)))),
+    pageSize: pageSize(join(root, "proc/self/auxv")),
     canLimitSwap: hierarchies !== undefined && hasSwapLimit(hierarchies),
   };
 }
@@ -48,6 +51,27 @@ function hugepageSizes(directory: string): number[] {
   }
   const sizes = names.map((name) => Number(/^hugepages-(\d+)kB$/.exec(name)?.[1] ?? 0));
   return sizes.filter((size) => size > 0).sort((a, b) => a - b);
+}
+
+function smallest(numbers: readonly (number | undefined)[]): number | undefined {
+  const known = numbers.filter((each) => each !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+const AT_PAGESZ = 6n;
+const USUAL_PAGE = 4096;
+
+/** The kernel hands it to each process in its auxiliary vector, as pairs of a type and a value. */
+function pageSize(auxv: string): number {
+  try {
+    const bytes = readFileSync(auxv);
+    for (let at = 0; at + 16 <= bytes.length; at += 16) {
+      if (bytes.readBigUInt64LE(at) === AT_PAGESZ) return Number(bytes.readBigUInt64LE(at + 8));
+    }
+  } catch {
+    // No such file outside of the machine's own /proc.
+  }
+  return USUAL_PAGE;
 }
 
 function numberIn(file: string): number | undefined {

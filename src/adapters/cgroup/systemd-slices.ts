@@ -99,12 +99,14 @@ function quotaPerSecond({ quota, period }: { quota: number; period: number }): s
   return quota < 0 ? INFINITY : String(Math.ceil((quota * 1_000_000) / period / 10_000) * 10_000);
 }
 
-function otherProperties({ memoryLimit, pids }: CgroupValues, version: 1 | 2): Property[] {
+function otherProperties({ memoryLimit, memoryMin, memoryLow, pids }: CgroupValues, version: 1 | 2): Property[] {
   const orInfinity = (value: number): string => (value < 0 ? INFINITY : String(value));
   const found: Property[] = [];
   if (memoryLimit !== undefined) {
     found.push([version === 2 ? "MemoryMax" : "MemoryLimit", "t", orInfinity(memoryLimit)]);
   }
+  if (version === 2 && memoryMin !== undefined) found.push(["MemoryMin", "t", String(memoryMin)]);
+  if (version === 2 && memoryLow !== undefined) found.push(["MemoryLow", "t", String(memoryLow)]);
   if (pids !== undefined) found.push(["TasksMax", "t", pids < 0 ? INFINITY : String(Math.max(1, pids))]);
   return found;
 }

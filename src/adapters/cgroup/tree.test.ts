@@ -114,6 +114,19 @@ describe("version 2", () => {
     await tree.set("/a", { memoryLimit: -1, cpuQuota: { quota: -1, period: 100_000 }, pids: -1 });
     assert.deepEqual([text("a/memory.max"), text("a/cpu.max"), text("a/pids.max")], ["max", "max 100000", "max"]);
   });
+
+  test("memory is protected; what is in use without the page cache is read", async () => {
+    const tree = new CgroupTree(mounts());
+    mkdirSync(join(dir, "a/podx"), { recursive: true });
+    assert.deepEqual(await tree.set("/a", { memoryMin: 4096, memoryLow: 8192 }), []);
+    assert.deepEqual([text("a/memory.min"), text("a/memory.low")], ["4096", "8192"]);
+    assert.equal(tree.unreclaimable("/a"), undefined);
+    writeFileSync(join(dir, "a/memory.current"), "1000\n");
+    writeFileSync(join(dir, "a/memory.stat"), "anon 1\ninactive_file 200\nactive_file 50\n");
+    assert.equal(tree.unreclaimable("/a"), 750);
+    assert.deepEqual(tree.childrenOf("/a"), ["podx"]);
+    assert.deepEqual(tree.childrenOf("/nowhere"), []);
+  });
 });
 
 describe("systemd", () => {
@@ -187,6 +200,9 @@ describe("systemd", () => {
       ...["kubepods.slice", "true", "4", "CPUQuotaPerSecUSec", "t", "340000", "CPUQuotaPeriodUSec", "t", "100000"],
       ...["MemoryMax", "t", "18446744073709551615", "TasksMax", "t", "5"],
     ]);
+    const guarded = setCall("/kubepods.slice", { memoryMin: 1, memoryLow: 2 }, 2);
+    assert.deepEqual(guarded?.slice(-6), ["MemoryMin", "t", "1", "MemoryLow", "t", "2"]);
+    assert.equal(setCall("/kubepods.slice", { memoryMin: 1 }, 1), undefined, "only cgroup v2 has it");
     assert.equal(setCall("/kubepods.slice", {}, 2), undefined);
   });
 });
@@ -197,18 +213,21 @@ describe("the kernel", () => {
     mkdirSync(join(dir, "sys/kernel/mm/hugepages/hugepages-1048576kB"), { recursive: true });
     mkdirSync(join(dir, "sys/kernel/mm/hugepages/hugepages-2048kB"), { recursive: true });
     mkdirSync(join(dir, "proc/sys/kernel"), { recursive: true });
-    writeFileSync(join(dir, "proc/sys/kernel/pid_max"), "32768\n");
+    writeFileSync(join(dir, "proc/sys/kernel/pid_max"), "4194304\n");
+    writeFileSync(join(dir, "proc/sys/kernel/threads-max"), "32768\n");
     const memory = v1("memory");
     writeFileSync(join(dir, "memory/memory.memsw.limit_in_bytes"), "0");
     assert.deepEqual(readKernelLimits(memory, dir), {
       cgroupVersion: 1,
       hugepageKib: [2048, 1048576],
+      pageSize: 4096,
       pidMax: 32768,
       canLimitSwap: true,
     });
     assert.deepEqual(readKernelLimits([], join(dir, "nowhere")), {
       cgroupVersion: undefined,
       hugepageKib: [],
+      pageSize: 4096,
       pidMax: undefined,
       canLimitSwap: false,
     });

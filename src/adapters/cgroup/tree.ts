@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
+import { basename, join } from "node:path";
 import { messageOf } from "../../lib/errors.ts";
 import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
-import type { CgroupMount } from "../host/cgroups.ts";
+import { type CgroupMount, cgroupsIn } from "../host/cgroups.ts";
 import { type Hierarchies, hierarchiesOf, levelsOf, makeCgroup } from "./hierarchy.ts";
 import { type BusCall, SystemdSlices } from "./systemd-slices.ts";
-import { directoryOf, readUsage, readValues, writeValues } from "./values.ts";
+import { directoryOf, readUnreclaimable, readUsage, readValues, writeValues } from "./values.ts";
 
 /** The machine's cgroups, version 1 or 2, of files alone or (with a bus) of systemd's slices. */
 export class CgroupTree {
@@ -61,6 +62,20 @@ export class CgroupTree {
   /** Bytes of memory used by the cgroup right below `path` that has the container's id in its name. */
   memoryUsage(path: string, containerId: string): number | undefined {
     return this.hierarchies && readUsage(this.hierarchies, path, containerId);
+  }
+
+  /** Bytes of memory used in the cgroup that the kernel cannot reclaim. */
+  unreclaimable(path: string): number | undefined {
+    return this.hierarchies && readUnreclaimable(this.hierarchies, path);
+  }
+
+  /** Names of the cgroups right below one, in any hierarchy. */
+  childrenOf(path: string): readonly string[] {
+    const { hierarchies } = this;
+    if (hierarchies === undefined) return [];
+    const roots = hierarchies.version === 2 ? [hierarchies.root] : hierarchies.mounts.map((each) => each.mountpoint);
+    const found = roots.flatMap((root) => cgroupsIn(join(root, path)).map((child) => basename(child)));
+    return [...new Set(found)];
   }
 
   /** Before the directories go: a slice that systemd still knows comes back. */

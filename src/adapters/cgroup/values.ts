@@ -79,7 +79,9 @@ function settingsV1(values: CgroupValues): Setting[] {
 }
 
 function settingsV2(values: CgroupValues): Setting[] {
-  const { cpuShares, cpuQuota, memoryLimit, pids } = values;
+  const { cpuShares, cpuQuota, memoryLimit, memoryMin, memoryLow, pids } = values;
+  const protection = (file: string, bytes: number | undefined): Setting[] =>
+    bytes === undefined ? [] : [{ controller: "memory", file, text: String(bytes), optional: bytes === 0 }];
   const orMax = (value: number): string => (value < 0 ? "max" : String(value));
   return [
     ...(cpuShares === undefined
@@ -98,6 +100,8 @@ function settingsV2(values: CgroupValues): Setting[] {
     ...(memoryLimit === undefined
       ? []
       : [{ controller: "memory", file: "memory.max", text: orMax(memoryLimit), optional: memoryLimit < 0 }]),
+    ...protection("memory.min", memoryMin),
+    ...protection("memory.low", memoryLow),
     ...pidsSetting(pids),
     ...hugepageSettings(values, "max"),
   ];
@@ -128,6 +132,19 @@ export function readUsage(hierarchies: Hierarchies, path: string, containerId: s
   const file = hierarchies.version === 1 ? "memory.usage_in_bytes" : "memory.current";
   const text = name === undefined ? undefined : readText(join(directory, name, file));
   return text === undefined ? undefined : Number(text);
+}
+
+/** Bytes of memory in a cgroup that the kernel cannot reclaim: all but the page cache; undefined if it is not there. */
+export function readUnreclaimable(hierarchies: Hierarchies, path: string): number | undefined {
+  const directory = directoryOf(hierarchies, "memory", path);
+  if (directory === undefined) return undefined;
+  const isOld = hierarchies.version === 1;
+  const usage = readText(join(directory, isOld ? "memory.usage_in_bytes" : "memory.current"));
+  const stat = readText(join(directory, "memory.stat"));
+  if (usage === undefined || stat === undefined) return undefined;
+  const of = (name: string): number => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(stat)?.[1] ?? 0);
+  const prefix = isOld ? "total_" : "";
+  return Math.max(0, Number(usage) - of(`${prefix}inactive_file`) - of(`${prefix}active_file`));
 }
 
 /** What the kernel has now for cpu and memory; undefined when there is no such cgroup. */

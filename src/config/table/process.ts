@@ -269,7 +269,6 @@ export const processFlags = {
     help: "Leave hard eviction thresholds out of what pods may use.",
     since: "1.6",
     applies: "reload",
-    effect: "planned",
     deprecated: "it will be removed",
   }),
   windowsService: option(bool, {

@@ -16,7 +16,6 @@ export const resourceFields = configFields({
     topic: "Resources",
     help: "Cgroup that the agent moves itself to.",
     since: "1.3",
-    effect: "planned",
   }),
   systemCgroups: option(text("CGROUP"), {
     flag: "system-cgroups",
@@ -24,7 +23,6 @@ export const resourceFields = configFields({
     topic: "Resources",
     help: "Cgroup for host processes that are still in the root cgroup; needs --cgroup-root.",
     since: "1.4",
-    effect: "planned",
     validate: (value) => (value === "/" ? "must not be the root cgroup" : undefined),
   }),
   cgroupRoot: option(text("CGROUP"), {
@@ -134,7 +132,6 @@ export const resourceFields = configFields({
     help: "Share of requested memory that lower classes cannot use (memory=50%).",
     since: "1.11",
     applies: "reload",
-    effect: "planned",
     validate: qosShares,
   }),
   cpuCFSQuota: option(bool, {
@@ -215,7 +212,6 @@ export const resourceFields = configFields({
     topic: "Resources",
     help: "CPUs that pods do not get (0-1,8); takes the place of the reserved cpu amounts.",
     since: "1.17",
-    effect: "planned",
     validate: cpuSet,
   }),
   systemReservedCgroup: option(text("CGROUP"), {
@@ -224,7 +220,6 @@ export const resourceFields = configFields({
     topic: "Resources",
     help: "Cgroup that --system-reserved is enforced on.",
     since: "1.6",
-    effect: "planned",
   }),
   kubeReservedCgroup: option(text("CGROUP"), {
     flag: "kube-reserved-cgroup",
@@ -232,7 +227,6 @@ export const resourceFields = configFields({
     topic: "Resources",
     help: "Cgroup that --kube-reserved is enforced on.",
     since: "1.6",
-    effect: "planned",
   }),
   enforceNodeAllocatable: option(list("NAME,..."), {
     flag: "enforce-node-allocatable",
@@ -241,7 +235,6 @@ export const resourceFields = configFields({
     help: "Which reservations are enforced by cgroup limits.",
     since: "1.6",
     applies: "reload",
-    effect: "planned",
     validate: enforcements,
   }),
   reservedMemory: option(reservedMemory, {
@@ -261,7 +254,6 @@ export const resourceFields = configFields({
     since: "1.22",
     nullable: true,
     applies: "new pods",
-    effect: "planned",
     validate: (value) => (value > 0 && value <= 1 ? undefined : "must be above 0 and at most 1"),
   }),
   memoryReservationPolicy: option(oneOf("", "None", "TieredReservation"), {
@@ -271,7 +263,6 @@ export const resourceFields = configFields({
     help: "Whether requested memory is protected (gate MemoryQoS).",
     since: "1.36",
     applies: "new pods",
-    effect: "planned",
   }),
   swapBehavior: option(oneOf("", "NoSwap", "LimitedSwap"), {
     flag: undefined,
@@ -281,7 +272,6 @@ export const resourceFields = configFields({
     since: "1.22",
     field: "memorySwap.swapBehavior",
     applies: "new pods",
-    effect: "planned",
   }),
   failSwapOn: option(bool, {
     flag: "fail-swap-on",

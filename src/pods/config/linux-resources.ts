@@ -10,6 +10,8 @@ import {
 import type { Container, Pod } from "../../model/generated/types.ts";
 import { hugepageValues } from "../../model/pod-cgroup-values.ts";
 import { bytesOf, cpuMilli, isLimited, parseResources, podLimits, podRequests } from "../../model/resources.ts";
+import { type MemoryQosFacts, memoryQos } from "./memory-qos.ts";
+import { swapLimit } from "./swap-limit.ts";
 
 /** How this node limits containers. */
 export interface LimitFacts {
@@ -24,6 +26,10 @@ export interface LimitFacts {
   readonly canLimitSwap: boolean;
   /** True if the OOM killer ends one process and not the whole container. */
   readonly singleProcessOomKill: boolean;
+  /** Bytes of the node's swap if containers get their share of it; undefined if they get none. */
+  readonly swapBytes?: number | undefined;
+  /** Set if memory use is throttled and protected. */
+  readonly memoryQos?: MemoryQosFacts | undefined;
 }
 
 /** Returns the limits that the runtime puts on a container. */
@@ -37,7 +43,7 @@ export function containerResources(pod: Pod, container: Container, node: LimitFa
     oomScoreAdj: oomScoreAdj(pod, container, node.memoryCapacity),
     ...(memory === undefined ? {} : { memoryLimitBytes: memory }),
     ...(hugepages.length === 0 ? {} : { hugepageLimits: hugepages.map(([pageSize, limit]) => ({ pageSize, limit })) }),
-    ...swapOf(memory, node),
+    ...memoryControls({ pod, container, memory }, node),
   };
 }
 
@@ -46,9 +52,9 @@ function quotaOf(milli: number, node: LimitFacts): Pick<LinuxResources, "cpuPeri
   return { cpuPeriod: node.cpuPeriodUs, cpuQuota: cpuQuota(milli, node.cpuPeriodUs) };
 }
 
-/** Containers get no swap: cgroup v1 limits memory and swap together to the memory limit, v2 limits swap itself. */
-function swapOf(
-  memory: number | undefined,
+/** Swap, protection, and how the OOM killer chooses. Cgroup v1 only limits memory and swap together. */
+function memoryControls(
+  { pod, container, memory }: { pod: Pod; container: Container; memory: number | undefined },
   node: LimitFacts,
 ): Pick<LinuxResources, "unified" | "memorySwapLimitBytes"> {
   if (node.cgroupVersion === 1) {
@@ -56,7 +62,8 @@ function swapOf(
   }
   const unified = {
     ...(node.singleProcessOomKill ? {} : { "memory.oom.group": "1" }),
-    ...(node.canLimitSwap ? { "memory.swap.max": "0" } : {}),
+    ...(node.canLimitSwap ? { "memory.swap.max": String(swapLimit(pod, container, node)) } : {}),
+    ...(node.memoryQos && memoryQos(pod, container, node.memoryQos)),
   };
   return Object.keys(unified).length === 0 ? {} : { unified };
 }

@@ -79,6 +79,8 @@ export interface PodCgroups {
   read(pod: Pod): CgroupValues | undefined;
   /** Sets what all pods together have again, if somebody changed it. Never rejects. */
   refresh(): Promise<void>;
+  /** UIDs of all pods that have a cgroup, whether anybody knows them or not. */
+  uids(): readonly string[];
   /** Removes the pod's cgroup once nothing runs in it. */
   remove(uid: string): Promise<void>;
 }

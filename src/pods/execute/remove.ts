@@ -48,7 +48,7 @@ export async function removeRemains(
   deps: {
     readonly cgroups: Pick<ExecuteDeps["cgroups"], "remove">;
     readonly files: Pick<ExecuteDeps["files"], "list" | "removeTree">;
-    readonly node: { readonly paths: ExecuteDeps["node"]["paths"] };
+    readonly node: Pick<ExecuteDeps["node"], "paths" | "owner">;
   },
   uid: string,
 ): Promise<void> {

@@ -1,10 +1,10 @@
 import { EXEC_PROTOCOL, runExec } from "../adapters/net/spdy/exec.ts";
-import { bool, option, text } from "../config/index.ts";
+import { bool, option } from "../config/index.ts";
 import { AbortScope } from "../lib/abort.ts";
 import { explained, findAgent, podPath, socketCandidates } from "./agent-client.ts";
 import { ReaderLeft } from "./cli-error.ts";
 import { command } from "./command.ts";
-import { helpOption, placeOf, placeOptions } from "./print.ts";
+import { containerOption, helpOption, placeOf, placeOptions } from "./print.ts";
 
 const topic = "General" as const;
 
@@ -15,13 +15,7 @@ export const exec = command({
   options: {
     stdin: option(bool, { flag: "stdin", short: "i", default: false, topic, help: "Pass stdin to the container." }),
     tty: option(bool, { flag: "tty", short: "t", default: false, topic, help: "Stdin is a TTY." }),
-    container: option(text("NAME"), {
-      flag: "container",
-      short: "c",
-      default: "",
-      topic,
-      help: "Container name; required if the pod has several.",
-    }),
+    ...containerOption,
     ...placeOptions,
     ...helpOption,
   },

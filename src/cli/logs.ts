@@ -1,8 +1,8 @@
 import { StringDecoder } from "node:string_decoder";
-import { atLeast, bool, option, optionalInt, text } from "../config/index.ts";
+import { atLeast, bool, option, optionalInt } from "../config/index.ts";
 import { explained, findAgent, podPath, socketCandidates } from "./agent-client.ts";
 import { command } from "./command.ts";
-import { helpOption, placeOf, placeOptions, print } from "./print.ts";
+import { containerOption, helpOption, placeOf, placeOptions, print } from "./print.ts";
 
 const topic = "General" as const;
 
@@ -32,13 +32,7 @@ export const logs = command({
       help: "Number of most recent lines to print.",
       validate: atLeast(0),
     }),
-    container: option(text("NAME"), {
-      flag: "container",
-      short: "c",
-      default: "",
-      topic,
-      help: "Container name; required if the pod has several.",
-    }),
+    ...containerOption,
     ...placeOptions,
     ...helpOption,
   },

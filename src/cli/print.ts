@@ -47,6 +47,17 @@ export const documentOption = {
   }),
 } as const;
 
+/** `-c`, for commands about one container of a pod. */
+export const containerOption = {
+  container: option(text("NAME"), {
+    flag: "container",
+    short: "c",
+    default: "",
+    topic: "General",
+    help: "Container name; required if the pod has several.",
+  }),
+} as const;
+
 /** The location of the agent that a command line selects. */
 export function placeOf(parsed: {
   readonly values: Omit<AgentPlace, "stateDirGiven">;

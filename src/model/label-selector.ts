@@ -1,5 +1,6 @@
 import { ownValue } from "../lib/own-value.ts";
-import type { LabelSelector, LabelSelectorRequirement } from "./generated/types.ts";
+import type { LabelSelector } from "./generated/types.ts";
+import { matchesRequirement } from "./node-selector.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -9,22 +10,6 @@ export function matchesLabels(selector: LabelSelector | undefined, labels: Label
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return (
     Object.entries(matchLabels).every(([key, value]) => ownValue(labels, key) === value) &&
-    matchExpressions.every((requirement) => holds(requirement, labels))
+    matchExpressions.every((requirement) => matchesRequirement(requirement, labels))
   );
-}
-
-function holds({ key, operator, values = [] }: LabelSelectorRequirement, labels: Labels): boolean {
-  const value = ownValue(labels, key);
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    default:
-      return false;
-  }
 }

@@ -1,5 +1,6 @@
 import { POD_LAYOUT } from "./generated/pod-layout.ts";
 import type { Container, Pod, ResourceRequirements } from "./generated/types.ts";
+import { DECIMAL_EXPONENTS } from "./quantity.ts";
 
 /** Thrown for what cannot be printed exactly as Go would. */
 class UnknownDumpError extends Error {}
@@ -119,18 +120,6 @@ function dumpIntOrString(value: unknown): string {
   return `{Type:(intstr.Type)${isText ? 1 : 0} IntVal:(int32)${number} StrVal:(string)${text}}`;
 }
 
-const EXPONENTS: Readonly<Record<string, number>> = {
-  n: -9,
-  u: -6,
-  m: -3,
-  "": 0,
-  k: 3,
-  M: 6,
-  G: 9,
-  T: 12,
-  P: 15,
-  E: 18,
-};
 const BINARY = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /** Digits that surely fit into 63 bits. */
 const SAFE_DIGITS = 18;
@@ -140,7 +129,7 @@ function dumpQuantity(text: string): string {
   const [, sign = "", whole = "", fraction = "", suffix = ""] =
     /^([+-]?)(\d+)(?:\.(\d*))?([A-Za-z]*)$/.exec(text) ?? [];
   const power = BINARY.indexOf(suffix) + 1;
-  const exponent = power > 0 ? 10 * power : EXPONENTS[suffix];
+  const exponent = power > 0 ? 10 * power : DECIMAL_EXPONENTS[suffix];
   if (text === "0") return quantity(0n, 0, { text, format: "DecimalSI" });
   const digits = whole.replace(/^0+(?=\d)/, "") + fraction;
   // Written otherwise, or too small or too long for the simple case: Go has an arbitrary number there.

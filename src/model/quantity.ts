@@ -23,7 +23,8 @@ const LARGEST_BINARY_NANO = (2n ** 63n - 1n) * NANO;
 const LONGEST_TEXT = 256;
 const LARGEST_EXPONENT = 64;
 
-const DECIMAL_EXPONENTS: Readonly<Record<string, number>> = {
+/** The powers of ten that the decimal suffixes stand for. */
+export const DECIMAL_EXPONENTS: Readonly<Record<string, number>> = {
   n: -9,
   u: -6,
   m: -3,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../test/support/mount-namespace.ts";
 import { pod } from "../../test/support/pods.ts";
 import { type FakeDriver, stagedKind, stageOf } from "../../test/support/staged-kind.ts";
 import { LinuxHost } from "../adapters/host/index.ts";
@@ -16,25 +16,12 @@ import type { Pod } from "../model/generated/types.ts";
 import { VolumeReconciler } from "./index.ts";
 
 // Everything is mounted in a namespace of its own.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
-
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   test("staged volumes on real mounts", { skip: process.getuid?.() !== 0 && "needs root" }, () => {
-    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
-    // Of the surrounding test runner: the inner one would speak its binary protocol.
-    delete env.NODE_TEST_CONTEXT;
-    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+    runInMountNamespace(import.meta.url);
   });
 } else {
   defineTests();
-}
-
-function isLoader(flag: string, index: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[index - 1]) || /^--(import|require)=/.test(flag);
 }
 
 function defineTests(): void {

@@ -4,32 +4,19 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { mountNamespace, runInMountNamespace } from "../../../test/support/mount-namespace.ts";
 import { SystemClock } from "../../lib/clock.ts";
 import { readMountTable } from "./mount-table.ts";
 import { Mounts } from "./mounts.ts";
 import { SystemCalls } from "./system-calls.ts";
 
 // Every mount of the namespace is private, as on a machine whose `/` is.
-const INSIDE = "KUBELET_TEST_MOUNT_NAMESPACE";
-
-if (process.env[INSIDE] === undefined) {
+if (mountNamespace() === undefined) {
   test("shared mounts in a mount namespace of their own", { skip: process.getuid?.() !== 0 && "needs root" }, () => {
-    const env: NodeJS.ProcessEnv = { ...process.env, [INSIDE]: "1" };
-    // Of the surrounding test runner: the inner one would speak its binary protocol.
-    delete env.NODE_TEST_CONTEXT;
-    const command = ["--mount", "--propagation", "private", process.execPath, ...process.execArgv.filter(isLoader)];
-    const inner = spawnSync("unshare", [...command, fileURLToPath(import.meta.url)], { env, encoding: "utf8" });
-    assert.equal(inner.status, 0, `${inner.error ?? ""}\n${inner.stdout}\n${inner.stderr}`);
-    assert.match(inner.stdout, /^# pass [1-9]|ℹ pass [1-9]/m);
+    runInMountNamespace(import.meta.url);
   });
 } else {
   defineTests();
-}
-
-function isLoader(flag: string, index: number, all: readonly string[]): boolean {
-  const isName = (text: string | undefined): boolean => text === "--import" || text === "--require";
-  return isName(flag) || isName(all[index - 1]) || /^--(import|require)=/.test(flag);
 }
 
 function defineTests(): void {

@@ -1,6 +1,6 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { CodedError } from "../../lib/errors.ts";
-import type { ContainerState, ObservedMount } from "../../model/observed.ts";
+import type { ContainerState, ObservedContainer } from "../../model/observed.ts";
 
 /**
  * The container runtime as the agent sees it. Implemented by `CriRuntime` (gRPC), and by `FakeRuntime`;
@@ -210,33 +210,8 @@ export interface ContainerSummary {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Times are wall-clock milliseconds, 0 when not set. */
-export interface ContainerStatus {
-  readonly id: string;
-  readonly name: string;
-  readonly attempt: number;
-  readonly state: ContainerState;
-  readonly createdAt: number;
-  readonly startedAt: number;
-  readonly finishedAt: number;
-  readonly exitCode: number;
-  readonly reason: string;
-  readonly message: string;
-  /**
-   * The exit is known before the runtime has settled it: its reason may change, and the log may not be complete.
-   * Another `stopped` event follows.
-   */
-  readonly isProvisional?: boolean;
-  readonly image: string;
-  readonly imageRef: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly logPath: string;
-  readonly mounts: readonly ObservedMount[];
-  /** Absent where the runtime does not report it. */
-  readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] };
-  readonly stopSignal?: string;
-}
+/** What the runtime reports of one container; after one that is provisional, another `stopped` event follows. */
+export type ContainerStatus = Omit<ObservedContainer, "sandboxId" | "hash">;
 
 export type NamespaceMode = "pod" | "container" | "node" | "target";
 

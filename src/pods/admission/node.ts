@@ -1,8 +1,9 @@
 import { ownValue } from "../../lib/own-value.ts";
-import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration } from "../../model/generated/types.ts";
+import type { Pod, Taint, Toleration } from "../../model/generated/types.ts";
 import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
+import { matchesNodeSelector } from "../../model/node-selector.ts";
 import { allContainers, isStaticPod } from "../../model/pod-facts.ts";
-import type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
+import type { AdmissionFacts, Rejection } from "./facts.ts";
 
 const OS_LABEL = "kubernetes.io/os";
 
@@ -46,7 +47,7 @@ export function affinityProblem(pod: Pod, { node }: AdmissionFacts): Rejection |
   const selector = Object.entries(pod.spec.nodeSelector ?? {});
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const isSelected = selector.every(([key, value]) => ownValue(node.labels, key) === value);
-  const isAffine = required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+  const isAffine = required === undefined || matchesNodeSelector(required, node);
   if (isSelected && isAffine) return undefined;
   return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector");
 }
@@ -77,44 +78,4 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
 
 function predicate(name: string, why: string): Rejection {
   return { reason: name, message: `Predicate ${name} failed: ${why}` };
-}
-
-/** True if all requirements of a term hold; an empty term matches nothing. */
-function matchesTerm(term: NodeSelectorTerm, node: AdmissionNode): boolean {
-  const expressions = term.matchExpressions ?? [];
-  const fields = term.matchFields ?? [];
-  if (expressions.length + fields.length === 0) return false;
-  return (
-    expressions.every((one) => matchesRequirement(one, node.labels)) &&
-    fields.every((one) => matchesRequirement(one, { "metadata.name": node.name }))
-  );
-}
-
-function matchesRequirement(
-  { key, operator, values = [] }: NodeSelectorRequirement,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  const has = Object.hasOwn(labels, key);
-  const value = ownValue(labels, key) ?? "";
-  switch (operator) {
-    case "In":
-      return has && values.includes(value);
-    case "NotIn":
-      return !has || !values.includes(value);
-    case "Exists":
-      return has;
-    case "DoesNotExist":
-      return !has;
-    case "Gt":
-    case "Lt":
-      return has && compares(operator, value, values[0] ?? "");
-    default:
-      return false;
-  }
-}
-
-function compares(operator: "Gt" | "Lt", value: string, limit: string): boolean {
-  const isWhole = (text: string): boolean => /^[+-]?\d+$/.test(text);
-  if (!isWhole(value) || !isWhole(limit)) return false;
-  return operator === "Gt" ? BigInt(value) > BigInt(limit) : BigInt(value) < BigInt(limit);
 }

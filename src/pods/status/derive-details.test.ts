@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { derive } from "../../../test/support/derive.ts";
 import { observed, pod, sandbox, seen } from "../../../test/support/pods.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import type { ObservedPod } from "../../model/observed.ts";
-import { derivePodStatus, type StatusFacts } from "./derive.ts";
 
 const app = { name: "app", image: "app:1" };
 const amounts = { cpu: "500m", memory: "64Mi" };
@@ -11,21 +11,6 @@ const plain = pod()
   .container("app", { resources: { requests: amounts, limits: amounts } })
   .build();
 const runs = (of: Pod): ObservedPod => observed(of, [sandbox()], [seen(app)]);
-
-function derive(of: Pod, what: ObservedPod, more: Partial<StatusFacts> = {}): PodStatus {
-  return derivePodStatus({
-    pod: of,
-    observed: what,
-    previous: undefined,
-    waiting: new Map(),
-    runtimeName: "containerd",
-    hostIps: ["192.0.2.1"],
-    now: Date.UTC(2026, 0, 1),
-    terminating: false,
-    finished: false,
-    ...more,
-  });
-}
 
 const condition = (status: PodStatus, type: string) => status.conditions?.find((one) => one.type === type);
 

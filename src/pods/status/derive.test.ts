@@ -1,29 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { derive } from "../../../test/support/derive.ts";
 import { observed, pod, sandbox, seen } from "../../../test/support/pods.ts";
-import type { Pod, PodStatus } from "../../model/generated/types.ts";
+import type { Pod } from "../../model/generated/types.ts";
 import type { ObservedPod } from "../../model/observed.ts";
-import { derivePodStatus, type StatusFacts } from "./derive.ts";
+import type { StatusFacts } from "./derive.ts";
 
 const app = { name: "app", image: "app:1" };
 const side = { name: "side", image: "side:1" };
 const init = { name: "init", image: "init:1" };
 const ended = { state: "exited" } as const;
-
-function derive(of: Pod, what: ObservedPod, more: Partial<StatusFacts> = {}): PodStatus {
-  return derivePodStatus({
-    pod: of,
-    observed: what,
-    previous: undefined,
-    waiting: new Map(),
-    runtimeName: "containerd",
-    hostIps: ["192.0.2.1"],
-    now: Date.UTC(2026, 0, 1),
-    terminating: false,
-    finished: false,
-    ...more,
-  });
-}
 
 const plain = pod().container("app").build();
 const never = pod().container("app").container("side").restart("Never").build();

@@ -1,6 +1,7 @@
 import type { Abortable } from "../../lib/abort.ts";
+import { ownValue } from "../../lib/own-value.ts";
+import { matchesNodeSelector } from "../../model/node-selector.ts";
 import { type ReadyVolume, unmountAll, type VolumeHost, type VolumeKind } from "../kind.ts";
-import { matchesNode } from "../node-affinity.ts";
 
 /**
  * A directory of the node that a PersistentVolume stands for, or the filesystem on a device of it, mounted into the
@@ -13,7 +14,10 @@ export const local: VolumeKind = {
   async setUp({ directory, persistent }, { host, node }, options) {
     const { metadata, spec } = persistent?.object ?? { metadata: {}, spec: {} };
     const { path, fsType = "" } = spec.local ?? { path: "" };
-    if (!matchesNode(spec.nodeAffinity?.required, node.labels)) {
+    const required = spec.nodeAffinity?.required;
+    // The only field is the node's name, which is also a label.
+    const name = ownValue(node.labels, "kubernetes.io/hostname") ?? "";
+    if (required !== undefined && !matchesNodeSelector(required, { name, labels: node.labels })) {
       throw new Error(`volume "${metadata.name}" belongs to another node (its nodeAffinity)`);
     }
     const readonly = persistent?.readonly === true;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { NodeSelectorRequirement } from "../model/generated/types.ts";
-import { matchesNode } from "./node-affinity.ts";
+import type { NodeSelectorRequirement } from "./generated/types.ts";
+import { matchesNodeSelector } from "./node-selector.ts";
 
-const labels = { "kubernetes.io/hostname": "here", disk: "ssd", slots: "8" };
+const node = { name: "here", labels: { disk: "ssd", slots: "8" } };
 
-describe("a node that a volume is bound to", () => {
+describe("a node selector", () => {
   const requirements: { needs: NodeSelectorRequirement; want: boolean }[] = [
     { needs: { key: "disk", operator: "In", values: ["hdd", "ssd"] }, want: true },
     { needs: { key: "disk", operator: "In", values: ["hdd"] }, want: false },
@@ -22,18 +22,19 @@ describe("a node that a volume is bound to", () => {
     { needs: { key: "slots", operator: "Lt", values: ["9"] }, want: true },
     { needs: { key: "slots", operator: "Lt", values: ["8"] }, want: false },
     { needs: { key: "none", operator: "Gt", values: ["1"] }, want: false },
+    { needs: { key: "slots", operator: "Gt", values: ["7.5"] }, want: false },
+    { needs: { key: "slots", operator: "Lt", values: [] }, want: false },
     { needs: { key: "disk", operator: "Like", values: ["s"] }, want: false },
   ];
   for (const { needs, want } of requirements) {
     test(`${needs.key} ${needs.operator} ${needs.values ?? ""}: ${want}`, () =>
-      assert.equal(matchesNode({ nodeSelectorTerms: [{ matchExpressions: [needs] }] }, labels), want));
+      assert.equal(matchesNodeSelector({ nodeSelectorTerms: [{ matchExpressions: [needs] }] }, node), want));
   }
 
   const ssd: NodeSelectorRequirement = { key: "disk", operator: "In", values: ["ssd"] };
   const hdd: NodeSelectorRequirement = { key: "disk", operator: "In", values: ["hdd"] };
   const name = (value: string): NodeSelectorRequirement => ({ key: "metadata.name", operator: "In", values: [value] });
   const selectors = [
-    { name: "none is any node", selector: undefined, want: true },
     { name: "no terms are no node", selector: { nodeSelectorTerms: [] }, want: false },
     { name: "a term without requirements is no node", selector: { nodeSelectorTerms: [{}] }, want: false },
     {
@@ -55,6 +56,6 @@ describe("a node that a volume is bound to", () => {
     { name: "another's name", selector: { nodeSelectorTerms: [{ matchFields: [name("there")] }] }, want: false },
   ];
   for (const { name, selector, want } of selectors) {
-    test(name, () => assert.equal(matchesNode(selector, labels), want));
+    test(name, () => assert.equal(matchesNodeSelector(selector, node), want));
   }
 });

@@ -154,6 +154,15 @@ test("a pull that waits for another is not stuck while the other goes on", async
   assert.match(String(await ended), /before the registry sent the image's manifest/);
 });
 
+test("a registry that sends more than the manifest says does not fill the disk", async () => {
+  const watching = new Watching();
+  watching.runtime.image("app:1", { state: "pullable", pullMs: 1000, sizeBytes: MIB, stallsAtBytes: 2 * MIB });
+  const { result } = watching.pull("app:1");
+  await watching.clock.advance(3000);
+  assert.match(String(await result), /registry sent more bytes of blob sha256:\w+ than the manifest says/);
+  assert.equal(watching.runtime.control.inFlight("pullImage"), 0);
+});
+
 test("an abort cancels the pull with its own reason", async () => {
   const watching = new Watching();
   const given = manyListeners();

@@ -112,6 +112,9 @@ export class PullProgressWatch {
       // A pull that has no transfer of its own may wait for the runtime, which limits transfers.
       const isWaiting = !progress.isTransferring && moved.size > 0;
       if (moved.has(pull) || isWaiting) pull.movedAt = now;
+      if (progress.oversized !== undefined) {
+        pull.scope.abort(new Error(`registry sent more bytes of blob ${progress.oversized} than the manifest says`));
+      }
       const limitMs = this.options.current.progressTimeoutMs;
       if (limitMs > 0 && now - pull.movedAt >= limitMs) pull.scope.abort(stuck(progress, limitMs));
     }

@@ -44,7 +44,12 @@ export class CriImages implements ImagePort {
       ...(auth && { auth: toAuth(auth) }),
       ...(sandbox && { sandboxConfig: toSandboxConfig(sandbox) }),
     };
-    return (await this.channel.unary(rpc.pullImage, request, { signal })).imageRef;
+    try {
+      return (await this.channel.unary(rpc.pullImage, request, { signal })).imageRef;
+    } catch (error) {
+      await this.progress.discardBroken(error);
+      throw error;
+    }
   }
 
   pullProgress(

@@ -90,4 +90,5 @@ export const contentService = {
   list: method(`${CONTENT}/List`, content.ListContentRequest, content.ListContentResponse),
   read: method(`${CONTENT}/Read`, content.ReadContentRequest, content.ReadContentResponse),
   listStatuses: method(`${CONTENT}/ListStatuses`, content.ListStatusesRequest, content.ListStatusesResponse),
+  abort: method(`${CONTENT}/Abort`, content.AbortRequest, Empty),
 } as const;

@@ -19,10 +19,15 @@ class Store {
   readonly contents = new Map<string, string>();
   readonly filters: string[][] = [];
   readonly namespaces: unknown[] = [];
+  readonly aborted: string[] = [];
   readonly server = new CriServer()
     .unary(rpc.listStatuses, (call, callback) => {
       this.namespaces.push(call.metadata.get("containerd-namespace")[0]);
       callback(null, { statuses: this.ingests });
+    })
+    .unary(rpc.abort, ({ request }, callback) => {
+      this.aborted.push(request.ref);
+      callback(null, {});
     })
     .stream(rpc.list, (call) => {
       const { filters } = call.request;
@@ -61,19 +66,17 @@ class Store {
   }
 }
 
-async function withStore(work: (store: Store, read: (...images: string[]) => Read) => Promise<void>): Promise<void> {
+async function withStore(
+  work: (store: Store, read: (...images: string[]) => Read, progress: ContainerdPullProgress) => Promise<void>,
+): Promise<void> {
   const store = new Store();
   await store.server.start();
   const channel = new GrpcChannel(store.server.socket);
   const progress = new ContainerdPullProgress(channel, { namespace: "k8s.io" });
   const { signal } = new AbortController();
   try {
-    await work(store, (...images) =>
-      progress.read(
-        images.map((image) => ({ image, since: BEGAN })),
-        { signal },
-      ),
-    );
+    const pulls = (images: string[]) => images.map((image) => ({ image, since: BEGAN }));
+    await work(store, (...images) => progress.read(pulls(images), { signal }), progress);
   } finally {
     channel.close();
     await store.server.stop();
@@ -123,6 +126,26 @@ test("the manifest of an earlier pull counts only if its layers arrive", () =>
     store.ingests = [];
     store.ingest(layer, 200, 10);
     assert.deepEqual((await read(IMAGE))?.get(IMAGE), { doneBytes: 200, totalBytes: 2010, isTransferring: true });
+  }));
+
+test("a blob of which more arrives than it has is named", () =>
+  withStore(async (store, read, progress) => {
+    store.manifest(5);
+    store.ingest(layer, 1001, 20);
+    const found = (await read(IMAGE))?.get(IMAGE);
+    assert.deepEqual([found?.oversized, found?.doneBytes], [layer, 1000]);
+    await progress.discardBroken(new Error("cancelled"));
+    await progress.discardBroken(new Error("cancelled"));
+    assert.deepEqual(store.aborted, [`layer-${layer}`], "removed once");
+  }));
+
+test("a blob with wrong content is removed after the pull, so that the next one receives it anew", () =>
+  withStore(async (store, _read, progress) => {
+    await progress.discardBroken(new Error("not found"));
+    const ref = `layer-${layer}`;
+    const said = `failed to pull and unpack image: failed commit on ref "${ref}": unexpected commit digest x, expected y`;
+    await progress.discardBroken(new Error(said));
+    assert.deepEqual(store.aborted, [ref]);
   }));
 
 test("two tags of one repository at once are not told apart", () =>

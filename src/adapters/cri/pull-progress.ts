@@ -1,4 +1,5 @@
 import type { Abortable } from "../../lib/abort.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { ownValue } from "../../lib/own-value.ts";
 import { parseImageRef } from "../../model/image-ref.ts";
 import { type PullProgress, type RunningPull, RuntimeError } from "../runtime/port.ts";
@@ -18,8 +19,14 @@ const DIGEST = /^[a-z0-9+._-]+:[0-9a-f]{32,}$/;
 /** The digest at the end of an ingest's reference, such as `layer-sha256:…` or `layer-NAME@sha256:…`. */
 const INGESTED_DIGEST = /(?:^|[-@])([a-z0-9+._]+:[0-9a-f]{32,})$/;
 
+/** How containerd reports a blob whose content is not what the manifest says. */
+const BAD_BLOB = /failed commit on ref "([^"]{1,256})": unexpected commit/;
+/** Milliseconds that the removal of an ingest may take. */
+const DISCARD_MS = 5000;
+
 /** A blob that is being received. */
 interface Ingest {
+  readonly ref: string;
   readonly bytes: number;
   /** Wall-clock milliseconds of the last write. */
   readonly updatedAt: number;
@@ -37,6 +44,8 @@ interface Parts {
  */
 export class ContainerdPullProgress {
   private readonly known = new Map<string, Parts>();
+  /** References of blobs of which more was received than they have. */
+  private readonly oversized = new Set<string>();
 
   constructor(
     private readonly channel: GrpcChannel,
@@ -62,12 +71,25 @@ export class ContainerdPullProgress {
     }
   }
 
+  /**
+   * Removes what a failed pull has left of blobs with wrong content: containerd keeps it, goes on from there with the next
+   * pull, and fails again, whatever the registry sends by then. Never rejects.
+   */
+  async discardBroken(error: unknown): Promise<void> {
+    const bad = BAD_BLOB.exec(messageOf(error))?.[1];
+    const refs = new Set([...this.oversized, ...(bad === undefined ? [] : [bad])]);
+    this.oversized.clear();
+    const metadata = { "containerd-namespace": this.options.namespace };
+    const call = { signal: new AbortController().signal, timeoutMs: DISCARD_MS, metadata };
+    for (const ref of refs) await this.channel.unary(rpc.abort, { ref }, call).catch(() => undefined);
+  }
+
   private async ingests(call: CallOptions): Promise<ReadonlyMap<string, Ingest>> {
     const { statuses } = await this.channel.unary(rpc.listStatuses, {}, call);
     const found = new Map<string, Ingest>();
     for (const { ref, offset, updatedAt } of statuses) {
       const digest = INGESTED_DIGEST.exec(ref)?.[1];
-      if (digest !== undefined) found.set(digest, { bytes: Number(offset), updatedAt: updatedAt?.getTime() ?? 0 });
+      if (digest !== undefined) found.set(digest, { ref, bytes: Number(offset), updatedAt: updatedAt?.getTime() ?? 0 });
     }
     return found;
   }
@@ -124,13 +146,18 @@ export class ContainerdPullProgress {
     const parts = this.known.get(keyOf(pull));
     if (parts === undefined) return { doneBytes: 0, isTransferring: false };
     let [doneBytes, totalBytes, isTransferring] = [0, 0, false];
+    let oversized: string | undefined;
     for (const [digest, size] of parts.sizes) {
       const ingest = parts.complete.has(digest) ? undefined : ingests.get(digest);
       doneBytes += parts.complete.has(digest) ? size : Math.min(size, ingest?.bytes ?? 0);
       totalBytes += size;
-      if (isOpen(ingest, pull) && (ingest?.bytes ?? 0) < size) isTransferring = true;
+      if (!isOpen(ingest, pull)) continue;
+      if ((ingest?.bytes ?? 0) < size) isTransferring = true;
+      if (ingest === undefined || ingest.bytes <= size) continue;
+      oversized = digest;
+      this.oversized.add(ingest.ref);
     }
-    return { doneBytes, totalBytes, isTransferring };
+    return { doneBytes, totalBytes, isTransferring, ...(oversized && { oversized }) };
   }
 
   private async list(filters: readonly string[], call: CallOptions): Promise<readonly Info[]> {

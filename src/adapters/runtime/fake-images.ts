@@ -22,7 +22,7 @@ export interface FakeImage {
   readonly pinned?: boolean;
   /** A pull without this password is refused. */
   readonly password?: string;
-  /** A pull stops after so many bytes and goes on only when the image is set anew. */
+  /** A pull stops after so many bytes, of more than it has too, and goes on only when the image is set anew. */
   readonly stallsAtBytes?: number;
 }
 
@@ -91,8 +91,10 @@ export class FakeImages implements ImagePort {
     const { sizeBytes = 1_000_000, pullMs = 0, stallsAtBytes } = this.images.get(image) ?? {};
     if (began === undefined) return { doneBytes: 0, isTransferring: false };
     const share = pullMs === 0 ? 1 : (this.deps.clock.now().mono - began) / pullMs;
-    const doneBytes = Math.round(Math.min(sizeBytes * share, stallsAtBytes ?? sizeBytes));
-    return { doneBytes, totalBytes: sizeBytes, isTransferring: doneBytes < sizeBytes };
+    const received = Math.round(Math.min(sizeBytes * share, stallsAtBytes ?? sizeBytes));
+    const doneBytes = Math.min(received, sizeBytes);
+    const oversized = received > sizeBytes ? { oversized: describe(image, { state: "present" }).id } : {};
+    return { doneBytes, totalBytes: sizeBytes, isTransferring: doneBytes < sizeBytes, ...oversized };
   }
 
   private async transfer(image: string, request: ImagePull, signal: AbortSignal): Promise<string> {

@@ -102,6 +102,8 @@ export interface PullProgress {
   readonly totalBytes?: number;
   /** True while a transfer of the pull is open; false while it resolves the name, waits for another, or unpacks. */
   readonly isTransferring: boolean;
+  /** The digest of a blob of which more was received than it has: the registry may never end. */
+  readonly oversized?: string;
 }
 
 /** Foreign gRPC codes, mapped once. `Unavailable`, `Timeout` and `ResourceExhausted` are worth a retry. */

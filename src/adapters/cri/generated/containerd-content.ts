@@ -60,6 +60,10 @@ export interface ListStatusesResponse {
   statuses: Status[];
 }
 
+export interface AbortRequest {
+  ref: string;
+}
+
 function createBaseInfo(): Info {
   return { digest: "", size: 0n, createdAt: undefined, labels: {} };
 }
@@ -685,6 +689,61 @@ export const ListStatusesResponse: MessageFns<ListStatusesResponse> = {
   fromPartial(object: DeepPartial<ListStatusesResponse>): ListStatusesResponse {
     const message = createBaseListStatusesResponse();
     message.statuses = object.statuses?.map((e) => Status.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseAbortRequest(): AbortRequest {
+  return { ref: "" };
+}
+
+export const AbortRequest: MessageFns<AbortRequest> = {
+  encode(message: AbortRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.ref !== "") {
+      writer.uint32(10).string(message.ref);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AbortRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAbortRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.ref = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<AbortRequest>): AbortRequest {
+    return AbortRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<AbortRequest>): AbortRequest {
+    const message = createBaseAbortRequest();
+    message.ref = object.ref ?? "";
     return message;
   },
 };

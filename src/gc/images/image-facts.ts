@@ -1,13 +1,19 @@
 import type { ImagePort, RuntimeImage, RuntimePort } from "../../adapters/runtime/port.ts";
 import type { Abortable } from "../../lib/abort.ts";
+import type { Clock } from "../../lib/clock.ts";
 import type { ReportedFilesystem } from "../../model/image-report.ts";
 import { type HeldReference, type ImageUsers, imageHolds, imageKey } from "./image-holds.ts";
+import { parseAhead } from "./image-index.ts";
 import type { ImageHold } from "./plan-image-gc.ts";
+
+/** Images whose names are parsed at a time: everything else runs in between. */
+const CHUNK = 100;
 
 /** What the runtime, the pods and the disk are asked for. */
 export interface ImageFactsDeps {
   readonly images: Pick<ImagePort, "listImages" | "imageFilesystems">;
   readonly runtime: Pick<RuntimePort, "listContainers" | "sandboxImage">;
+  readonly clock: Clock;
   /** Measures the filesystem at a path of the runtime. */
   statFilesystem(path: string): Promise<Omit<ReportedFilesystem, "mountpoint">>;
   /** Images that pods name which may still start. */
@@ -32,6 +38,10 @@ export interface ListedImages {
 export async function listImages(deps: ImageFactsDeps, options: Abortable): Promise<ListedImages> {
   const byHandler = deps.byHandler();
   const images = await deps.images.listImages(options);
+  for (let first = CHUNK; first < images.length; first += CHUNK) {
+    parseAhead(images.slice(first - CHUNK, first).flatMap(({ tags, digests }) => [...tags, ...digests]));
+    await deps.clock.sleep(0, options);
+  }
   const [containers, sandboxImage, isLocal] = await Promise.all([
     deps.runtime.listContainers({}, options),
     deps.runtime.sandboxImage(options),

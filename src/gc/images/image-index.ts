@@ -66,6 +66,11 @@ function suffix({ tag, digest }: ImageRef): string {
 const parsed = new Map<string, ImageRef | undefined>();
 const MOST_PARSED = 4096;
 
+/** Parses references ahead of their use, so that those of many images need not be parsed at once. */
+export function parseAhead(references: readonly string[]): void {
+  for (const reference of references) parse(reference);
+}
+
 function parse(reference: string): ImageRef | undefined {
   if (parsed.has(reference)) return parsed.get(reference);
   if (parsed.size >= MOST_PARSED) parsed.clear();

@@ -9,6 +9,8 @@ export interface ExecResult {
   readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
+  /** True if a contained command was killed because it wrote more than the limit. */
+  readonly isCut?: boolean;
 }
 
 export interface ExecOptions extends Partial<Abortable> {
@@ -19,6 +21,13 @@ export interface ExecOptions extends Partial<Abortable> {
   readonly maxOutputBytes?: number;
   /** Descriptors that the command gets from 3 on. */
   readonly descriptors?: readonly number[];
+  /** Variables besides the agent's own; the locale is the agent's then, too. */
+  readonly env?: Readonly<Record<string, string>>;
+  /**
+   * For programs of others: in a process group of its own, which is killed as a whole at an abort, at its time limit, and
+   * if it or its children write more than the limit or hold the output open.
+   */
+  readonly isContained?: boolean;
 }
 
 const MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -52,24 +61,31 @@ export async function exec(
 function start([file, ...args]: readonly [string, ...string[]], options: ExecOptions): ChildProcess {
   return spawn(file, args, {
     stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe", ...(options.descriptors ?? [])],
-    env: { ...process.env, LC_ALL: "C" },
+    env: { ...process.env, ...(options.env ?? { LC_ALL: "C" }) },
+    detached: options.isContained === true,
   });
 }
 
 function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock: Clock }): Promise<ExecResult> {
   return new Promise((resolve, reject) => {
-    const stdout = collect(child.stdout, options.maxOutputBytes);
-    const stderr = collect(child.stderr, options.maxOutputBytes);
-    const { signal, input } = options;
+    const { signal, input, isContained = false } = options;
+    let isCut = false;
+    const onExcess = (): void => {
+      if (!isContained || isCut) return;
+      isCut = true;
+      killAll(child, isContained);
+    };
+    const stdout = collect(child.stdout, { onExcess, limit: options.maxOutputBytes });
+    const stderr = collect(child.stderr, { onExcess, limit: options.maxOutputBytes });
     const onAbort = (): void => {
-      child.kill("SIGKILL");
+      killAll(child, isContained);
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
       child.unref();
       reject(signal.reason as Error);
     };
     const end = (code: number | null): void => {
       signal.removeEventListener("abort", onAbort);
-      resolve({ code: code ?? undefined, stdout: stdout(), stderr: stderr() });
+      resolve({ code: code ?? undefined, stdout: stdout(), stderr: stderr(), ...(isCut && { isCut }) });
     };
     child.on("error", (error) => {
       signal.removeEventListener("abort", onAbort);
@@ -77,6 +93,7 @@ function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock:
     });
     child.on("exit", (code) => {
       const timer = options.clock.after(DRAIN_MS, () => {
+        if (isContained) killAll(child, isContained);
         for (const stream of [child.stdout, child.stderr]) stream?.destroy();
         end(code);
       });
@@ -93,13 +110,30 @@ function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock:
 }
 
 /** Keeps the first bytes of a stream and reads the rest away, so that the command never waits for us. */
-function collect(stream: ChildProcess["stdout"], limit = MAX_OUTPUT_BYTES): () => string {
+function collect(
+  stream: ChildProcess["stdout"],
+  { onExcess, limit = MAX_OUTPUT_BYTES }: { readonly onExcess: () => void; readonly limit: number | undefined },
+): () => string {
   const chunks: Buffer[] = [];
   let size = 0;
   stream?.on("error", () => undefined);
   stream?.on("data", (chunk: Buffer) => {
     if (size < limit) chunks.push(chunk.subarray(0, limit - size));
     size += chunk.length;
+    if (size > limit) onExcess();
   });
   return () => Buffer.concat(chunks).toString("utf8");
+}
+
+/** Kills a command, and all its children that stayed in its process group. */
+function killAll(child: ChildProcess, isGroup: boolean): void {
+  if (!isGroup || child.pid === undefined) {
+    child.kill("SIGKILL");
+    return;
+  }
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // The group has no process any more.
+  }
 }

@@ -4,6 +4,8 @@ import { loadNative, systemError } from "../../lib/native.ts";
 
 const RLIMIT_NOFILE = 7;
 const UNLIMITED = 2n ** 64n - 1n;
+/** Of the memory only the headers of programs, which identify the build, are in a core file. */
+const CORE_HEADERS = "0x10";
 
 /** What the agent asks of the kernel for its own process. */
 export interface OwnLimits {
@@ -12,7 +14,10 @@ export interface OwnLimits {
   readonly maxOpenFiles: number;
 }
 
-/** Sets both; the answer says in words what the kernel refused. Never rejects: the agent also works without. */
+/**
+ * Sets both, and keeps memory out of core files: it has the secrets of pods. The answer says in words what the kernel
+ * refused. Never rejects: the agent also works without.
+ */
 export async function setOwnLimits({ oomScoreAdj, maxOpenFiles }: OwnLimits): Promise<readonly string[]> {
   const refused: string[] = [];
   try {
@@ -24,6 +29,11 @@ export async function setOwnLimits({ oomScoreAdj, maxOpenFiles }: OwnLimits): Pr
     await setOpenFiles(BigInt(maxOpenFiles));
   } catch (error) {
     refused.push(`maxOpenFiles ${maxOpenFiles}: ${messageOf(error)}`);
+  }
+  try {
+    writeFileSync("/proc/self/coredump_filter", CORE_HEADERS);
+  } catch (error) {
+    refused.push(`coredump_filter ${CORE_HEADERS}: ${messageOf(error)}`);
   }
   return refused;
 }

@@ -4,7 +4,7 @@ import type { LinuxVolumeHost } from "../adapters/host/volume-host.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import type { ImagePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
-import { composePuller } from "../images/index.ts";
+import { composePuller, type ImagePuller } from "../images/index.ts";
 import type { NodeRules } from "../node/index.ts";
 import { type ExecuteDeps, type Journal, thermalPaths, UserRanges } from "../pods/index.ts";
 import { composeResources } from "../resources/index.ts";
@@ -61,7 +61,7 @@ export function composeVolumes(
 export function composeExecute(
   parts: ExecuteParts,
   ring: Pick<ExecuteDeps, "runtime" | "volumes"> & { readonly images: ImagePort },
-): ExecuteDeps {
+): ExecuteDeps & { readonly images: ImagePuller } {
   const { deps, settings, store, cluster } = parts;
   const { clock, log } = deps;
   const files = new PodHost(deps.host);
@@ -73,7 +73,7 @@ export function composeExecute(
     clock,
     log,
     cgroups,
-    images: composePuller({ ...deps, images, store, objects: cluster?.objects }, parts.signal),
+    images: composePuller({ ...deps, images, store, objects: cluster?.objects, tokens: cluster?.tokens }, parts.signal),
     objects: cluster?.objects ?? parts.objects,
     ...(cluster && { cluster: cluster.facts }),
     users: new UserRanges(files, {

@@ -155,6 +155,7 @@ export class Kubelet {
     const shared = { ...deps, store, desired, observer, event };
     const gc = composeGc({ ...shared, images, runtime, pool: () => this.pool }, settings, signal);
     const execute = composeExecute(parts, { runtime: observer.recording(runtime), images: gc.images, volumes });
+    gc.onImageRemoved((id) => execute.images.imageRemoved(id), { signal });
 
     // One worker per pod, and the ring that feeds them.
     this.pool = this.workers(observer, execute);
@@ -232,6 +233,7 @@ export class Kubelet {
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, { clock, store }, stop) },
+      { name: "images", run: (stop) => execute.images.run(stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
       ...(cluster?.attach({ ...ring, pressure, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,

@@ -1,4 +1,5 @@
 import { gitVersion } from "../lib/version.ts";
+import { parseImageRef } from "../model/image-ref.ts";
 import { isLabelValue, isQualifiedName } from "../model/names.ts";
 import { tryParseQuantity } from "../model/quantity.ts";
 import type { ModuleLevel, ReservedMemory, Taint, Tracing } from "./kinds-objects.ts";
@@ -167,12 +168,16 @@ export function idRange(value: number): string | undefined {
 /** An image without tag or digest; `*` only as a last part of its own. */
 export function imagePattern(value: string): string | undefined {
   if (value === "" || value.trim() !== value) return "must have no space around it";
-  const name = value.replace(/\/\*$/, "");
+  const isWildcard = value.endsWith("/*");
+  const name = isWildcard ? value.slice(0, -1) : value;
   if (name.includes("*")) return "may have * only as its last part, /*";
-  const last = name.slice(name.lastIndexOf("/") + 1);
-  return name.includes("@") || (value === name && last.includes(":") && name.includes("/"))
-    ? "must have no tag and no digest"
-    : undefined;
+  if (isWildcard) return name === "/" ? "must name a registry before /*" : undefined;
+  try {
+    const { tag, digest } = parseImageRef(name);
+    return tag === "" && digest === "" ? undefined : "must have no tag and no digest";
+  } catch {
+    return "must be an image name without tag and digest, or end in /*";
+  }
 }
 
 export function restartPeriod(value: number | undefined): string | undefined {

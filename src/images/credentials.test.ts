@@ -28,7 +28,11 @@ function site(
   };
   const puller = new ImagePuller(
     // The fake pulls and looks; nothing else is asked of it here.
-    { images: images as never, clock: new FakeClock(), credentials: async () => given },
+    {
+      images: images as never,
+      clock: new FakeClock(),
+      credentials: async () => given.map((auth) => ({ auth, hash: "" })),
+    },
     fixed({ parallel: 0, qps: 0, burst: 0 }),
     manyListeners().signal,
   );

@@ -2,11 +2,11 @@ import type { Metrics } from "../lib/metrics.ts";
 
 /** Callbacks of the puller for metrics. */
 export interface ImageCounters {
-  /** A container needs an image: whether it is present (undefined if not inspected), and whether a pull is required. */
+  /** A container needs an image: whether it is present and whether a pull is required; undefined if not known. */
   asked(request: {
     readonly isPresent: boolean | undefined;
     readonly policy: string;
-    readonly isRequired: boolean;
+    readonly isRequired: boolean | undefined;
   }): void;
   /** An image of this size was pulled; the time includes waiting, as in Kubernetes. */
   pulled(tookMs: number, sizeBytes: number): void;
@@ -54,9 +54,58 @@ export function imageMetrics(metrics: Metrics): ImageCounters {
     "Duration in seconds to pull an image, by image size.",
     { labels: ["image_size_in_bytes"], buckets: PULL_BUCKETS },
   );
+  const word = (value: boolean | undefined): string => (value === undefined ? "unknown" : String(value));
   return {
     asked: ({ isPresent, policy, isRequired }) =>
-      requests.inc([isPresent === undefined ? "unknown" : String(isPresent), policy.toLowerCase(), String(isRequired)]),
+      requests.inc([word(isPresent), policy.toLowerCase(), word(isRequired)]),
     pulled: (tookMs, sizeBytes) => duration.observe(tookMs / 1000, [sizeClass(sizeBytes)]),
+  };
+}
+
+/** Declares the metrics of the records of pulled images; returns the callbacks for them. */
+export function accessMetrics(metrics: Metrics): {
+  counted(kind: "intents" | "records", count: number): void;
+  checked(result: string): void;
+} {
+  const gauges = {
+    intents: metrics.gauge("kubelet_imagemanager_ondisk_pullintents", "Number of ImagePullIntents stored on disk."),
+    records: metrics.gauge("kubelet_imagemanager_ondisk_pulledrecords", "Number of ImagePulledRecords stored on disk."),
+  };
+  const checks = metrics.counter(
+    "kubelet_imagemanager_image_mustpull_checks_total",
+    "Number of checks whether credentials must be verified again for an image on the node, by result.",
+    ["result"],
+  );
+  return { counted: (kind, count) => gauges[kind].set(count), checked: (result) => checks.inc([result]) };
+}
+
+/** Declares the metrics of credential providers; returns the callbacks for them. */
+export function providerMetrics(metrics: Metrics): {
+  ran(plugin: string, tookMs: number, isOk: boolean): void;
+  loaded(hash: string): void;
+} {
+  const labels = ["plugin_name"];
+  const errors = metrics.counter(
+    "kubelet_credential_provider_plugin_errors_total",
+    "Number of errors from credential provider plugins.",
+    labels,
+  );
+  // The name has no unit, as in Kubernetes.
+  const duration = metrics.histogram(
+    "kubelet_credential_provider_plugin_duration",
+    "Duration in seconds of the runs of credential provider plugins.",
+    labels,
+  );
+  const info = metrics.gauge(
+    "kubelet_credential_provider_config_info",
+    "Hash of the loaded credential provider configuration.",
+    ["hash"],
+  );
+  return {
+    ran: (plugin, tookMs, isOk) => {
+      duration.observe(tookMs / 1000, [plugin]);
+      if (!isOk) errors.inc([plugin]);
+    },
+    loaded: (hash) => info.set(1, [hash]),
   };
 }

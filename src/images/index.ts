@@ -1,8 +1,3 @@
 export { composePuller } from "./compose.ts";
-export {
-  type CredentialSource,
-  ImagePuller,
-  type PullerOptions,
-  type PullJournal,
-  type PullRequest,
-} from "./puller.ts";
+export type { CredentialSource, PullJournal, PullRequest } from "./pull-request.ts";
+export { ImagePuller, type PullerOptions } from "./puller.ts";

@@ -38,8 +38,8 @@ class Site {
         // The fake pulls and inspects; nothing else is asked of it here.
         images: images as never,
         clock: new FakeClock(),
-        credentials: async () => [{ username: "pod" }],
-        nodeCredentials: { forImage: async (name) => [{ username: `node for ${name}` }] },
+        credentials: async () => [{ auth: { username: "pod" }, hash: "" }],
+        nodeCredentials: { forImage: async (name) => [{ auth: { username: `node for ${name}` }, hash: "" }] },
       },
       fixed({ parallel: 0, qps: 0, burst: 0 }),
       manyListeners().signal,

@@ -4,7 +4,7 @@ import { pullCredentials } from "../model/docker-config.ts";
 import type { Secret } from "../model/generated/types.ts";
 import type { ObjectSource } from "../model/object-source.ts";
 import { isStaticPod } from "../model/pod-facts.ts";
-import type { CredentialSource } from "./puller.ts";
+import type { CredentialSource } from "./pull-request.ts";
 
 export interface PullSecretsDeps {
   readonly objects: Pick<ObjectSource, "get">;

@@ -112,9 +112,7 @@ describe("what is told", () => {
     const notes = new Notes();
     pulling.runtime.image("app:1");
     await pulling.ensure("app:1", { notes });
-    assert.deepEqual(notes.events, [
-      'Normal Pulled Container image "app:1" already present on machine and can be accessed by the pod',
-    ]);
+    assert.deepEqual(notes.events, ['Normal Pulled Container image "app:1" already present on machine']);
     assert.equal(pulling.released, 0);
   });
 

@@ -4,47 +4,20 @@ import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { type Live, select } from "../lib/live.ts";
-import type { Container, Pod } from "../model/generated/types.ts";
+import { untilAborted } from "../lib/loop.ts";
 import { withDefaultTag } from "../model/image-ref.ts";
+import type { PullCredential } from "../model/pull-credential.ts";
 import { StartError } from "../model/start-error.ts";
-import type { StepProgress } from "../model/step.ts";
 import type { ImageCounters } from "./image-metrics.ts";
 import { PULL_BACKOFF, PullBackoff } from "./pull-backoff.ts";
 import { joinPullErrors, LastAnswers, pullFailure } from "./pull-failure.ts";
 import { PullProgressWatch, StuckPullError } from "./pull-progress.ts";
 import { PullQueue, type PullQueueOptions } from "./pull-queue.ts";
+import type { CredentialSource, ImageAccess, ProviderSource, PullRequest } from "./pull-request.ts";
 import { type PullDetail, type PulledImage, type PullWork, SharedPulls } from "./shared-pulls.ts";
 
 /** A failed ImageStatus call says nothing about the image, so it is retried soon. */
 const INSPECT_RETRY_MS = 1000;
-
-/** Where the puller records its steps and events: the pod's journal. */
-export interface PullJournal {
-  begin(
-    step: "pull",
-    options: { container: string; detail: string },
-  ): {
-    detail(text: string, progress?: StepProgress): void;
-    done(detail?: string): void;
-    fail(error: unknown): void;
-    abort(): void;
-  };
-  event(type: "Normal" | "Warning", reason: string, what: string | { message: string; container: string }): void;
-}
-
-/** Returns the credentials for a pod's image, in the order in which they are tried. */
-export type CredentialSource = (request: PullRequest, options: Abortable) => Promise<readonly ImageAuth[]>;
-
-/** Which image, for whom. */
-export interface PullRequest {
-  readonly pod: Pod;
-  readonly container: Container;
-  readonly journal: PullJournal;
-  /** Released while a pull goes on, so that other pods start meanwhile. */
-  readonly slot: { release(): void };
-  /** The pod's sandbox configuration, which the runtime gets with the pull; called only if the image is pulled. */
-  sandbox?(): Promise<SandboxConfig>;
-}
 
 export interface PullerOptions extends PullQueueOptions {
   /** A pull during which nothing arrives for so long is cancelled; 0 or undefined: never. */
@@ -65,7 +38,11 @@ export class ImagePuller {
       clock: Clock;
       credentials?: CredentialSource;
       /** The node's own credentials, tried after the pod's. */
-      nodeCredentials?: { forImage(image: string): Promise<readonly ImageAuth[]> };
+      nodeCredentials?: { forImage(image: string): Promise<readonly PullCredential[]> };
+      /** Tried last. */
+      providers?: ProviderSource | undefined;
+      /** Undefined if every pod may use every image on the node. */
+      access?: ImageAccess | undefined;
       counted?: ImageCounters;
     },
     options: Live<PullerOptions>,
@@ -79,29 +56,41 @@ export class ImagePuller {
     this.pulls = new SharedPulls(signal);
   }
 
+  /** Loads the credential providers and the records of earlier pulls. Rejects if the configuration is invalid. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { providers, access } = this.deps;
+    await Promise.all([providers?.check(), access?.run(signal), untilAborted(signal)]);
+  }
+
+  /** The image with this id was removed from the node: what is recorded of it is obsolete. */
+  imageRemoved(ref: string): void {
+    this.deps.access?.removed(ref);
+  }
+
   /** Resolves to the image that the container is created from. Rejects with a `StartError` of an image reason. */
   async ensure(request: PullRequest, options: Abortable): Promise<{ ref: string; image: RuntimeImage }> {
     const { container, journal } = request;
+    const { access, counted } = this.deps;
     const name = this.fullName(request);
     const policy = container.imagePullPolicy ?? "IfNotPresent";
-    if (policy === "Always") {
-      this.deps.counted?.asked({ isPresent: undefined, policy, isRequired: true });
-      return this.pull(name, request, options);
-    }
-    const present = await this.inspect(name, request, options);
-    const isRequired = present === undefined && policy !== "Never";
-    this.deps.counted?.asked({ isPresent: present !== undefined, policy, isRequired });
-    if (present !== undefined) {
-      const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
+    const needed = { name, request, credentials: once(() => this.credentials(name, request, options)) };
+    const present = policy === "Always" ? undefined : await this.inspect(name, request, options);
+    const isPresent = policy === "Always" ? undefined : present !== undefined;
+    if (present !== undefined && !(await this.mustPull(needed, present))) {
+      counted?.asked({ isPresent, policy, isRequired: false });
+      const ending = access === undefined ? "" : " and can be accessed by the pod";
+      const text = `Container image "${container.image}" already present on machine${ending}`;
       journal.event("Normal", "Pulled", { message: text, container: container.name });
       return { ref: present.id, image: present };
     }
+    counted?.asked({ isPresent, policy, isRequired: policy === "Never" && isPresent === false ? undefined : true });
     if (policy === "Never") {
+      // Also for an image that the pod may not use: its presence is not revealed, as in Kubernetes.
       const message = `Container image "${container.image}" is not present with pull policy of Never`;
       journal.event("Warning", "ErrImageNeverPull", { message, container: container.name });
       throw refusal(request, "ErrImageNeverPull", { afterMs: PULL_BACKOFF.initialMs, message });
     }
-    return this.pull(name, request, options);
+    return this.pull(needed, options);
   }
 
   private fullName(request: PullRequest): string {
@@ -126,11 +115,14 @@ export class ImagePuller {
     }
   }
 
-  private async pull(
-    name: string,
-    request: PullRequest,
-    options: Abortable,
-  ): Promise<{ ref: string; image: RuntimeImage }> {
+  /** True if the pod may use the image on the node only after a pull of its own. */
+  private async mustPull({ request, credentials }: NeededImage, { id }: RuntimeImage): Promise<boolean> {
+    const image = request.container.image ?? "";
+    return (await this.deps.access?.mustPull({ image, ref: id }, credentials)) ?? false;
+  }
+
+  private async pull(needed: NeededImage, options: Abortable): Promise<{ ref: string; image: RuntimeImage }> {
+    const { name, request } = needed;
     const { container, journal } = request;
     this.requireTurn(request);
     request.slot.release();
@@ -139,18 +131,7 @@ export class ImagePuller {
     journal.event("Normal", "Pulling", { message: `Pulling image "${container.image}"`, container: container.name });
     try {
       const onDetail = ({ text, progress }: PullDetail): void => step.detail(`${container.image}: ${text}`, progress);
-      const auths = await this.credentials(name, request, options);
-      const sandbox = await request.sandbox?.();
-      const wanted = { image: name, auths, annotations: request.pod.metadata.annotations, sandbox };
-      const arrived = (work: PullWork): Promise<RuntimeImage | undefined> => this.arrived(name, request, work);
-      const pull = (work: PullWork): Promise<PulledImage> => this.pullInTurn(wanted, arrived, work);
-      const pulled = await this.pulls.join(pullKey(name, request, auths), {
-        pull,
-        onDetail,
-        signal: options.signal,
-      });
-      const image = await this.deps.images.imageStatus(name, options);
-      if (image === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);
+      const { pulled, image } = await this.pullRecorded(needed, { signal: options.signal, onDetail });
       this.answers.succeeded(name);
       const totalMs = this.deps.clock.now().mono - began;
       this.deps.counted?.pulled(totalMs, image.sizeBytes);
@@ -170,13 +151,50 @@ export class ImagePuller {
     }
   }
 
-  /** The pod's credentials first, then the node's, as in Kubernetes. */
-  private async credentials(image: string, request: PullRequest, options: Abortable): Promise<readonly ImageAuth[]> {
-    const [pods = [], nodes = []] = await Promise.all([
-      this.deps.credentials?.(request, options),
-      this.deps.nodeCredentials?.forImage(image),
+  /** Pulls the image, between the intent and the record of its pull. */
+  private async pullRecorded(
+    needed: NeededImage,
+    work: PullWork,
+  ): Promise<{ pulled: PulledImage; image: RuntimeImage }> {
+    const { access, images } = this.deps;
+    const { name, request, credentials } = needed;
+    const { container, pod } = request;
+    const found = await credentials();
+    const auths = found.map(({ auth }) => auth);
+    const sandbox = await request.sandbox?.();
+    const wanted = { image: name, auths, annotations: pod.metadata.annotations, sandbox };
+    const arrived = (shared: PullWork): Promise<RuntimeImage | undefined> => this.arrived(needed, shared);
+    const pull = (shared: PullWork): Promise<PulledImage> => this.pullInTurn(wanted, arrived, shared);
+    const image = container.image ?? "";
+    await access?.begin(image);
+    let pulled: PulledImage | undefined;
+    let status: RuntimeImage | undefined;
+    try {
+      pulled = await this.pulls.join(pullKey(name, request, auths), { ...work, pull });
+      status = await images.imageStatus(name, work);
+      if (status === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);
+      return { pulled, image: status };
+    } finally {
+      if (pulled === undefined || pulled.isReused === true) await access?.failed(image);
+      else await access?.pulled({ image, ref: status?.id ?? pulled.ref }, found[pulled.credential ?? -1]);
+    }
+  }
+
+  /** The pod's credentials first, then the node's, then those of credential providers, as in Kubernetes. */
+  private async credentials(
+    image: string,
+    request: PullRequest,
+    options: Abortable,
+  ): Promise<readonly PullCredential[]> {
+    const { credentials, nodeCredentials, providers } = this.deps;
+    // A plugin may take a minute: other pods start meanwhile.
+    if (providers !== undefined) request.slot.release();
+    const found = await Promise.all([
+      credentials?.(request, options),
+      nodeCredentials?.forImage(image),
+      providers?.forImage(image, request.pod, options),
     ]);
-    return [...pods, ...nodes];
+    return found.flatMap((part) => part ?? []);
   }
 
   /** Rejects while a failed pull of the image for this pod, by another container perhaps, holds the next one back. */
@@ -207,12 +225,16 @@ export class ImagePuller {
    * Tries each credential in turn until one is accepted; without credentials it pulls anonymously. Rejects with the
    * errors of all credentials.
    */
-  private async pullAs({ image, auths, annotations, sandbox }: Pull, options: Abortable): Promise<string> {
+  private async pullAs(
+    { image, auths, annotations, sandbox }: Pull,
+    options: Abortable,
+  ): Promise<Pick<PulledImage, "ref" | "credential">> {
     const errors: unknown[] = [];
-    for (const auth of auths.length === 0 ? [undefined] : auths) {
+    for (const [credential, auth] of auths.length === 0 ? [[undefined, undefined] as const] : auths.entries()) {
       const request = { ...(auth && { auth }), ...(annotations && { annotations }), ...(sandbox && { sandbox }) };
       try {
-        return await this.deps.images.pullImage(image, request, options);
+        const ref = await this.deps.images.pullImage(image, request, options);
+        return credential === undefined ? { ref } : { ref, credential };
       } catch (error) {
         if (options.signal.aborted) throw error;
         errors.push(error);
@@ -222,12 +244,16 @@ export class ImagePuller {
   }
 
   /** The image as another pull has brought it, if the pod may use it without a pull of its own. */
-  private async arrived(name: string, { container }: PullRequest, work: PullWork): Promise<RuntimeImage | undefined> {
-    if (container.imagePullPolicy === "Always") return undefined;
-    return this.deps.images.imageStatus(name, work).catch((error: unknown) => {
+  private async arrived(needed: NeededImage, work: PullWork): Promise<RuntimeImage | undefined> {
+    const { name, request } = needed;
+    if (request.container.imagePullPolicy === "Always") return undefined;
+    try {
+      const image = await this.deps.images.imageStatus(name, work);
+      return image === undefined || (await this.mustPull(needed, image)) ? undefined : image;
+    } catch (error) {
       if (work.signal.aborted) throw error;
       return undefined;
-    });
+    }
   }
 
   /** One real pull: waits for its turn, then calls the runtime. */
@@ -240,15 +266,22 @@ export class ImagePuller {
     const pull = async (): Promise<PulledImage> => {
       work.onDetail({ text: "pulling" });
       const began = clock.now().mono;
-      const ref = await this.progress.during(wanted.image, work, (options) => this.pullAs(wanted, options));
-      return { ref, tookMs: clock.now().mono - began };
+      const pulled = await this.progress.during(wanted.image, work, (options) => this.pullAs(wanted, options));
+      return { ...pulled, tookMs: clock.now().mono - began };
     };
     const reuse = async (): Promise<PulledImage | undefined> => {
       const image = await arrived(work);
-      return image && { ref: image.id, tookMs: 0 };
+      return image && { ref: image.id, tookMs: 0, isReused: true };
     };
     return this.queue.run({ image: wanted.image, arrived: reuse, pull }, work);
   }
+}
+
+/** An image that a container needs; the credentials are looked up once. */
+interface NeededImage {
+  readonly name: string;
+  readonly request: PullRequest;
+  credentials(): Promise<readonly PullCredential[]>;
 }
 
 /** What the runtime is asked to pull. */
@@ -295,4 +328,13 @@ function backoffKey({ pod, container }: PullRequest): string {
 
 function seconds(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(3)}s`;
+}
+
+/** Calls `fn` at the first use and returns the same promise from then on. */
+function once<T>(fn: () => Promise<T>): () => Promise<T> {
+  let first: Promise<T> | undefined;
+  return () => {
+    first ??= fn();
+    return first;
+  };
 }

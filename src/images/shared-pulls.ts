@@ -6,6 +6,10 @@ import type { StepProgress } from "../model/step.ts";
 export interface PulledImage {
   readonly ref: string;
   readonly tookMs: number;
+  /** Index of the credential that the registry accepted; undefined for an anonymous pull. */
+  readonly credential?: number;
+  /** True if another pull had brought the image, and the pod may use it. */
+  readonly isReused?: boolean;
 }
 
 /** What a pull waits for, or how far it is. */

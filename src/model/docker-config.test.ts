@@ -86,6 +86,27 @@ const cases = [
     ],
   },
   {
+    name: "a host without a star before one with it",
+    image: "r.example.com/team/app",
+    secrets: [
+      modern({
+        "*.example.com/team": { username: "any", password: "1" },
+        "r.example.com": { username: "exact", password: "2" },
+      }),
+    ],
+    found: [
+      { username: "exact", password: "2" },
+      { username: "any", password: "1" },
+    ],
+  },
+  {
+    name: "of one location in the order of the secrets",
+    image: "r.example.com/a",
+    secrets: ["first", "second"].map((username) => modern({ "r.example.com": { username } })),
+    found: [{ username: "first" }, { username: "second" }],
+  },
+  { name: "a star is no port", image: "r.example.com:5000/a", secrets: [modern({ "r.example.*": ada })], found: [] },
+  {
     name: "no JSON",
     image: "r.example.com/a",
     secrets: [{ ...modern({}), data: { ".dockerconfigjson": base64("{") } }],
@@ -99,5 +120,21 @@ const cases = [
   },
 ];
 for (const { name, image, secrets, found } of cases) {
-  test(`pull credentials: ${name}`, () => assert.deepEqual(pullCredentials(image, secrets), found));
+  test(`pull credentials: ${name}`, () =>
+    assert.deepEqual(
+      pullCredentials(image, secrets).map(({ auth }) => auth),
+      found,
+    ));
 }
+
+test("a credential knows its secret and has the hash of Kubernetes", () => {
+  const secret = modern({ "test.registry.io": { auth: "dXNlcjpwYXNzd29yZA==" } });
+  const metadata = { name: "s1", namespace: "ns1", uid: "uid1" };
+  assert.deepEqual(pullCredentials("test.registry.io/a", [{ ...secret, metadata }]), [
+    {
+      auth: { username: "user", password: "password" },
+      owner: { kind: "Secret", ...metadata },
+      hash: "a55436fc140d516560d072c5fe8700385ce9f41629abf65c1edcbcb39fac691d",
+    },
+  ]);
+});

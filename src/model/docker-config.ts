@@ -1,13 +1,6 @@
 import type { Secret } from "./generated/types.ts";
-import { parseImageRef } from "./image-ref.ts";
-
-/** Credentials for a registry. */
-export interface RegistryAuth {
-  readonly username?: string;
-  readonly password?: string;
-  readonly identityToken?: string;
-  readonly registryToken?: string;
-}
+import { credentialHash, type PullCredential, type RegistryAuth } from "./pull-credential.ts";
+import { matchesRepository, repositoryOf } from "./registry-match.ts";
 
 const MODERN = "kubernetes.io/dockerconfigjson";
 const OLD = "kubernetes.io/dockercfg";
@@ -17,25 +10,35 @@ export interface RegistryEntry {
   /** Host, optional port and path prefix, without a scheme: `registry.example.com:5000/team`. */
   readonly location: string;
   readonly auth: RegistryAuth;
+  /** Given to no registry; only a part of the credential's hash. */
+  readonly email?: string;
 }
 
 /** Returns the credentials in pull secrets that match the image. Unreadable secrets are skipped. Pure. */
-export function pullCredentials(image: string, secrets: readonly Secret[]): readonly RegistryAuth[] {
-  return matchingCredentials(image, secrets.flatMap(entriesOf));
+export function pullCredentials(image: string, secrets: readonly Secret[]): readonly PullCredential[] {
+  return matchingCredentials(
+    image,
+    secrets.flatMap((secret) => {
+      const { uid = "", namespace = "", name = "" } = secret.metadata;
+      const owner = { kind: "Secret", uid, namespace, name } as const;
+      return entriesOf(secret).map((entry) => ({ ...entry, owner }));
+    }),
+  );
 }
 
 /**
- * Returns the credentials that match the image, the most specific location first. A path matches as a plain prefix, so
- * `registry/team` also matches `registry/team-a/app`, as in Kubernetes. Pure.
+ * Returns the credentials that match the image, as in Kubernetes in the reverse order of their locations, so that the
+ * most specific one is first; those of one location in the order given. Pure.
  */
-export function matchingCredentials(image: string, entries: readonly RegistryEntry[]): readonly RegistryAuth[] {
-  const { registry, repository } = parseImageRef(image);
-  const hub = repository.includes("/") ? repository : `library/${repository}`;
-  const full = registry === "" ? `docker.io/${hub}` : `${registry}/${repository}`;
+export function matchingCredentials(
+  image: string,
+  entries: readonly (RegistryEntry & Pick<PullCredential, "owner">)[],
+): readonly PullCredential[] {
+  const repository = repositoryOf(image);
   return entries
-    .filter(({ location }) => isMatch(location, full))
-    .sort((a, b) => b.location.length - a.location.length)
-    .map(({ auth }) => auth);
+    .filter(({ location }) => matchesRepository(location, repository))
+    .sort((a, b) => Buffer.compare(Buffer.from(b.location), Buffer.from(a.location)))
+    .map(({ auth, email, owner }) => ({ auth, hash: credentialHash(auth, email), ...(owner && { owner }) }));
 }
 
 /**
@@ -52,9 +55,7 @@ export function parseDockerConfig(text: string, format: "config.json" | ".docker
   if (!isRecord(parsed)) return undefined;
   const entries = format === "config.json" ? (parsed["auths"] ?? {}) : parsed;
   if (!isRecord(entries)) return undefined;
-  return Object.entries(entries).flatMap(([location, value]) =>
-    isRecord(value) ? [{ location: bareLocation(location), auth: authOf(value) }] : [],
-  );
+  return Object.entries(entries).flatMap(([location, value]) => (isRecord(value) ? [entryOf(location, value)] : []));
 }
 
 function entriesOf({ type, data }: Secret): readonly RegistryEntry[] {
@@ -66,8 +67,14 @@ function entriesOf({ type, data }: Secret): readonly RegistryEntry[] {
   return parseDockerConfig(Buffer.from(encoded, "base64").toString("utf8"), format) ?? [];
 }
 
+function entryOf(location: string, value: Record<string, unknown>): RegistryEntry {
+  const { email } = value;
+  const isGiven = typeof email === "string" && email !== "";
+  return { location: bareLocation(location), auth: authOf(value), ...(isGiven && { email }) };
+}
+
 /** `https://index.docker.io/v1/` is the common name of Docker's own registry. */
-function bareLocation(text: string): string {
+export function bareLocation(text: string): string {
   const bare = text.replace(/^https?:\/\//, "").replace(/\/+$/, "");
   return bare
     .replace(/^(index\.|registry-1\.)?docker\.io(\/v[12](?=\/|$))?/, "docker.io")
@@ -87,28 +94,6 @@ function authOf(value: Record<string, unknown>): RegistryAuth {
     ...(identityToken !== "" && { identityToken }),
     ...(registryToken !== "" && { registryToken }),
   };
-}
-
-/** The host may have `*` within one of its labels; the path must be a prefix of the image's. */
-function isMatch(location: string, image: string): boolean {
-  const [host, path] = split(location);
-  const [imageHost, imagePath] = split(image);
-  const labels = host.split(".");
-  const imageLabels = imageHost.split(".");
-  const isHost =
-    labels.length === imageLabels.length && labels.every((label, at) => matches(label, imageLabels[at] ?? ""));
-  return isHost && imagePath.startsWith(path);
-}
-
-function split(location: string): [host: string, path: string] {
-  const slash = location.indexOf("/");
-  return slash === -1 ? [location, ""] : [location.slice(0, slash), location.slice(slash)];
-}
-
-function matches(pattern: string, word: string): boolean {
-  if (!pattern.includes("*")) return pattern === word;
-  const [before = "", after = ""] = pattern.split("*");
-  return word.length >= before.length + after.length && word.startsWith(before) && word.endsWith(after);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

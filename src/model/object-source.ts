@@ -1,5 +1,5 @@
 import type { Abortable } from "../lib/abort.ts";
-import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from "./generated/types.ts";
+import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, ServiceAccount } from "./generated/types.ts";
 
 /** The kinds of objects that pods refer to. */
 export interface ObjectKinds {
@@ -7,6 +7,7 @@ export interface ObjectKinds {
   readonly Secret: Secret;
   readonly PersistentVolumeClaim: PersistentVolumeClaim;
   readonly PersistentVolume: PersistentVolume;
+  readonly ServiceAccount: ServiceAccount;
 }
 
 export type ObjectKind = keyof ObjectKinds;

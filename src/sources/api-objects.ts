@@ -6,6 +6,7 @@ import {
   PERSISTENT_VOLUMES,
   Reflector,
   SECRETS,
+  SERVICE_ACCOUNTS,
 } from "../adapters/kubeapi/index.ts";
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -144,7 +145,7 @@ class WatchedObject {
 
 /**
  * ConfigMaps and Secrets of the API server: one watch per object while a pod of this node refers to it, or polled if
- * configured so. PersistentVolumeClaims and PersistentVolumes are fetched at each use.
+ * configured so. PersistentVolumeClaims, PersistentVolumes and ServiceAccounts are fetched at each use.
  */
 export class ApiObjects implements ObjectSource {
   private readonly entries = new Map<string, Entry>();
@@ -217,15 +218,21 @@ export class ApiObjects implements ObjectSource {
   }
 
   onChange(ref: ObjectRef, fn: () => void, options: Abortable): void {
-    // A node may not watch claims and volumes: a waiting caller reads again.
+    // A node may not watch claims, volumes and service accounts: a waiting caller reads again.
     if (isFollowed(ref)) this.entry(ref).onChange(fn, options);
   }
 
   private fetch(ref: ObjectRef, options: Abortable): Promise<unknown> {
     const { name, namespace } = ref;
-    return ref.kind === "PersistentVolume"
-      ? getOrUndefined(this.deps.api, PERSISTENT_VOLUMES, { at: { name }, ...options })
-      : getOrUndefined(this.deps.api, PERSISTENT_VOLUME_CLAIMS, { at: { namespace, name }, ...options });
+    const { api } = this.deps;
+    switch (ref.kind) {
+      case "PersistentVolume":
+        return getOrUndefined(api, PERSISTENT_VOLUMES, { at: { name }, ...options });
+      case "ServiceAccount":
+        return getOrUndefined(api, SERVICE_ACCOUNTS, { at: { namespace, name }, ...options });
+      default:
+        return getOrUndefined(api, PERSISTENT_VOLUME_CLAIMS, { at: { namespace, name }, ...options });
+    }
   }
 
   private entry(ref: FollowedRef): Entry {

@@ -16,17 +16,19 @@ const never = { signal: manyListeners().signal };
 function site() {
   const clock = new FakeClock();
   const asked: unknown[] = [];
+  const metadata: unknown[] = [];
   const world = { away: false };
   const api = {
-    createToken: async (at: unknown, request: { spec: { expirationSeconds: number } }) => {
+    createToken: async (at: unknown, request: { metadata: object; spec: { expirationSeconds: number } }) => {
       if (world.away) throw new ApiError("Unavailable", "away");
       asked.push([at, request.spec]);
+      metadata.push(request.metadata);
       const ends = clock.now().wall + request.spec.expirationSeconds * 1000;
       return { status: { token: `t${asked.length}`, expirationTimestamp: new Date(ends).toISOString() } };
     },
   };
   // The fake speaks of tokens only.
-  return { clock, asked, world, tokens: new ApiTokens({ api: api as never, clock, random: () => 0 }) };
+  return { clock, asked, metadata, world, tokens: new ApiTokens({ api: api as never, clock, random: () => 0 }) };
 }
 
 test("a token is bound to its pod and asked for once", async () => {
@@ -42,6 +44,13 @@ test("a token is bound to its pod and asked for once", async () => {
       { expirationSeconds: 3600, boundObjectRef: { apiVersion: "v1", kind: "Pod", name: "web", uid: "u1" } },
     ],
   ]);
+});
+
+test("a token for a certain service account is asked for with its uid, and apart from others", async () => {
+  const { metadata, tokens } = site();
+  await tokens.token(wish, never);
+  await tokens.token({ ...wish, accountUid: "sa-1" }, never);
+  assert.deepEqual(metadata, [{}, { uid: "sa-1" }]);
 });
 
 test("it is asked for anew at four fifths of its life", async () => {

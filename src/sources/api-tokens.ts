@@ -16,11 +16,13 @@ interface CachedToken {
   readonly expiresAt: number;
 }
 
-/** Which token a volume needs. */
+/** Which token a volume or a credential provider needs. */
 export interface TokenNeed {
   readonly pod: Pod;
   readonly audience: string;
   readonly expirationSeconds: number;
+  /** Rejects the request if the service account of this name is another one by now. */
+  readonly accountUid?: string;
 }
 
 /** Service account tokens, each bound to its pod, cached in memory only. */
@@ -63,14 +65,15 @@ export class ApiTokens {
     for (const key of this.cached.keys()) if (!uids.has(key.slice(0, key.indexOf("/")))) this.cached.delete(key);
   }
 
-  private async request({ pod, audience, expirationSeconds }: TokenNeed, options: Abortable): Promise<CachedToken> {
+  private async request(need: TokenNeed, options: Abortable): Promise<CachedToken> {
+    const { pod, audience, expirationSeconds, accountUid } = need;
     const { namespace = "", name = "", uid = "" } = pod.metadata;
     const account = pod.spec.serviceAccountName || "default";
     const began = this.deps.clock.now().wall;
     const answer = await this.deps.api.createToken(
       { namespace, name: account },
       {
-        metadata: {},
+        metadata: accountUid === undefined ? {} : { uid: accountUid },
         spec: {
           ...(audience !== "" && { audiences: [audience] }),
           expirationSeconds,
@@ -89,7 +92,7 @@ export class ApiTokens {
   }
 }
 
-function keyOf({ pod, audience, expirationSeconds }: TokenNeed): string {
+function keyOf({ pod, audience, expirationSeconds, accountUid = "" }: TokenNeed): string {
   const { uid, namespace } = pod.metadata;
-  return [uid, namespace, pod.spec.serviceAccountName, audience, expirationSeconds].join("/");
+  return [uid, namespace, pod.spec.serviceAccountName, audience, expirationSeconds, accountUid].join("/");
 }

@@ -1,6 +1,6 @@
 /** What the cluster tells the runtime through the agent: addresses of pods, runtime classes, passwords of registries. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -110,8 +110,7 @@ describe("what the cluster tells the runtime", () => {
       const auth = Buffer.from(`${REGISTRY_USER.username}:${REGISTRY_USER.password}`).toString("base64");
       const file = join(site.root, "config.json");
       writeFileSync(file, JSON.stringify({ auths: { [registry.host]: { auth } } }), { mode: 0o600 });
-      const { imagePullSecrets: _none, ...spec } = pulling("by-node", image, "").spec;
-      site.apply({ ...pulling("by-node", image, ""), spec });
+      site.apply(pulling("by-node", image));
       await site.podReady("by-node");
       await remove("by-node");
       rmSync(file);
@@ -126,6 +125,138 @@ describe("what the cluster tells the runtime", () => {
       assert.ok(!words.includes("not-the-password"));
       await remove("refused");
     });
+
+    describe("on the node already", () => {
+      let image: string;
+      before(async () => {
+        image = await registry.push(site.containerd, TEST_IMAGES.busybox, "private/shared");
+        pullSecret("first", REGISTRY_USER.password);
+        site.apply(pulling("owner", image, "first"));
+        await site.podReady("owner");
+      });
+      after(() => remove("owner"));
+
+      test("are not free for a pod without a right credential", async () => {
+        pullSecret("unfit", "not-the-password");
+        site.apply(pulling("nothing-to-show", image));
+        site.apply(pulling("wrong-to-show", image, "unfit"));
+        site.apply(neverPulling("never-pulls", image, "unfit"));
+        for (const name of ["nothing-to-show", "wrong-to-show"]) await site.podIs(name, "cannot pull", isPullFailing);
+        const never = await site.podIs(
+          "never-pulls",
+          "does not get the image",
+          ({ status }) => status?.containerStatuses?.[0]?.state?.waiting?.reason === "ErrImageNeverPull",
+        );
+        assert.match(JSON.stringify(never.status), /is not present with pull policy of Never/);
+        await remove("nothing-to-show", "wrong-to-show", "never-pulls");
+      });
+
+      test("are used by pods with the same secret, or with the same credential in another one", async () => {
+        pullSecret("second", REGISTRY_USER.password);
+        site.apply(neverPulling("same", image, "first"));
+        site.apply(neverPulling("equal", image, "second"));
+        await Promise.all([site.podReady("same"), site.podReady("equal")]);
+        await until("it is said why", () =>
+          /already present on machine and can be accessed by the pod/.test(site.kubectl("get", "events")),
+        );
+        await remove("same", "equal");
+      });
+
+      test("are recorded without their credentials, and the record outlives the agent", async () => {
+        await agent.end("SIGKILL");
+        agent = await site.join();
+        site.apply(neverPulling("later", image, "first"));
+        await site.podReady("later");
+        const { uid } = site.get<{ metadata: { uid: string } }>("secret", "first").metadata;
+        const text = records();
+        assert.match(
+          text,
+          new RegExp(`"uid":"${uid}","namespace":"default","name":"first","credentialHash":"[0-9a-f]{64}"`),
+        );
+        assert.ok(!text.includes(REGISTRY_USER.password));
+        await remove("later");
+      });
+    });
+
+    test("are pulled by a plugin that gets a token of the pod's service account, for that account only", async () => {
+      const image = await registry.push(site.containerd, TEST_IMAGES.busybox, "private/account");
+      const seen = join(site.dir, "request");
+      await agent.end("SIGTERM");
+      agent = await site.join([...plugin(seen), "--v=10"]);
+      allowAudience("registry.test");
+      for (const name of ["robot", "stranger"]) site.kubectl("create", "serviceaccount", name);
+      site.kubectl("annotate", "serviceaccount", "robot", "registry.test/role=puller");
+      const by = (name: string, serviceAccountName: string): Pod =>
+        testPod(name, { ...pulling(name, image).spec, serviceAccountName });
+      site.apply(by("by-account", "robot"));
+      await site.podReady("by-account");
+      const request = JSON.parse(readFileSync(seen, "utf8")) as Record<string, unknown>;
+      assert.equal(request["image"], `${registry.host}/private/account`);
+      assert.deepEqual(request["serviceAccountAnnotations"], { "registry.test/role": "puller" });
+      const token = String(request["serviceAccountToken"]);
+      const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as object;
+      assert.match(JSON.stringify(claims), /"aud":\["registry.test"\].*"name":"by-account".*"name":"robot"/);
+      // Its service account has no such annotation, so that the plugin is not asked.
+      site.apply(by("by-stranger", "stranger"));
+      await site.podIs("by-stranger", "cannot pull", isPullFailing);
+      site.apply(by("by-colleague", "robot"));
+      await site.podReady("by-colleague");
+      assert.match(records(), /"kubernetesServiceAccounts":\[\{"uid":"[^"]+","namespace":"default","name":"robot"\}\]/);
+      const words = [agent.stderr, records(), site.kubectl("get", "events"), site.kubectl("get", "pods", "-o", "json")];
+      for (const secret of [token, REGISTRY_USER.password]) assert.ok(!words.join().includes(secret));
+      await remove("by-account", "by-stranger", "by-colleague");
+    });
+
+    /** A plugin that answers with the registry's password, and the flags for it. */
+    const plugin = (seen: string): readonly string[] => {
+      const bin = join(site.dir, "bin");
+      mkdirSync(bin);
+      const apiVersion = "credentialprovider.kubelet.k8s.io/v1";
+      const auth = { [registry.host]: REGISTRY_USER };
+      const answer = {
+        kind: "CredentialProviderResponse",
+        apiVersion,
+        cacheKeyType: "Image",
+        cacheDuration: "1h",
+        auth,
+      };
+      writeFileSync(join(bin, "helper"), `#!/bin/sh\ncat > ${seen}\necho '${JSON.stringify(answer)}'\n`);
+      chmodSync(join(bin, "helper"), 0o755);
+      const tokenAttributes = {
+        serviceAccountTokenAudience: "registry.test",
+        cacheType: "ServiceAccount",
+        requireServiceAccount: true,
+        requiredServiceAccountAnnotationKeys: ["registry.test/role"],
+      };
+      const matchImages = [`${registry.host}/private/account`];
+      const provider = { name: "helper", apiVersion, matchImages, defaultCacheDuration: "1h", tokenAttributes };
+      const head = { apiVersion: "kubelet.config.k8s.io/v1", kind: "CredentialProviderConfig" };
+      const config = join(site.dir, "providers.yaml");
+      // JSON is YAML.
+      writeFileSync(config, JSON.stringify({ ...head, providers: [provider] }));
+      return [`--image-credential-provider-config=${config}`, `--image-credential-provider-bin-dir=${bin}`];
+    };
+
+    /** Nodes may request tokens for this audience, and read service accounts of their pods. */
+    const allowAudience = (audience: string): void => {
+      const rules = [
+        { apiGroups: [""], resources: [audience], verbs: ["request-serviceaccounts-token-audience"] },
+        { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["get"] },
+      ];
+      const metadata = { name: "node-audience" };
+      const rbac = "rbac.authorization.k8s.io";
+      const roleRef = { apiGroup: rbac, kind: "ClusterRole", name: metadata.name };
+      const subjects = [{ apiGroup: rbac, kind: "Group", name: "system:nodes" }];
+      site.apply({ apiVersion: `${rbac}/v1`, kind: "ClusterRole", metadata, rules });
+      site.apply({ apiVersion: `${rbac}/v1`, kind: "ClusterRoleBinding", metadata, roleRef, subjects });
+    };
+
+    const records = (): string => {
+      const directory = join(site.root, "image_manager/pulled");
+      return readdirSync(directory)
+        .map((name) => readFileSync(join(directory, name), "utf8"))
+        .join("");
+    };
 
     const pullSecret = (name: string, password: string): void => {
       const words = [`--docker-server=${registry.host}`, `--docker-username=${REGISTRY_USER.username}`];
@@ -148,9 +279,16 @@ describe("what the cluster tells the runtime", () => {
   };
 });
 
-function pulling(name: string, image: string, secret: string): Pod {
+function pulling(name: string, image: string, secret = ""): Pod {
   const container = { name: "main", image, imagePullPolicy: "IfNotPresent", command: FOREVER };
-  return testPod(name, { imagePullSecrets: [{ name: secret }], containers: [container] });
+  const imagePullSecrets = secret === "" ? [] : [{ name: secret }];
+  return testPod(name, { imagePullSecrets, containers: [container] });
+}
+
+function neverPulling(name: string, image: string, secret: string): Pod {
+  const { spec, ...pod } = pulling(name, image, secret);
+  const containers = spec.containers.map((container) => ({ ...container, imagePullPolicy: "Never" }));
+  return { ...pod, spec: { ...spec, containers } };
 }
 
 function isPullFailing({ status }: Pod): boolean {

@@ -299,7 +299,7 @@ function hasTaint({ spec }: Node): boolean {
 }
 
 /** Links to logs below `dir`, which an agent that was killed had no time to remove. */
-async function removeLogLinks(dir: string): Promise<void> {
+export async function removeLogLinks(dir: string): Promise<void> {
   const folder = "/var/log/containers";
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     const path = join(folder, name);
@@ -309,7 +309,7 @@ async function removeLogLinks(dir: string): Promise<void> {
 }
 
 /** Volumes in memory that pods of a killed agent left mounted below `dir`, innermost first. */
-async function removeMounts(dir: string): Promise<void> {
+export async function removeMounts(dir: string): Promise<void> {
   const { execFileSync } = await import("node:child_process");
   const below = readFileSync("/proc/self/mounts", "utf8")
     .split("\n")

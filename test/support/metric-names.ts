@@ -22,6 +22,8 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ...always("run_podsandbox_duration_seconds", "run_podsandbox_errors_total"),
   ...always("image_pull_duration_seconds", "image_manager_ensure_image_requests_total"),
   ...always("image_garbage_collected_total"),
+  ...always("imagemanager_image_mustpull_checks_total", "imagemanager_ondisk_pullintents"),
+  ...always("imagemanager_ondisk_pulledrecords"),
   ...always("image_volume_requested_total", "image_volume_mounted_succeed_total", "image_volume_mounted_errors_total"),
   ...always("cgroup_manager_duration_seconds", "cgroup_version"),
   ...always("http_requests_total", "http_requests_duration_seconds", "http_inflight_requests"),
@@ -54,10 +56,13 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ...leftOut("events are wake-ups here, and none is ever discarded", "pleg_discard_events"),
   ...leftOut("runtimes without RuntimeConfig keep their support", "cri_losing_support"),
   ...leftOut(
-    "images are not checked for the credentials that they were pulled with",
-    ...["imagemanager_image_mustpull_checks_total", "imagemanager_ondisk_pullintents"],
-    ...["imagemanager_ondisk_pulledrecords", "imagemanager_inmemory_pullintents_usage_percent"],
-    "imagemanager_inmemory_pulledrecords_usage_percent",
+    "records of pulled images are read when they are needed, and not cached in memory",
+    ...["imagemanager_inmemory_pullintents_usage_percent", "imagemanager_inmemory_pulledrecords_usage_percent"],
+  ),
+  ...leftOut(
+    "only with credential provider plugins",
+    ...["credential_provider_plugin_duration", "credential_provider_plugin_errors_total"],
+    "credential_provider_config_info",
   ),
   ...leftOut(
     "statistics come with their own issue",
@@ -78,8 +83,7 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     ...["pod_resources_endpoint_requests_get_allocatable", "pod_resources_endpoint_requests_get"],
     ...["pod_resources_endpoint_errors_list", "pod_resources_endpoint_errors_get_allocatable"],
     ...["pod_resources_endpoint_errors_get", "dra_operations_duration_seconds", "dra_resource_claims_in_use"],
-    ...["dra_grpc_operations_duration_seconds", "credential_provider_plugin_duration"],
-    ...["credential_provider_plugin_errors_total", "credential_provider_config_info"],
+    "dra_grpc_operations_duration_seconds",
   ),
   ...leftOut(
     "CPUs, memory and devices are not pinned yet",

@@ -27,7 +27,7 @@ async function write(path: string, content: unknown): Promise<void> {
 
 const entry = (username: string): object => ({ "r.example.com": { username, password: "p" } });
 const users = async (image = "r.example.com/app:1"): Promise<readonly (string | undefined)[]> =>
-  (await credentials.forImage(image)).map(({ username }) => username);
+  (await credentials.forImage(image)).map(({ auth }) => auth.username);
 
 test("a node without credential files has no credentials", async () => {
   assert.deepEqual(await users(), []);

@@ -1,11 +1,7 @@
 import { resolve } from "node:path";
 import { readIfExists } from "../../lib/atomic-file.ts";
-import {
-  matchingCredentials,
-  parseDockerConfig,
-  type RegistryAuth,
-  type RegistryEntry,
-} from "../../model/docker-config.ts";
+import { matchingCredentials, parseDockerConfig, type RegistryEntry } from "../../model/docker-config.ts";
+import type { PullCredential } from "../../model/pull-credential.ts";
 
 /** Directories that hold the node's registry credentials. */
 export interface CredentialDirectories {
@@ -33,7 +29,7 @@ export class NodeCredentials {
   constructor(private readonly directories: CredentialDirectories) {}
 
   /** Returns the credentials that match the image. Unreadable and malformed files are skipped; never rejects. */
-  async forImage(image: string): Promise<readonly RegistryAuth[]> {
+  async forImage(image: string): Promise<readonly PullCredential[]> {
     return matchingCredentials(image, await this.load());
   }
 

@@ -208,7 +208,6 @@ export const processFlags = {
     topic: "Images",
     help: "Configuration file or directory of credential provider plugins for image pulls.",
     since: "1.20",
-    effect: "planned",
   }),
   imageCredentialProviderBinDir: option(text("DIR"), {
     flag: "image-credential-provider-bin-dir",
@@ -216,7 +215,6 @@ export const processFlags = {
     topic: "Images",
     help: "Where those programs are.",
     since: "1.20",
-    effect: "planned",
   }),
   minimumContainerTTLDuration: option(duration, {
     flag: "minimum-container-ttl-duration",

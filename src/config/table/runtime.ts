@@ -96,7 +96,6 @@ export const runtimeFields = configFields({
       topic: "Images",
       help: "Whether a pod must show that it may pull an image that is already here.",
       since: "1.33",
-      effect: "planned",
     },
   ),
   preloadedImagesVerificationAllowlist: option(list(), {
@@ -105,7 +104,6 @@ export const runtimeFields = configFields({
     topic: "Images",
     help: "Images that need no proof with NeverVerifyAllowlistedImages; may end in /*.",
     since: "1.33",
-    effect: "planned",
     validate: each(imagePattern),
   }),
   imageMinimumGCAge: option(duration, {

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { passwordsIn, redact } from "./redact.ts";
+
+const cases = [
+  { text: "no access to r.io", want: "no access to r.io" },
+  { text: "said s3cret-word twice: s3cret-word", want: "said [redacted] twice: [redacted]" },
+  { text: "jwt eyJhbGci.eyJzdWIi.sig end", want: "jwt [redacted] end" },
+  { text: "Authorization: Basic dXNlcjpwYXNz", want: "Authorization: Basic [redacted]" },
+  { text: "GET https://user:pw@r.io/v2", want: "GET https://[redacted]@r.io/v2" },
+  { text: '{"password":"hunter2"}', want: '{"password":"[redacted]"}' },
+  { text: "token=abc; next", want: "token=[redacted]; next" },
+];
+for (const { text, want } of cases) test(text, () => assert.equal(redact(text, ["s3cret-word", "a"], 200), want));
+
+test("what is left is bounded", () => assert.ok(Buffer.byteLength(redact("x".repeat(10_000), [], 100)) <= 100));
+
+test("passwords are found in a broken response", () => {
+  assert.deepEqual(passwordsIn('{"auth":{"a":{"password":"one\\"two"},"b":{"password": "three"'), ['one"two', "three"]);
+});

@@ -89,6 +89,10 @@ describe("the loop", () => {
     node.failure = new Error("list /var/log/pods: input/output error");
     node.start();
     await node.clock.advance(2000);
+    for (let change = 0; change < 5; change++) {
+      node.collector.wake();
+      await node.clock.advance(2000);
+    }
     assert.deepEqual(node.events, ["ContainerGCFailed list /var/log/pods: input/output error"]);
     node.failure = undefined;
     await node.clock.advance(2 * MINUTE);

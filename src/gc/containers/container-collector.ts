@@ -43,8 +43,8 @@ export interface ContainerCollectorDeps {
  */
 export class ContainerCollector {
   private readonly wakes: Wakes;
-  /** The logs were swept once since the agent started. */
-  private hasSwept = false;
+  /** The pods were all known once: until then each of their changes may complete them. */
+  private wasComplete = false;
 
   constructor(
     private readonly deps: ContainerCollectorDeps,
@@ -62,7 +62,7 @@ export class ContainerCollector {
       this.wakes.clear();
       this.enforceTotal();
       const { mono } = clock.now();
-      if (mono >= sweepAt || (!this.hasSwept && this.deps.isComplete())) sweepAt = mono + (await this.sweep(signal));
+      if (mono >= sweepAt || (!this.wasComplete && this.deps.isComplete())) sweepAt = mono + (await this.sweep(signal));
       await this.wakes.sleep(Math.max(SHORTEST_MS, sweepAt - clock.now().mono), signal);
       if (!signal.aborted) await clock.sleep(SHORTEST_MS, { signal }).catch(() => undefined);
     }
@@ -70,7 +70,7 @@ export class ContainerCollector {
 
   /** The containers of a pod changed. */
   wake(): void {
-    if (this.limits.current.total >= 0 || !this.hasSwept) this.wakes.wake();
+    if (this.limits.current.total >= 0 || !this.wasComplete) this.wakes.wake();
   }
 
   /**
@@ -101,9 +101,9 @@ export class ContainerCollector {
   private async sweep(signal: AbortSignal): Promise<number> {
     const { logs, log, event, isComplete } = this.deps;
     if (!isComplete()) return RETRY_MS;
+    this.wasComplete = true;
     try {
       await logs.sweep({ signal });
-      this.hasSwept = true;
       return PERIOD_MS;
     } catch (error) {
       if (isAborted(error, signal)) return RETRY_MS;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import fc from "fast-check";
 import { type ImageGcFacts, type ImageGcPolicy, type ImageRecord, planImageGc, usageOf } from "./plan-image-gc.ts";
 
 const MINUTE = 60_000;
@@ -144,4 +145,43 @@ test("usage is rounded up, and a capacity of 0 is no usage", () => {
   assert.equal(usageOf({ capacityBytes: 1000, availableBytes: 155 }), 85);
   assert.equal(usageOf({ capacityBytes: 1000, availableBytes: 2000 }), 0);
   assert.equal(usageOf({ capacityBytes: 0, availableBytes: 0 }), 0);
+});
+
+const anyImage = fc.record({
+  detected: fc.integer({ min: 0, max: 1000 }),
+  used: fc.option(fc.integer({ min: 0, max: 1000 }), { nil: undefined }),
+  size: fc.integer({ min: 0, max: 400 }),
+  isHeld: fc.boolean(),
+});
+
+test("whatever the node looks like: nothing that is held, no more than needed, and every image gets a verdict", () => {
+  const facts = fc.record({
+    found: fc.array(anyImage, { maxLength: 30 }),
+    available: fc.integer({ min: 0, max: 1000 }),
+    low: fc.integer({ min: 0, max: 99 }),
+    maxAge: fc.constantFrom(0, 100, 500),
+    everything: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(facts, ({ found, available, low, maxAge, everything }) => {
+      const images = found.map((of, index) => image(`i${index}`, of));
+      const holds = new Map(
+        found.flatMap(({ isHeld }, index) => (isHeld ? [[`i${index}`, { keep: "inUse" } as const]] : [])),
+      );
+      const policy = { ...POLICY, lowPercent: low, highPercent: low + 1, maxAgeMs: maxAge * MINUTE };
+      const filesystem = { capacityBytes: 1000, availableBytes: available };
+      const made = planImageGc({ images, holds, filesystem, startedAt: 0, everything }, policy, now);
+      assert.equal(made.images.length, images.length);
+      assert.ok(made.images.every(({ remove, keep }) => (remove === undefined) !== (keep === undefined)));
+      const removed = made.images.filter(({ remove }) => remove !== undefined);
+      assert.ok(removed.every(({ key }) => !holds.has(key)));
+      const forSpace = removed.filter(({ remove }) => remove === "space");
+      assert.ok(forSpace.every(({ firstDetected }) => now - firstDetected >= POLICY.minAgeMs));
+      // Without the last one it would not have been enough.
+      const before = removed.slice(0, -1).reduce((sum, { image: of }) => sum + of.sizeBytes, 0);
+      if (forSpace.length > 0) assert.ok(before < made.bytesToFree);
+      const enough = removed.reduce((sum, { image: of }) => sum + of.sizeBytes, 0) >= made.bytesToFree;
+      assert.ok(enough || made.images.every(({ keep }) => keep !== "spare"));
+    }),
+  );
 });

@@ -18,7 +18,6 @@ import { gcMetrics } from "./gc-metrics.ts";
 import { GuardedImages } from "./images/guarded-images.ts";
 import { ImageCollector } from "./images/image-collector.ts";
 import { type HeldReference, imagesOf } from "./images/image-holds.ts";
-import type { RemainingImages } from "./images/image-remover.ts";
 import { LocalImages } from "./images/local-images.ts";
 
 /** The gate for images that are pulled once for each runtime handler. */
@@ -76,8 +75,6 @@ export interface GarbageCollection {
   deleteUnusedImages(options: Abortable): Promise<number>;
   /** Removes what pods that ended left in the runtime, and logs of pods that are gone, as under disk pressure. */
   deleteAllUnusedContainers(options: Abortable): Promise<void>;
-  /** Calls `fn` with the images that are left after each collection that removed some, until the signal aborts. */
-  onCollected(fn: (remaining: RemainingImages) => void, options: Abortable): void;
   /** Calls `fn` with the id of each image that was removed, until the signal aborts. */
   onImageRemoved(fn: (imageId: string) => void, options: Abortable): void;
 }
@@ -106,7 +103,6 @@ export function composeGc(
     report: (options) => images.report(options),
     deleteUnusedImages: (options) => images.deleteUnusedImages(options),
     deleteAllUnusedContainers: (options) => containers.deleteAllUnusedContainers(options),
-    onCollected: (fn, options) => images.onCollected(fn, options),
     onImageRemoved: (fn, options) => images.onRemoved(fn, options),
   };
 }

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { recordName } from "../../src/gc/images/local-images.ts";
 import type { ImageReport, ReportedImage } from "../../src/model/image-report.ts";
 import { LoopFilesystem, whyNoLoop } from "../support/loop-filesystem.ts";
 import { REGISTRY_USER, TestRegistry, whyNoRegistry } from "../support/registry.ts";
@@ -127,6 +128,9 @@ describe("garbage collection", () => {
     assert.equal(keeps("/imported:"), "local");
     assert.equal(keeps("/demo:"), "inUse default/first-here");
     assert.equal(keeps("team/pulled"), "spare");
+    // By its record the next agent knows that it was pulled.
+    const record = recordName(find(report, "team/pulled")?.id ?? "");
+    assert.ok(existsSync(join(site.state, "kubelet/image_manager/pulled", record)));
     assert.ok(["sandbox", "pinned"].includes(find(report, "/pause:")?.keep ?? ""));
     assert.ok(report.imageFilesystem?.mountpoint.startsWith(disk.path), report.imageFilesystem?.mountpoint);
     const { blocks, bsize } = statfsSync(disk.path);

@@ -7,14 +7,7 @@ import { Wakes } from "../../lib/wakes.ts";
 import type { ImageReport } from "../../model/image-report.ts";
 import { listImages, measureFilesystems } from "./image-facts.ts";
 import { ImageRecords } from "./image-records.ts";
-import {
-  ERRORS_BYTES,
-  ImageRemover,
-  type ImageRemoverDeps,
-  type Planned,
-  type RemainingImages,
-  rejectErrors,
-} from "./image-remover.ts";
+import { ERRORS_BYTES, ImageRemover, type ImageRemoverDeps, type Planned, rejectErrors } from "./image-remover.ts";
 import { imageReport } from "./image-report.ts";
 import { type ImageGcPlan, type ImageGcPolicy, planImageGc, usageOf } from "./plan-image-gc.ts";
 import { insufficientSpace } from "./space-message.ts";
@@ -80,11 +73,6 @@ export class ImageCollector {
   /** Calls `fn` with the id of each image that was removed, until the signal aborts. */
   onRemoved(fn: (imageId: string) => void, options: Abortable): void {
     this.remover.removals.add(fn, options);
-  }
-
-  /** Calls `fn` after each collection that removed images, until the signal aborts. */
-  onCollected(fn: (remaining: RemainingImages) => void, options: Abortable): void {
-    this.remover.collections.add(fn, options);
   }
 
   /** Removes every unused image that is not too young, as under disk pressure. Resolves to the bytes of the removed images. */
@@ -157,7 +145,6 @@ export class ImageCollector {
 
   private async plan(options: Abortable, { everything = false }: { everything?: boolean } = {}): Promise<Planned> {
     const { pullCount } = this.deps.guard;
-    const listedAt = this.deps.clock.now().wall;
     const { images, holds, keyOf } = await listImages(this.deps, options);
     const measured = await measureFilesystems(this.deps, options).catch((failure: unknown) => {
       options.signal.throwIfAborted();
@@ -168,7 +155,7 @@ export class ImageCollector {
     const records = this.records.detect(images, { keyOf, holds, now });
     const facts = { images: records, holds, filesystem, startedAt: this.startedAt, everything };
     const plan = planImageGc(facts, this.policy.current, now);
-    return { plan, filesystem, containerFilesystem, pullCount, listedAt, ...rest };
+    return { plan, filesystem, containerFilesystem, pullCount, ...rest };
   }
 
   private reject(reason: string, message: string): never {

@@ -22,14 +22,6 @@ export interface Planned {
   readonly failure?: unknown;
   /** The number of pulls when it was made. */
   readonly pullCount: number;
-  readonly listedAt: number;
-}
-
-/** The images that a collection which removed some left, for those who keep records of images. */
-export interface RemainingImages {
-  readonly ids: readonly string[];
-  /** Wall-clock milliseconds before which all of them were on the node: what was pulled since is not among them. */
-  readonly listedAt: number;
 }
 
 /** What a collection freed. */
@@ -52,8 +44,6 @@ export interface ImageRemoverDeps extends ImageFactsDeps {
 export class ImageRemover {
   /** Each image that was removed, by id. */
   readonly removals = new Listeners<string>();
-  /** Each collection that removed images. */
-  readonly collections = new Listeners<RemainingImages>();
   /** Since the agent started. */
   collected: CollectedImages = { images: 0, bytes: 0 };
 
@@ -67,9 +57,8 @@ export class ImageRemover {
    * twice that images share, or by what the disk shows, whichever comes first. A failed removal is made up for by the
    * next image.
    */
-  async remove({ plan, pullCount, listedAt, ...measured }: Planned, options: Abortable): Promise<Freed> {
+  async remove({ plan, pullCount, ...measured }: Planned, options: Abortable): Promise<Freed> {
     const errors: string[] = [];
-    const removed = new Set<string>();
     let bytes = 0;
     let { filesystem } = measured;
     for (const verdict of plan.images) {
@@ -80,7 +69,6 @@ export class ImageRemover {
       if (this.isNeededMeanwhile(verdict, pullCount)) continue;
       try {
         await this.removeOne(verdict, reason, options);
-        removed.add(verdict.key);
         bytes += verdict.image.sizeBytes;
         if (filesystem !== undefined) filesystem = await this.measureAgain(filesystem);
       } catch (error) {
@@ -88,8 +76,6 @@ export class ImageRemover {
         errors.push(clip(messageOf(error), ERROR_BYTES));
       }
     }
-    const ids = plan.images.filter(({ key }) => !removed.has(key)).map(({ image }) => image.id);
-    if (removed.size > 0) this.collections.call({ ids, listedAt });
     return { bytes, filesystem, errors };
   }
 

@@ -32,7 +32,6 @@ export interface ComposeGcDeps {
   readonly host: PodHostDeps;
   readonly runtime: Pick<RuntimePort, "listContainers" | "listSandboxes" | "sandboxImage">;
   readonly desired: {
-    readonly allSourcesReady: boolean;
     readonly isComplete: boolean;
     get(uid: string): GcPod | undefined;
     list(): readonly GcPod[];
@@ -124,7 +123,7 @@ function composeImages(deps: ComposeGcDeps, images: GuardedImages, signal: Abort
       pulling: () => images.pulling,
       localImages: async () => (store.current.keepLocalImages ? local.test() : () => false),
       byHandler: () => isGateOn(HANDLER_GATE, store.current.featureGates),
-      isComplete: () => deps.desired.allSourcesReady,
+      isComplete: () => deps.desired.isComplete,
       removed: gcMetrics(deps.metrics).imageRemoved,
     },
     select(

@@ -22,7 +22,7 @@ const SOURCES_MS = 10 * 60_000;
 const RECHECK_MS = 30_000;
 
 export interface ImageCollectorDeps extends Omit<ImageRemoverDeps, "records"> {
-  /** True once every source has delivered its pods. */
+  /** True once every source has delivered all its pods. */
   isComplete(): boolean;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;

@@ -5,6 +5,8 @@ export const TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 export interface Sample {
   readonly labels: readonly (readonly [string, string | number])[];
   readonly value: number;
+  /** When it was measured, in wall-clock milliseconds; absent means at the scrape. */
+  readonly at?: number;
   /** Appended to the metric's name: `_bucket`, `_sum`, `_count`. */
   readonly suffix?: string;
 }
@@ -22,8 +24,9 @@ export function metricsText(metrics: Iterable<ScrapedMetric>): string {
   let page = "";
   for (const { name, help, type, collect } of metrics) {
     page += `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}\n# TYPE ${name} ${type}\n`;
-    for (const { labels, value, suffix = "" } of collect()) {
-      page += `${name}${suffix}${labelText(labels)} ${numberText(value)}\n`;
+    for (const { labels, value, suffix = "", at } of collect()) {
+      const time = at === undefined ? "" : ` ${Math.floor(at)}`;
+      page += `${name}${suffix}${labelText(labels)} ${numberText(value)}${time}\n`;
     }
   }
   return page;

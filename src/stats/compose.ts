@@ -18,6 +18,7 @@ import type { ObservedPod } from "../model/observed.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { CgroupUsage } from "../model/usage.ts";
 import { FilesystemSampler } from "./filesystems.ts";
+import { resourceMetrics } from "./resource-metrics.ts";
 import { type SampledPod, Sampler } from "./sampler.ts";
 import { summaryOf } from "./summary.ts";
 
@@ -49,7 +50,10 @@ const STORAGE_MS = 1000;
 /** The sampler, its loop, and the pages that show its samples. */
 export function composeStats(deps: StatsDeps): {
   readonly sampler: Sampler;
-  readonly pages: { summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown> };
+  readonly pages: {
+    summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
+    resource(options: Abortable): Promise<string>;
+  };
   readonly loops: readonly Loop[];
 } {
   const { clock, store, images } = deps;
@@ -80,7 +84,11 @@ export function composeStats(deps: StatsDeps): {
     const storage = await readStorage(deps, [...pods.keys()], signal);
     return summaryOf({ ...base, filesystems: filesystems.latest, tasks: readTasks(), storage });
   };
-  return { sampler, pages: { summary }, loops: [{ name: "stats", run: (signal) => sampler.run(signal) }] };
+  const resource = async ({ signal }: Abortable): Promise<string> => {
+    if (sampler.node === undefined) await sampler.sample({ signal });
+    return resourceMetrics(sampler.node, [...sampler.pods.values()]);
+  };
+  return { sampler, pages: { summary, resource }, loops: [{ name: "stats", run: (signal) => sampler.run(signal) }] };
 }
 
 /** A negative period turns the measuring of volumes off. */

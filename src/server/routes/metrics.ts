@@ -47,7 +47,7 @@ export const metricsRoutes: readonly ApiRoute[] = [
     path: "/metrics/resource",
     methods: "any",
     gate: ALWAYS,
-    summary: "CPU and memory of node, pods and containers (Prometheus text); 501 until they are measured.",
+    summary: "CPU and memory of node, pods and containers (Prometheus text), at most 10 s old.",
     handle: async ({ stats }, { signal }) =>
       stats?.resource === undefined ? textAnswer(501, NOT_YET) : page(await stats.resource({ signal })),
   },

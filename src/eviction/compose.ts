@@ -69,9 +69,9 @@ export interface EvictionParts {
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
 
-/** Measurements of storage up to this age count for a ranking; how long measuring them may take. */
+/** Measurements of storage up to this age count for a ranking; how long measuring pods with limits may take. */
 const STORAGE_AGE_MS = 10_000;
-const STORAGE_LIMIT_MS = 10_000;
+const LIMITS_MS = 10_000;
 
 /** Eviction: its loops, and its explanation. `pressure` gets the conditions of the node. */
 export function composeEviction(
@@ -101,7 +101,7 @@ export function composeEviction(
   const limits = new StorageLimits({
     clock,
     evictions,
-    storage: (pods, options) => storage.read(pods, { ...options, limitMs: STORAGE_LIMIT_MS }),
+    storage: (pods, options) => storage.read(pods, { ...options, limitMs: LIMITS_MS }),
     layout: () => layout,
     isEnabled: () => store.current.localStorageCapacityIsolation,
   });
@@ -173,10 +173,10 @@ function candidatesOf({ pool, observer }: EvictionParts): readonly Pod[] {
 async function readConsumption(
   { sampler, storage }: EvictionParts,
   pods: readonly Pod[],
-  { signal, disk }: Abortable & { readonly disk: boolean },
+  { signal, diskMs }: Abortable & { readonly diskMs: number },
 ): Promise<Consumption> {
   const [stored] = await Promise.all([
-    disk ? storage.read(pods, { signal, maxAgeMs: STORAGE_AGE_MS, limitMs: STORAGE_LIMIT_MS }) : undefined,
+    diskMs > 0 ? storage.read(pods, { signal, maxAgeMs: STORAGE_AGE_MS, limitMs: diskMs }) : undefined,
     sampler.sample({ signal }),
   ]);
   return consumptionOf(pods, sampler.pods, stored);

@@ -204,6 +204,14 @@ describe("memory", () => {
     assert.deepEqual(node.names, ["new"]);
   });
 
+  test("a node that is short when the agent starts: pods are evicted as soon as they are known", async () => {
+    const node = new FakeNode({ evictionHard: { "memory.available": "9Gi" } });
+    await node.run(3000);
+    node.add({ name: "found", memory: GI });
+    await node.run(1200);
+    assert.deepEqual(node.names, ["found"]);
+  });
+
   test("a pod that frees its memory within the grace period of a soft threshold is not evicted", async () => {
     const soft = {
       evictionSoft: { "memory.available": "1Gi" },

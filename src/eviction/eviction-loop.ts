@@ -30,8 +30,8 @@ export interface EvictionDeps {
   readonly log: Logger;
   /** Reads the signals now, those of filesystems if they are older than that. Never rejects but for an abort. */
   signals(options: Abortable & { readonly spaceAgeMs: number }): Promise<NodeSignals>;
-  /** Measures what pods take: memory and tasks now, and with `disk` also what they keep there. */
-  consumption(pods: readonly Pod[], options: Abortable & { readonly disk: boolean }): Promise<Consumption>;
+  /** Measures what pods take: memory and tasks, and what they keep on disk, for `diskMs` at most; 0 means not at all. */
+  consumption(pods: readonly Pod[], options: Abortable & { readonly diskMs: number }): Promise<Consumption>;
   readonly evictions: Evictions;
   readonly reclaim: NodeReclaim;
   /** Evicts pods that exceed their own limits on local storage; true if there were any. */
@@ -58,6 +58,11 @@ interface Round {
 
 /** Grace period in seconds of a pod that is evicted by a hard threshold, as in Kubernetes. */
 const HARD_GRACE_SECONDS = 1;
+/** How long the disk usage of pods is measured for a ranking, and for an explanation, in milliseconds. */
+const RANK_DISK_MS = 10_000;
+const EXPLAIN_DISK_MS = 1000;
+/** The next attempt when no pod is known yet, for memory and process ids, whose attempts cost nothing. */
+const NO_PODS_MS = 1000;
 /** The signals that stand for the resources in an explanation. */
 const EXPLAINED: readonly Signal[] = ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"];
 
@@ -103,7 +108,7 @@ export class EvictionLoop {
     const layout = layoutOf(signals);
     const thresholds = withContainerThresholds(this.options.current.thresholds, layout);
     const pods = deps.evictions.candidates();
-    const consumption = await deps.consumption(pods, { signal, disk: true });
+    const consumption = await deps.consumption(pods, { signal, diskMs: EXPLAIN_DISK_MS });
     return {
       conditions: this.pressure.current,
       signals: reportSignals(observationsOf(signals), thresholds, { state, trends, now: signals.at.mono }),
@@ -156,7 +161,9 @@ export class EvictionLoop {
     const starved = round.assessment.starved.filter((one) => SIGNALS[one.signal].condition === condition);
     const attempt = this.attempt(starved, round, signal).then(
       (isRelieved) => {
-        if (!isRelieved) this.restUntil.set(condition, clock.now().mono + LONGEST_CHECK_MS);
+        if (isRelieved) return;
+        const isEarly = condition !== "DiskPressure" && this.deps.evictions.candidates().length === 0;
+        this.restUntil.set(condition, clock.now().mono + (isEarly ? NO_PODS_MS : LONGEST_CHECK_MS));
       },
       (error: unknown) => {
         if (!signal.aborted) this.failure = { error };
@@ -209,8 +216,8 @@ export class EvictionLoop {
     const [threshold] = starved;
     const pods = evictions.candidates();
     if (threshold === undefined) return false;
-    const disk = SIGNALS[threshold.signal].condition === "DiskPressure";
-    const consumption = await this.deps.consumption(pods, { signal, disk });
+    const diskMs = SIGNALS[threshold.signal].condition === "DiskPressure" ? RANK_DISK_MS : 0;
+    const consumption = await this.deps.consumption(pods, { signal, diskMs });
     const ranked = rankPods(threshold.signal, pods, { consumption, layout: round.layout });
     const victim = ranked.find(({ isCritical }) => !isCritical)?.pod;
     if (victim === undefined) {

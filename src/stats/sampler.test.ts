@@ -140,6 +140,17 @@ test("a sample that is asked for while one runs is taken after it", async () => 
   assert.equal(sampler.node?.usage.memory?.workingSet, 6000);
 });
 
+test("a caller that leaves does not end the sample for others", async () => {
+  const { sampler } = machine();
+  const leaving = new AbortController();
+  const first = sampler.sample({ signal: leaving.signal });
+  const second = sampler.sample({ signal });
+  leaving.abort(new Error("left"));
+  await assert.rejects(first, /left/);
+  await second;
+  assert.equal(sampler.pods.size, 1);
+});
+
 test("signals: memory of the node and of all pods, tasks and filesystems, without a sample of the pods", async () => {
   const { sampler, clock } = machine();
   const { at, ...signals } = await sampler.signals({ signal, spaceAgeMs: 0 });

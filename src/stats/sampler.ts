@@ -1,5 +1,6 @@
-import type { Abortable } from "../lib/abort.ts";
+import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock, Instant } from "../lib/clock.ts";
+import { orAborted } from "../lib/or-aborted.ts";
 import type { PodIdentity } from "../model/step.ts";
 import type { CgroupUsage, InterfaceUsage, MemoryUsage } from "../model/usage.ts";
 import { CpuRates } from "./cpu-rates.ts";
@@ -67,6 +68,8 @@ export class Sampler {
   private paths = new Map<string, string>();
   private turn: Promise<unknown> = Promise.resolve();
   private queued: Promise<void> | undefined;
+  /** Never aborted: a sample is shared, and a caller that leaves must not end it for the others. */
+  private readonly whole = manyListeners();
 
   constructor(
     private readonly deps: SamplerDeps,
@@ -83,8 +86,8 @@ export class Sampler {
 
   /** Samples everything; what it resolves to was read after the call. Calls that wait for their turn share one. */
   sample({ signal }: Abortable): Promise<void> {
-    this.queued ??= this.enqueue(signal);
-    return this.queued;
+    this.queued ??= this.enqueue();
+    return orAborted(this.queued, signal);
   }
 
   /**
@@ -107,10 +110,10 @@ export class Sampler {
     };
   }
 
-  private enqueue(signal: AbortSignal): Promise<void> {
+  private enqueue(): Promise<void> {
     const done = this.turn.then(() => {
       this.queued = undefined;
-      return this.sampleNow(signal);
+      return this.sampleNow(this.whole.signal);
     });
     this.turn = done.catch(() => undefined);
     return done;

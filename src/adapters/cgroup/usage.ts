@@ -44,8 +44,13 @@ export class CgroupUsageReader {
   childOf(path: string, id: string): string | undefined {
     const directory = this.hierarchies && directoryOf(this.hierarchies, "memory", path);
     if (directory === undefined || id === "") return undefined;
-    const found = cgroupsIn(directory).find((child) => child.includes(id, directory.length));
-    return found && join(path, found.slice(directory.length));
+    try {
+      const found = cgroupsIn(directory).find((child) => child.includes(id, directory.length));
+      return found && join(path, found.slice(directory.length));
+    } catch {
+      // Removed meanwhile.
+      return undefined;
+    }
   }
 
   /** A process of the cgroup itself; undefined if there is none. */
@@ -57,8 +62,12 @@ export class CgroupUsageReader {
   /** When the cgroup was created, as far as its directory tells, in wall-clock milliseconds; undefined if there is none. */
   createdAt(path: string): number | undefined {
     const directory = this.hierarchies && directoryOf(this.hierarchies, "memory", path);
-    const found = directory === undefined ? undefined : statSync(directory, { throwIfNoEntry: false });
-    return found && Math.min(found.mtimeMs, found.ctimeMs);
+    try {
+      const found = directory === undefined ? undefined : statSync(directory, { throwIfNoEntry: false });
+      return found && Math.min(found.mtimeMs, found.ctimeMs);
+    } catch {
+      return undefined;
+    }
   }
 
   private cpu(path: string): CpuUsage | undefined {

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { observed, pod, sandbox } from "../../test/support/pods.ts";
+import { agentOptions, OptionStore, parseAgentOptions } from "../config/index.ts";
+import { manyListeners } from "../lib/abort.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { LiveValue } from "../lib/live.ts";
+import { silent } from "../lib/log.ts";
+import { Metrics } from "../lib/metrics.ts";
+import { composeEviction, type EvictableWorker } from "./compose.ts";
+import type { PressureCondition } from "./signals.ts";
+
+const MI = 2 ** 20;
+
+function site(lives: Readonly<Record<string, EvictableWorker["life"] & { readonly isAsleep?: boolean }>>) {
+  const clock = new FakeClock();
+  const metrics = new Metrics();
+  const evicted: string[] = [];
+  const events: unknown[] = [];
+  const pods = new Map(Object.keys(lives).map((uid) => [uid, pod(uid, uid).container("c").build()]));
+  const store = new OptionStore(agentOptions, parseAgentOptions(["--eviction-hard=memory.available<100Mi"]).values);
+  const pressure = new LiveValue<readonly PressureCondition[]>([]);
+  const stop = manyListeners();
+  const usage = { memory: { usage: 1, workingSet: MI, rss: 0, pageFaults: 0, majorPageFaults: 0, swap: 0 } };
+  const { loops, explain } = composeEviction(
+    {
+      clock,
+      log: silent,
+      metrics,
+      store,
+      nodeName: "n1",
+      sampler: {
+        signals: async () => ({ at: clock.now(), memory: { capacity: 500 * MI, workingSet: 450 * MI } }),
+        sample: async () => undefined,
+        pods: new Map([...pods.keys()].map((uid) => [uid, { usage, containers: [{ name: "c", usage }] }])),
+      },
+      storage: { read: async () => new Map() },
+      pool: {
+        uids: () => [...pods.keys()],
+        worker: (uid) => {
+          const [of, life] = [pods.get(uid), lives[uid]];
+          return (
+            of &&
+            life && { pod: of, life, evict: ({ reason }, grace) => void evicted.push(`${uid} ${reason} ${grace}`) }
+          );
+        },
+        isFinished: () => true,
+      },
+      observer: {
+        get: (uid) => {
+          const of = pods.get(uid);
+          return of && observed(of, [sandbox({ state: lives[uid]?.isAsleep === true ? "notReady" : "ready" })]);
+        },
+      },
+      journal: { of: ({ name }) => ({ event: (...event) => void events.push([name, ...event]) }) },
+      event: () => undefined,
+    },
+    pressure,
+    stop.signal,
+  );
+  return { clock, metrics, evicted, events, loops, explain, pressure, stop };
+}
+
+const running = { phase: "syncing", stop: undefined, isWanted: true };
+
+test("only wanted pods of which something runs and that are not failed already are candidates", async () => {
+  const { explain } = site({
+    runs: running,
+    deleted: { phase: "stopping", stop: {}, isWanted: true },
+    failing: { phase: "stopping", stop: { failure: { reason: "Evicted", message: "" } }, isWanted: true },
+    orphan: { ...running, isWanted: false },
+    stopped: { ...running, phase: "stopped" },
+    asleep: { ...running, isAsleep: true },
+  });
+  const { rankings, node } = await explain({ signal: new AbortController().signal });
+  assert.equal(node, "n1");
+  assert.deepEqual(rankings[0]?.pods.map(({ name }) => name).sort(), ["deleted", "runs"]);
+});
+
+test("an eviction reaches the worker, the journal with its annotations, the condition and the metrics", async () => {
+  const { clock, loops, evicted, events, pressure, metrics, stop } = site({ hog: running });
+  const all = loops.map(({ run }) => run(stop.signal).catch(() => undefined));
+  await clock.advance(50);
+  stop.abort();
+  await clock.advance(1000);
+  await Promise.all(all);
+  assert.equal(evicted[0], "hog Evicted 1");
+  assert.deepEqual(pressure.current, ["MemoryPressure"]);
+  const [[name, type, reason, what] = []] = events as [string, string, string, { annotations: object }][];
+  assert.deepEqual([name, type, reason], ["hog", "Warning", "Evicted"]);
+  assert.deepEqual(what?.annotations, {
+    offending_containers: "c",
+    offending_containers_usage: "1Mi",
+    starved_resource: "memory",
+  });
+  const page = (await metrics.expose()).body;
+  assert.match(page, /^kubelet_evictions\{eviction_signal="memory.available"\} [1-9]/m);
+  assert.match(page, /^kubelet_eviction_stats_age_seconds_count\{eviction_signal="memory.available"\} [1-9]/m);
+});

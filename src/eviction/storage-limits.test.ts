@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../lib/clock.ts";
+import { silent } from "../lib/log.ts";
+import type { Pod } from "../model/generated/types.ts";
+import type { PodStorage } from "../model/pod-storage.ts";
+import { Evictions } from "./evictions.ts";
+import { StorageLimits } from "./storage-limits.ts";
+
+const MI = 2 ** 20;
+
+function limited(name: string, sizeLimit: string | undefined, isStatic = false): Pod {
+  const annotations: Record<string, string> = isStatic ? { "kubernetes.io/config.source": "file" } : {};
+  const emptyDir = sizeLimit === undefined ? {} : { sizeLimit };
+  return {
+    metadata: { name, uid: name, annotations },
+    spec: { containers: [{ name: "c", image: "i" }], volumes: [{ name: "data", emptyDir }] },
+  };
+}
+
+function site(pods: readonly Pod[], { takesMs = 0, isEnabled = true } = {}) {
+  const clock = new FakeClock();
+  const stopped: string[] = [];
+  const measured: string[][] = [];
+  const evictions = new Evictions({
+    clock,
+    log: silent,
+    candidates: () => pods.filter(({ metadata }) => !stopped.includes(metadata.name ?? "")),
+    stop: (uid, { disruption }, grace) => {
+      assert.deepEqual([disruption, grace], [undefined, 1]);
+      stopped.push(uid);
+    },
+    isFinished: (uid) => stopped.includes(uid),
+    event: () => undefined,
+    counted: () => undefined,
+  });
+  const limits = new StorageLimits({
+    clock,
+    evictions,
+    layout: () => "single",
+    isEnabled: () => isEnabled,
+    storage: async (of, { signal }) => {
+      measured.push(of.map(({ metadata }) => metadata.name ?? ""));
+      if (takesMs > 0) await clock.sleep(takesMs, { signal });
+      const usage = { bytes: 10 * MI, inodes: 1, at: 0, by: "walk" } as const;
+      const part = { kind: "emptyDir", name: "data", isMemory: false, usage } as const;
+      const storage: PodStorage = { parts: [part], bytes: 10 * MI, inodes: 1, isFresh: true };
+      return new Map(of.map(({ metadata }) => [metadata.uid ?? "", storage]));
+    },
+  });
+  return { clock, stopped, measured, limits };
+}
+
+test("pods above their limits are evicted; those without a limit are not even measured, nor static ones", async () => {
+  const pods = [
+    limited("over", "8Mi"),
+    limited("within", "20Mi"),
+    limited("free", undefined),
+    limited("own", "1Mi", true),
+  ];
+  const { limits, stopped, measured } = site(pods);
+  const { signal } = new AbortController();
+  assert.equal(await limits.check({ signal }), true);
+  assert.deepEqual([stopped, measured], [["over"], [["over", "within"]]]);
+  assert.equal(await limits.check({ signal }), false);
+});
+
+test("nothing is checked where local storage is not isolated", async () => {
+  const { limits, measured } = site([limited("over", "8Mi")], { isEnabled: false });
+  assert.equal(await limits.check(new AbortController()), false);
+  assert.deepEqual(measured, []);
+});
+
+test("pods are measured every 10 s, and less often where it takes long", async () => {
+  for (const { takesMs, want } of [
+    { takesMs: 0, want: 7 },
+    { takesMs: 3000, want: 2 },
+  ]) {
+    const { limits, clock, measured } = site([limited("within", "20Mi")], { takesMs });
+    const stop = new AbortController();
+    const running = limits.run(stop.signal);
+    await clock.advance(60_000);
+    assert.equal(measured.length, want);
+    stop.abort();
+    await running.catch(() => undefined);
+  }
+});

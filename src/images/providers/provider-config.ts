@@ -2,7 +2,7 @@ import { messageOf } from "../../lib/errors.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { isQualifiedName } from "../../model/names.ts";
 import { type FieldProblem, shownValue } from "../../model/problem.ts";
-import { FieldReader } from "./field-reader.ts";
+import { ConfigFields } from "./config-fields.ts";
 
 /** Which service account token a credential provider gets. */
 export interface TokenAttributes {
@@ -43,7 +43,7 @@ export function decodeProviderConfig(
   { allowsTokens }: { readonly allowsTokens: boolean },
 ): { readonly providers: readonly ProviderConfig[]; readonly problems: readonly FieldProblem[] } {
   const problems: FieldProblem[] = [];
-  const top = new FieldReader(value, "", problems);
+  const top = new ConfigFields(value, "", problems);
   if (!top.isObject) return { providers: [], problems };
   const version = top.text("apiVersion");
   if (!CONFIG_VERSIONS.includes(version)) top.problem("apiVersion", "is not supported", oneOf(CONFIG_VERSIONS));
@@ -53,7 +53,7 @@ export function decodeProviderConfig(
   if (list.length === 0) top.problem("providers", "must not be empty", "configure at least one provider");
   const hasToken = version === NEWEST_CONFIG;
   const providers = list.map((one, at) =>
-    decodeProvider(new FieldReader(one, `providers[${at}]`, problems), { hasToken, allowsTokens }),
+    decodeProvider(new ConfigFields(one, `providers[${at}]`, problems), { hasToken, allowsTokens }),
   );
   return { providers, problems };
 }
@@ -71,7 +71,7 @@ export function duplicateNames(providers: readonly ProviderConfig[]): readonly F
 }
 
 function decodeProvider(
-  fields: FieldReader,
+  fields: ConfigFields,
   { hasToken, allowsTokens }: { readonly hasToken: boolean; readonly allowsTokens: boolean },
 ): ProviderConfig {
   const known = ["name", "matchImages", "defaultCacheDuration", "apiVersion", "args", "env"];
@@ -97,14 +97,14 @@ function decodeProvider(
 
 const PATTERN_FIX = "use a host with optional port and path, such as *.example.com:5000/team";
 
-function nameOf(fields: FieldReader): string {
+function nameOf(fields: ConfigFields): string {
   const name = fields.text("name");
   const isName = name !== "" && name !== "." && name !== ".." && !/[/ \0]/.test(name);
   if (!isName) fields.problem("name", "is not a file name", "use the name of an executable in the bin directory");
   return name;
 }
 
-function cacheDurationOf(fields: FieldReader): number {
+function cacheDurationOf(fields: ConfigFields): number {
   const fix = 'set a duration such as "10m", or "0s" to cache nothing';
   if (!fields.has("defaultCacheDuration")) {
     fields.problem("defaultCacheDuration", "is required", fix);
@@ -121,7 +121,7 @@ function cacheDurationOf(fields: FieldReader): number {
 }
 
 /** Values are never part of a problem: they may be secrets. */
-function envOf(fields: FieldReader): Readonly<Record<string, string>> {
+function envOf(fields: ConfigFields): Readonly<Record<string, string>> {
   const entries = fields.objects("env").map((one): [string, string] => {
     one.knows(["name", "value"]);
     const name = one.text("name");
@@ -132,7 +132,7 @@ function envOf(fields: FieldReader): Readonly<Record<string, string>> {
 }
 
 function decodeToken(
-  provider: FieldReader,
+  provider: ConfigFields,
   { apiVersion, allowsTokens }: { readonly apiVersion: string; readonly allowsTokens: boolean },
 ): TokenAttributes | undefined {
   const fields = provider.object("tokenAttributes");
@@ -163,7 +163,7 @@ function decodeToken(
   };
 }
 
-function annotationKeys(fields: FieldReader, name: string): readonly string[] {
+function annotationKeys(fields: ConfigFields, name: string): readonly string[] {
   const keys = fields.texts(name);
   keys.forEach((key, at) => {
     const place = `${name}[${at}]`;

@@ -34,6 +34,7 @@ class Disk {
   readonly results: string[] = [];
   images: RuntimeImage[] = [];
   isFull = false;
+  reads = 0;
 
   agent(policy: VerificationPolicy["policy"] = "NeverVerifyPreloadedImages"): PullVerifier {
     const { files, clock } = this;
@@ -43,7 +44,10 @@ class Disk {
         files: {
           names: async (directory) =>
             [...files.keys()].flatMap((path) => (path.startsWith(directory) ? [path.slice(directory.length + 1)] : [])),
-          read: async (path) => files.get(path),
+          read: async (path) => {
+            this.reads++;
+            return files.get(path);
+          },
           write: async (path, text) => {
             if (this.isFull) throw new Error("no space left on device");
             files.set(path, text);
@@ -161,6 +165,16 @@ test("credentials are not looked up where they do not decide", async () => {
   assert.equal(await agent.mustPull(present, never), false);
   await disk.pull(agent, undefined);
   assert.equal(await agent.mustPull(present, never), false);
+});
+
+test("an image without a record costs no disk access once the records are loaded", async () => {
+  const disk = new Disk();
+  const agent = await disk.restarted();
+  disk.reads = 0;
+  assert.equal(await agent.mustPull(present, having()), false);
+  assert.equal(disk.reads, 0);
+  await disk.pull(agent, secret("a", "1"));
+  assert.equal(await agent.mustPull(present, having()), true);
 });
 
 describe("an agent that was killed between the pull and its record", () => {

@@ -62,12 +62,13 @@ export class PullVerifier {
   /** Records that the image is about to be pulled; each call that resolves is followed by `pulled` or `failed`. */
   begin(image: string): Promise<void> {
     const work = async (): Promise<void> => {
+      const count = this.pulling.get(image) ?? 0;
       try {
-        await this.deps.store.writeIntent(image);
+        if (count === 0) await this.deps.store.writeIntent(image);
       } catch (error) {
         throw new Error(`record image pull intent: ${messageOf(error)}`, { cause: error });
       }
-      this.pulling.set(image, (this.pulling.get(image) ?? 0) + 1);
+      this.pulling.set(image, count + 1);
     };
     return this.turns.run(image, work, always);
   }

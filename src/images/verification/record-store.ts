@@ -34,7 +34,9 @@ const always = { signal: manyListeners().signal };
 /** Intents to pull an image and records of pulled images, in the files of Kubernetes below `image_manager`. */
 export class RecordStore {
   private readonly directories: { readonly intents: string; readonly records: string };
+  /** Names of all files, once they are loaded: what is not among them is not looked for on disk. */
   private readonly names = { intents: new Set<string>(), records: new Set<string>() };
+  private readonly isLoaded = { intents: false, records: false };
   private readonly turns = new KeyedMutex();
 
   constructor(
@@ -54,7 +56,7 @@ export class RecordStore {
 
   /** True if there is an intent to pull the image. Rejects if it cannot be read. */
   async hasIntent(image: string): Promise<boolean> {
-    const text = await this.deps.files.read(this.path("intents", image));
+    const text = await this.read("intents", image);
     return text !== undefined && decodeIntent(text).value === image;
   }
 
@@ -70,7 +72,7 @@ export class RecordStore {
 
   /** Returns the record of an image, undefined if there is none. Rejects if it is damaged. */
   async record(imageRef: string): Promise<PulledRecord | undefined> {
-    const text = await this.deps.files.read(this.path("records", imageRef));
+    const text = await this.read("records", imageRef);
     if (text === undefined) return undefined;
     const { value } = decodeRecord(text);
     return value.imageRef === imageRef ? value : undefined;
@@ -120,8 +122,14 @@ export class RecordStore {
         log.warn("Failed to load image pull record", { path, error: messageOf(error) });
       }
     }
+    this.isLoaded[kind] = true;
     this.deps.counted?.(kind, this.names[kind].size);
     return found;
+  }
+
+  private async read(kind: "intents" | "records", image: string): Promise<string | undefined> {
+    if (this.isLoaded[kind] && !this.names[kind].has(recordFileName(image))) return undefined;
+    return this.deps.files.read(this.path(kind, image));
   }
 
   private path(kind: "intents" | "records", image: string): string {

@@ -3,7 +3,7 @@ import { ownValue } from "../../lib/own-value.ts";
 import { type FieldProblem, shownValue } from "../../model/problem.ts";
 
 /** Reads the fields of one object of a configuration file; what has another type is a problem and reads as empty. */
-export class FieldReader {
+export class ConfigFields {
   private readonly fields: Readonly<Record<string, unknown>>;
   readonly isObject: boolean;
 
@@ -68,12 +68,12 @@ export class FieldReader {
     });
   }
 
-  object(name: string): FieldReader | undefined {
-    return this.has(name) ? new FieldReader(ownValue(this.fields, name), this.place(name), this.problems) : undefined;
+  object(name: string): ConfigFields | undefined {
+    return this.has(name) ? new ConfigFields(ownValue(this.fields, name), this.place(name), this.problems) : undefined;
   }
 
-  objects(name: string): readonly FieldReader[] {
-    return this.list(name).map((item, at) => new FieldReader(item, this.place(`${name}[${at}]`), this.problems));
+  objects(name: string): readonly ConfigFields[] {
+    return this.list(name).map((item, at) => new ConfigFields(item, this.place(`${name}[${at}]`), this.problems));
   }
 
   private place(name: string): string {

@@ -106,6 +106,17 @@ describe("a response is cached", () => {
   }
 });
 
+test("the cache is bounded by its size; the oldest responses make room", async () => {
+  const site = new Site();
+  const password = "x".repeat(1024 * 1024);
+  site.response = { ...site.response, entries: [{ location: "r.io", auth: { password } }] };
+  for (const name of ["a", "b", "c", "d", "a", "d"]) await site.of(`r.io/${name}`);
+  assert.deepEqual(
+    site.requests.map(({ image }) => image),
+    ["r.io/a", "r.io/b", "r.io/c", "r.io/d", "r.io/a"],
+  );
+});
+
 test("images that the plugin does not match never reach it", async () => {
   const site = new Site();
   assert.deepEqual(await site.of("example.com/a"), []);

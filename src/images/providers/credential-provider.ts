@@ -11,8 +11,8 @@ import type { ProviderConfig, TokenAttributes } from "./provider-config.ts";
 
 /** Expired credentials are dropped at this interval, in milliseconds, as in Kubernetes. */
 const PURGE_MS = 15 * 60_000;
-/** Cached responses of one provider; the oldest one makes room. */
-const MOST_CACHED = 1000;
+/** Characters in all cached responses of one provider; the oldest ones make room. */
+const MOST_CACHED = 4 * 1024 * 1024;
 /** Lifetime of the token that a plugin gets, in seconds: the default of the API. */
 const TOKEN_SECONDS = 3600;
 
@@ -44,12 +44,15 @@ interface PodPart {
   readonly cacheKey: readonly unknown[];
 }
 
+interface CachedResponse {
+  readonly entries: readonly RegistryEntry[];
+  readonly size: number;
+  readonly expiresAt: number;
+}
+
 /** One credential provider plugin: runs it at most once at a time for the same request, and caches its responses. */
 export class CredentialProvider {
-  private readonly cached = new Map<
-    string,
-    { readonly entries: readonly RegistryEntry[]; readonly expiresAt: number }
-  >();
+  private readonly cached = new Map<string, CachedResponse>();
   private readonly running = new Map<string, Promise<ProviderResponse>>();
   private purgedAt: number;
 
@@ -127,11 +130,17 @@ export class CredentialProvider {
   }
 
   private store(key: string, { cacheMs = this.config.defaultCacheMs, entries }: ProviderResponse): void {
-    if (cacheMs <= 0) return;
+    const size = key.length + JSON.stringify(entries).length;
+    if (cacheMs <= 0 || size > MOST_CACHED) return;
     this.cached.delete(key);
-    const [oldest] = this.cached.keys();
-    if (this.cached.size >= MOST_CACHED && oldest !== undefined) this.cached.delete(oldest);
-    this.cached.set(key, { entries, expiresAt: this.deps.clock.now().mono + cacheMs });
+    let room = MOST_CACHED - size;
+    for (const one of this.cached.values()) room -= one.size;
+    for (const [old, one] of this.cached) {
+      if (room >= 0) break;
+      this.cached.delete(old);
+      room += one.size;
+    }
+    this.cached.set(key, { entries, size, expiresAt: this.deps.clock.now().mono + cacheMs });
   }
 }
 

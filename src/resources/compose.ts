@@ -4,7 +4,7 @@ import { CgroupProcesses } from "../adapters/cgroup/processes.ts";
 import { CgroupTree } from "../adapters/cgroup/tree.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
 import { hugePages, swapSize } from "../adapters/host/node-facts.ts";
-import type { AgentOptions, agentOptions, OptionStore } from "../config/index.ts";
+import { type AgentOptions, type agentOptions, isGateOn, type OptionStore } from "../config/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -85,7 +85,11 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
       rules: () => limitRules(parts.options(), machine(), kernel),
     },
   );
-  memoryQosMetrics(metrics, () => ({ options: parts.options(), requested: cgroups.requested }));
+  const none = { guaranteed: 0, burstable: 0 };
+  const isProtected = (): boolean => parts.options().memoryReservationPolicy === "TieredReservation";
+  if (isGateOn("MemoryQoS", parts.options().featureGates)) {
+    memoryQosMetrics(metrics, () => (isProtected() ? cgroups.requested : none));
+  }
   return {
     cgroups,
     limits: () => limitFacts(parts.options(), { ...parts.settings.machine, swapBytes: swapSize }, kernel),

@@ -1,22 +1,9 @@
-import { type AgentOptions, isGateOn } from "../config/index.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { RequestedMemory } from "./class-values.ts";
 
 /** Declares how much memory of pods is protected, by the names of Kubernetes. */
-export function memoryQosMetrics(
-  metrics: Metrics,
-  now: () => {
-    readonly options: Pick<AgentOptions, "featureGates" | "memoryReservationPolicy">;
-    readonly requested: RequestedMemory;
-  },
-): void {
-  const value = (of: keyof RequestedMemory) => ({
-    values: () => {
-      const { options, requested } = now();
-      if (!isGateOn("MemoryQoS", options.featureGates)) return [];
-      return [[[], options.memoryReservationPolicy === "TieredReservation" ? requested[of] : 0]] as const;
-    },
-  });
+export function memoryQosMetrics(metrics: Metrics, protectedMemory: () => RequestedMemory): void {
+  const value = (of: keyof RequestedMemory) => ({ values: () => [[[], protectedMemory()[of]]] as const });
   metrics.gaugeFrom(
     "kubelet_memory_qos_node_memory_min_bytes",
     "Bytes of memory.min of guaranteed pods, which the kernel never reclaims.",

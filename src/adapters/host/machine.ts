@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { availableParallelism, networkInterfaces, release, totalmem } from "node:os";
+import { availableParallelism, networkInterfaces, release, totalmem, uptime } from "node:os";
 
 /** What the machine is; the same until it is started again. */
 export interface MachineInfo {
@@ -32,6 +32,11 @@ export function machineInfo(): MachineInfo {
     systemUuid: readOr("/sys/class/dmi/id/product_uuid", "").trim(),
     architecture: process.arch === "x64" ? "amd64" : process.arch,
   };
+}
+
+/** Microseconds since the machine was started. */
+export function uptimeMicros(): number {
+  return uptime() * 1e6;
 }
 
 /** `0-3,6` has five. */

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { StateFile } from "./state-file.ts";
+
+describe("a state file", () => {
+  let dir = "";
+  let warnings = 0;
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), "state-"));
+    warnings = 0;
+  });
+  afterEach(() => rmSync(dir, { recursive: true }));
+  const path = (): string => join(dir, "state");
+  const file = () =>
+    new StateFile({ path: path(), log: { warn: () => void warnings++ } }, (document) =>
+      typeof document === "number" ? document : undefined,
+    );
+
+  test("is loaded as it was saved; none is undefined", async () => {
+    assert.equal(await file().load(), undefined);
+    await file().save(7);
+    assert.equal(await file().load(), 7);
+    assert.equal(warnings, 0);
+  });
+
+  for (const text of ["", "{", '"text"', "7 8"]) {
+    test(`that is damaged (${text}) is moved aside`, async () => {
+      writeFileSync(path(), text);
+      assert.equal(await file().load(), undefined);
+      assert.deepEqual([existsSync(path()), existsSync(`${path()}.corrupt`), warnings], [false, true, 1]);
+    });
+  }
+});

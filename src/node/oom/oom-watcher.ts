@@ -1,0 +1,123 @@
+import type { KernelLogHandler, KernelRecord } from "../../adapters/host/kernel-log.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import { messageOf } from "../../lib/errors.ts";
+import type { Logger } from "../../lib/log.ts";
+import { untilAborted } from "../../lib/loop.ts";
+import { type CgroupOwner, ownerOfCgroup } from "../../model/cgroup-path.ts";
+import { type OomKill, OomParser } from "./parse-oom.ts";
+
+/** How far the kernel's log was read: what is behind it is reported, also after a restart of the agent. */
+export interface OomState {
+  readonly bootId: string;
+  /** Of the last kill that was reported; -1 if none was. */
+  readonly sequence: number;
+  /** Microseconds since the boot: older kills are not reported. */
+  readonly sinceMicros: number;
+}
+
+/** A kill in a container of a pod. */
+export interface ContainerOomKill extends OomKill, CgroupOwner {
+  /** Kills in this container so far, this one included. */
+  readonly count: number;
+}
+
+export interface OomWatcherDeps {
+  readonly log: Logger;
+  /** Reads the kernel's log from its oldest message on until the signal aborts. */
+  follow(handler: KernelLogHandler, options: Abortable): Promise<void>;
+  readonly bootId: string;
+  /** Microseconds since the boot. */
+  uptimeMicros(): number;
+  readonly state: { load(): Promise<OomState | undefined>; save(state: OomState): Promise<void> };
+  /** Records an event about the node. */
+  event(type: "Normal" | "Warning", reason: string, message: string): void;
+  /** Called for each kill. */
+  counted?(scope: "system" | "container"): void;
+  /** Called for each kill in a container. */
+  killed?(kill: ContainerOomKill): void;
+}
+
+/** Containers whose kills are counted; the oldest make room. */
+const CONTAINERS_KEPT = 2000;
+
+/**
+ * Reports what the kernel kills for lack of memory: an event if the whole machine was short, as in Kubernetes, and a
+ * count for each container. Each kill is reported once, also one that happened while no agent ran, such as that of the
+ * agent itself; on the first start of all only those from then on.
+ */
+export class OomWatcher {
+  private readonly kills = new Map<string, number>();
+  private readonly parser = new OomParser();
+  private saving: Promise<void> = Promise.resolve();
+
+  constructor(private readonly deps: OomWatcherDeps) {}
+
+  /** How many processes of a container were killed for lack of memory, as far as the kernel's log tells. */
+  killsOf(containerId: string): number {
+    return this.kills.get(containerId) ?? 0;
+  }
+
+  /** Runs until the signal aborts. A log that cannot be read is one warning. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { deps } = this;
+    const known = await deps.state.load();
+    let state: OomState = known ?? { bootId: deps.bootId, sequence: -1, sinceMicros: deps.uptimeMicros() };
+    if (known === undefined) this.save(state);
+    else if (known.bootId !== deps.bootId) state = { bootId: deps.bootId, sequence: -1, sinceMicros: 0 };
+    const record = ({ isKernel, text, sequence, bootMicros }: KernelRecord): void => {
+      const kill = isKernel ? this.parser.parse(text) : undefined;
+      if (kill === undefined) return;
+      this.count(kill);
+      if (sequence <= state.sequence || bootMicros < state.sinceMicros) return;
+      state = { ...state, sequence };
+      this.save(state);
+      this.report(kill);
+    };
+    const lost = (): void => deps.log.warn("Kernel overwrote messages before they were read, OOM kills may be missed");
+    try {
+      await deps.follow({ record, lost }, { signal });
+    } catch (error) {
+      deps.log.warn("Failed to read the kernel log, OOM kills are not reported", { error: messageOf(error) });
+    }
+    await untilAborted(signal);
+    await this.saving;
+  }
+
+  /** Counts are those since the boot, as far as the kernel still has the messages. */
+  private count({ cgroup }: OomKill): void {
+    const owner = ownerOfCgroup(cgroup);
+    if (owner === undefined) return;
+    const { containerId } = owner;
+    const count = this.killsOf(containerId) + 1;
+    this.kills.delete(containerId);
+    this.kills.set(containerId, count);
+    const oldest = this.kills.keys().next();
+    if (this.kills.size > CONTAINERS_KEPT && !oldest.done) this.kills.delete(oldest.value);
+  }
+
+  private report(kill: OomKill): void {
+    const { deps } = this;
+    const { process, pid } = kill;
+    const owner = ownerOfCgroup(kill.cgroup);
+    deps.counted?.(kill.isSystem ? "system" : "container");
+    deps.log.warn("Kernel killed process for lack of memory", {
+      process,
+      pid,
+      cgroup: kill.cgroup,
+      scope: kill.isSystem ? "system" : "cgroup",
+    });
+    if (kill.isSystem) {
+      deps.event("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`);
+    }
+    if (owner !== undefined) deps.killed?.({ ...kill, ...owner, count: this.killsOf(owner.containerId) });
+  }
+
+  /** One write at a time; a failed one only means that a restarted agent may report the kill again. */
+  private save(state: OomState): void {
+    this.saving = this.saving
+      .then(() => this.deps.state.save(state))
+      .catch((error: unknown) => {
+        this.deps.log.warn("Failed to save state of OOM kills", { error: messageOf(error) });
+      });
+  }
+}

@@ -53,6 +53,7 @@ export interface ClusterRing {
   readonly cgroupVersion: 1 | 2 | undefined;
   /** The conditions of pressure. */
   readonly pressure: Live<readonly string[]>;
+  readonly shutdown: Live<boolean>;
   /** True if the pod's node selector or affinity does not match the node's labels. */
   mismatchesNode(pod: Pod): boolean;
 }
@@ -103,7 +104,7 @@ export class Cluster {
   attach(ring: ClusterRing): readonly Loop[] {
     const { clock, log, metrics, connection, nodeName, signal } = this.deps;
     const { clients } = connection;
-    const { pool, desired, journal, runtime, images, cgroupVersion, pressure } = ring;
+    const { pool, desired, journal } = ring;
     const events = recordJournal(
       {
         api: clients.events,
@@ -121,12 +122,9 @@ export class Cluster {
     const node = composeClusterNode(
       {
         ...this.deps,
+        ...ring,
         clients,
         addresses: connection.addresses,
-        runtime,
-        images,
-        cgroupVersion,
-        pressure,
         event: (type, reason, message) => journal.event({ type, reason, message, subject: nodeName }),
       },
       { signal },

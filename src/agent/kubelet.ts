@@ -25,7 +25,7 @@ import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
 import { logReader, rotateLogs } from "../logs/index.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { MachineFacts } from "../model/machine-facts.ts";
-import { NodeRules } from "../node/index.ts";
+import { composeGuards, NodeRules } from "../node/index.ts";
 import {
   AgentView,
   affinityProblem,
@@ -228,6 +228,7 @@ export class Kubelet {
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
     const ring = { desired, pool, journal, runtime, images, publish };
+    const { shutdown } = this.rules;
     rotateLogs({ files: rotationFiles, runtime, clock, log }, { store, observer, pool }, signal);
 
     this.loops = [
@@ -235,7 +236,8 @@ export class Kubelet {
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, { clock, store }, stop) },
       { name: "images", run: (stop) => execute.images.run(stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
-      ...(cluster?.attach({ ...ring, pressure, mismatchesNode, cgroupVersion }) ?? []),
+      ...composeGuards({ ...deps, store, observer, journal, pool, event, shutdown }),
+      ...(cluster?.attach({ ...ring, pressure, shutdown, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,
       ...gc.loops,
       ...stats.loops,

@@ -38,6 +38,8 @@ export interface ClusterNodeDeps {
   readonly cgroupVersion: 1 | 2 | undefined;
   /** The conditions of pressure; a change is reported at once. */
   readonly pressure: Live<readonly string[]>;
+  /** True while the node shuts down; a change is reported at once. */
+  readonly shutdown: Live<boolean>;
   /** Undefined without `--dynamic-config-dir`. */
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Records an event about the node. */
@@ -62,6 +64,7 @@ export function composeClusterNode(
     deps.nodeName,
   );
   deps.pressure.onChange(() => reporter.kick(), { signal });
+  deps.shutdown.onChange(() => reporter.kick(), { signal });
   const lease = leaseKeeper(deps, reporter);
   const watch = nodeWatch(deps, reporter);
   recordStart(deps);
@@ -100,7 +103,7 @@ function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefine
     store,
     addresses: deps.addresses,
     pressure: () => deps.pressure.current,
-    problems: () => [csiProblem()].filter((problem) => problem !== undefined),
+    problems: () => [csiProblem(), shutdownProblem(deps)].filter((problem) => problem !== undefined),
     moreConditions: (previous, now) => (dynamic === undefined ? [] : configConditions(dynamic.report(), previous, now)),
   });
   return new NodeReporter(
@@ -121,6 +124,11 @@ function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefine
       })),
     },
   );
+}
+
+/** In the words of Kubernetes. */
+function shutdownProblem({ shutdown }: Pick<ClusterNodeDeps, "shutdown">): string | undefined {
+  return shutdown.current ? "node is shutting down" : undefined;
 }
 
 function leaseKeeper(deps: ClusterNodeDeps, reporter: NodeReporter): LeaseKeeper {

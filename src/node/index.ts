@@ -1,4 +1,5 @@
 export { type ClusterNodeDeps, composeClusterNode } from "./compose.ts";
+export { composeGuards } from "./guards.ts";
 export { rejectUnfitHost } from "./host-checks.ts";
 export { determineNodeAddresses, hostIpsOf, type NodeAddresses } from "./node-addresses.ts";
 export { NodeReporter } from "./node-reporter.ts";

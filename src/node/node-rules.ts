@@ -3,6 +3,7 @@ import { filesystemSize, hasAppArmor, hugePages } from "../adapters/host/node-fa
 import type { RuntimePort, RuntimeStatus } from "../adapters/runtime/port.ts";
 import type { AgentOptions } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
+import { LiveValue } from "../lib/live.ts";
 import type { Node, Taint } from "../model/generated/types.ts";
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
 import { type NodeResources, nodeResources, withPatchedResources } from "./capacity.ts";
@@ -31,10 +32,13 @@ export interface NodeForAdmission {
   readonly allowedUnsafeSysctls: readonly string[];
   /** The conditions of pressure, such as `MemoryPressure`. */
   readonly pressure: readonly string[];
+  readonly isShuttingDown: boolean;
 }
 
 /** The node's own facts that pods are admitted and made with: resources, labels, and the features of its runtime. */
 export class NodeRules {
+  /** True while the node shuts down. */
+  readonly shutdown = new LiveValue(false);
   private readonly machine = machineInfo();
   private readonly appArmor = hasAppArmor();
   private storageBytes = 0;
@@ -95,6 +99,7 @@ export class NodeRules {
       hasStrictGroups: runtime === undefined ? undefined : runtime.supplementalGroupsPolicy,
       allowedUnsafeSysctls,
       pressure: this.deps.pressure?.() ?? [],
+      isShuttingDown: this.shutdown.current,
     };
   }
 }

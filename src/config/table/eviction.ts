@@ -78,7 +78,6 @@ export const evictionFields = configFields({
     help: "How long a shutdown of the node waits for pods; 0 means not at all.",
     since: "1.20",
     applies: "live",
-    effect: "planned",
     validate: zeroOrSeconds,
   }),
   shutdownGracePeriodCriticalPods: option(duration, {
@@ -88,7 +87,6 @@ export const evictionFields = configFields({
     help: "Of it, the last part, for critical pods.",
     since: "1.20",
     applies: "live",
-    effect: "planned",
     validate: zeroOrSeconds,
   }),
   shutdownGracePeriodByPodPriority: option(priorityGraces, {
@@ -98,7 +96,6 @@ export const evictionFields = configFields({
     help: "Time at shutdown by priority of the pods.",
     since: "1.23",
     applies: "live",
-    effect: "planned",
   }),
   clusterDomain: option(text("NAME"), {
     flag: "cluster-domain",

@@ -36,6 +36,15 @@ function onPort(name: string, port: Partial<ContainerPort>): Pod {
 
 test("a plain pod may run", () => assert.deepEqual(admit(asked({}), { others: [], node }), { kind: "admitted" }));
 
+test("no pod is admitted while the node shuts down, not even a critical one", () => {
+  for (const priority of [0, 2_000_000_000]) {
+    assert.deepEqual(rejection(asked({ priority }), { isShuttingDown: true }), {
+      reason: "NodeShutdown",
+      message: "Pod was rejected as the node is shutting down.",
+    });
+  }
+});
+
 describe("sysctls", () => {
   const cases: { name: string; pod: Pod; allowed?: string[]; want: string | undefined }[] = [
     { name: "a safe one", pod: sysctl("kernel.shm_rmid_forced"), want: undefined },

@@ -1,7 +1,15 @@
 import type { Pod } from "../../model/generated/types.ts";
 import { isCriticalPod } from "../../model/pod-facts.ts";
 import type { AdmissionCheck, AdmissionFacts, Rejection, ResizeVerdict } from "./facts.ts";
-import { affinityProblem, appArmorProblem, groupsProblem, nameProblem, osProblem, taintProblem } from "./node.ts";
+import {
+  affinityProblem,
+  appArmorProblem,
+  groupsProblem,
+  nameProblem,
+  osProblem,
+  shutdownProblem,
+  taintProblem,
+} from "./node.ts";
 import { portProblem } from "./ports.ts";
 import { chooseVictims, type UnmetRequest } from "./preempt.ts";
 import { pressureProblem } from "./pressure.ts";
@@ -18,7 +26,7 @@ export type Admission =
   | { readonly kind: "preempts"; readonly victims: readonly Pod[]; readonly rejection: Rejection };
 
 /** Checks before the predicates; the first that fails decides. */
-const FIRST: readonly AdmissionCheck[] = [pressureProblem, sysctlProblem, osProblem, groupsProblem];
+const FIRST: readonly AdmissionCheck[] = [shutdownProblem, pressureProblem, sysctlProblem, osProblem, groupsProblem];
 /** Predicates after the resources. */
 const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
 const LAST: readonly AdmissionCheck[] = [appArmorProblem];

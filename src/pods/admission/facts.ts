@@ -21,6 +21,8 @@ export interface AdmissionNode {
   readonly allowedUnsafeSysctls: readonly string[];
   /** The conditions of pressure, such as `MemoryPressure`. */
   readonly pressure?: readonly string[];
+  /** True while the node shuts down: no pod is admitted. */
+  readonly isShuttingDown?: boolean;
 }
 
 export interface AdmissionFacts {

@@ -18,6 +18,12 @@ export function osProblem(pod: Pod): Rejection | undefined {
   return { reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS" };
 }
 
+/** A node that shuts down takes no pod any more. */
+export function shutdownProblem(_pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  if (node.isShuttingDown !== true) return undefined;
+  return { reason: "NodeShutdown", message: "Pod was rejected as the node is shutting down." };
+}
+
 /** supplementalGroupsPolicy Strict needs a runtime that supports it. */
 export function groupsProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   if (pod.spec.securityContext?.supplementalGroupsPolicy !== "Strict" || node.hasStrictGroups !== false)

@@ -1,0 +1,90 @@
+import { Logind } from "../../adapters/dbus/logind.ts";
+import { files } from "../../adapters/host/files.ts";
+import { uptimeMicros } from "../../adapters/host/machine.ts";
+import { StateFile } from "../../adapters/host/state-file.ts";
+import type { agentOptions, OptionStore } from "../../config/index.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type LiveValue, select } from "../../lib/live.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { Loop } from "../../lib/loop.ts";
+import type { Metrics } from "../../lib/metrics.ts";
+import { NodeShutdown } from "./node-shutdown.ts";
+import { type ShutdownPeriod, shutdownPeriods } from "./plan.ts";
+import { type PodPool, shutdownPods } from "./pods.ts";
+import { decodeShutdownState, encodeShutdownState, type ShutdownDocument, type ShutdownState } from "./state.ts";
+
+export interface ShutdownDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly store: OptionStore<typeof agentOptions>;
+  readonly pool: PodPool;
+  /** True while the node shuts down. */
+  readonly shutdown: LiveValue<boolean>;
+  /** Records an event about the node. */
+  event(type: "Normal" | "Warning", reason: string, message: string): void;
+}
+
+/** The loop that ends pods in order when the machine shuts down. */
+export function composeShutdown(deps: ShutdownDeps): Loop {
+  const { clock, log, metrics, store, event } = deps;
+  const path = `${store.current.rootDir}/graceful_node_shutdown_state`;
+  const file = new StateFile<ShutdownDocument>({ path, log }, () => undefined);
+  const periods = select(
+    store.live("shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"),
+    cached(() => shutdownPeriods(store.current)),
+  );
+  const shutdown = new NodeShutdown(
+    {
+      clock,
+      log,
+      event,
+      status: deps.shutdown,
+      pods: shutdownPods(deps.pool),
+      connect: ({ signal }) => Logind.connect({ clock, signal }),
+      bootedAt: () => clock.now().wall - uptimeMicros() / 1000,
+      state: {
+        load: () => decodeShutdownState(parsed(files.readSmall(path))),
+        save: (state) => file.save(encodeShutdownState(state)),
+      },
+      recorded: shutdownMetrics(metrics),
+    },
+    periods,
+  );
+  return { name: "node shutdown", run: (signal) => shutdown.run(signal) };
+}
+
+/** The same list as long as it has the same values: listeners are called only for a change. */
+function cached(read: () => readonly ShutdownPeriod[]): () => readonly ShutdownPeriod[] {
+  let last: readonly ShutdownPeriod[] = [];
+  return () => {
+    const next = read();
+    if (JSON.stringify(next) !== JSON.stringify(last)) last = next;
+    return last;
+  };
+}
+
+function parsed(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    // Damaged: the next shutdown replaces it.
+    return undefined;
+  }
+}
+
+/** Declares the times of the last shutdown, by the names of Kubernetes; the answer records them. */
+function shutdownMetrics(metrics: Metrics): (state: ShutdownState) => void {
+  const start = metrics.gauge(
+    "kubelet_graceful_shutdown_start_time_seconds",
+    "Start of the last graceful shutdown as Unix time in seconds.",
+  );
+  const end = metrics.gauge(
+    "kubelet_graceful_shutdown_end_time_seconds",
+    "End of the last graceful shutdown as Unix time in seconds; 0 if it did not end.",
+  );
+  return ({ startedAt, endedAt = 0 }) => {
+    start.set(Math.floor(startedAt / 1000));
+    end.set(Math.floor(endedAt / 1000));
+  };
+}

@@ -1,0 +1,113 @@
+/** What watches over the node: kills for lack of memory, and a shutdown that a login manager on a private bus announces. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { FakeLogind } from "../support/fake-logind.ts";
+import { forever, manifest, shell } from "./support/manifests.ts";
+import { type Agent, requireMachine, Site } from "./support/site.ts";
+import { until } from "./support/until.ts";
+
+requireMachine();
+
+const CONFIG = {
+  apiVersion: "kubelet.config.k8s.io/v1beta1",
+  kind: "KubeletConfiguration",
+  shutdownGracePeriod: "40s",
+  shutdownGracePeriodCriticalPods: "20s",
+};
+/** Fills memory in a child, which is killed, and ends later by itself. */
+const HOG = "(x=0123456789abcdef; while :; do x=$x$x; done); sleep 1; exit 3";
+const hasBus = spawnSync("dbus-daemon", ["--version"]).status === 0;
+
+describe("guards of the node", () => {
+  const site = new Site();
+  const dir = mkdtempSync(join(tmpdir(), "bus-"));
+  const socket = join(dir, "bus");
+  const config = join(dir, "kubelet.json");
+  const env = { ...process.env, DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${socket}` };
+  let bus: ChildProcess | undefined;
+  let logind: FakeLogind | undefined;
+  let agent: Agent;
+
+  const up = async (): Promise<void> => {
+    agent = await site.up([`--config=${config}`], { env });
+  };
+  const killsSeen = async () => (await site.events()).filter(({ reason }) => reason === "OOMKilling");
+
+  before(async () => {
+    writeFileSync(config, JSON.stringify(CONFIG));
+    if (hasBus) {
+      bus = spawn("dbus-daemon", ["--session", "--nofork", "--nosyslog", `--address=unix:path=${socket}`]);
+      await until("the bus listens", () => existsSync(socket));
+      logind = await FakeLogind.start(socket);
+      logind.delayMs = 60_000;
+    }
+    await up();
+  });
+  after(async () => {
+    await site.close();
+    logind?.close();
+    bus?.kill();
+    rmSync(dir, { recursive: true });
+  });
+
+  it("a child that the kernel kills is reported with its container, which counts as OOMKilled", async () => {
+    const containers = [shell("hungry", HOG, { resources: { limits: { memory: "24Mi" } } })];
+    site.write(manifest("greedy", { containers, restartPolicy: "Never" }));
+    const [event] = await until("the kill is reported", async () => {
+      const seen = await killsSeen();
+      return seen.length > 0 && seen;
+    });
+    assert.equal(event?.container, "hungry");
+    assert.match(
+      event.message,
+      /^Container hungry: the kernel killed process \S+ because its memory limit was reached$/,
+    );
+    const { containers: ended } = await site.pod("greedy", "has ended", ({ phase }) => phase === "Failed");
+    assert.deepEqual([ended[0]?.reason, ended[0]?.exitCode], ["OOMKilled", 3]);
+    const metrics = await (await fetch(`http://127.0.0.1:${agent.readOnlyPort}/metrics`)).text();
+    assert.match(metrics, /^kubelet_ts_oom_kills_total\{scope="container"\} [1-9]/m);
+  });
+
+  it("another agent does not report it again", async () => {
+    await agent.end("SIGKILL");
+    await up();
+    await site.pod("greedy", "is known", ({ phase }) => phase === "Failed");
+    const text = readFileSync(join(site.state, "kubelet/oom_watcher_state"), "utf8");
+    assert.ok((JSON.parse(text) as { sequence: number }).sequence > 0);
+    assert.deepEqual(await killsSeen(), []);
+  });
+
+  it("a shutdown ends pods in order, then lets the machine go, and no pod is admitted", async (t) => {
+    if (logind === undefined) return t.skip("dbus-daemon is not installed");
+    const { held } = logind;
+    await until("the agent delays shutdowns", () => held === 1 || logind?.held === 1);
+    const slow = "trap 'sleep 1; exit 0' TERM; while :; do sleep 3600 & wait $!; done";
+    site.write(manifest("web", { containers: [shell("main", slow)], terminationGracePeriodSeconds: 15 }));
+    site.write(manifest("dns", { containers: [shell("main", forever())], priority: 2_000_000_000 }));
+    await site.running("web");
+    await site.running("dns");
+    logind.announce(true);
+    const web = await site.pod("web", "has ended", ({ phase }) => phase === "Failed");
+    const dns = await site.pod("dns", "has ended", ({ phase }) => phase === "Failed");
+    assert.deepEqual([web.state, dns.state], ["Terminated", "Terminated"]);
+    assert.ok((dns.containers[0]?.since ?? 0) >= (web.containers[0]?.since ?? Number.POSITIVE_INFINITY));
+    await until("the machine may go", () => logind?.held === 0);
+    site.write(manifest("late"));
+    await site.pod("late", "is rejected", ({ state }) => state === "NodeShutdown");
+    const state = readFileSync(join(site.state, "kubelet/graceful_node_shutdown_state"), "utf8");
+    const { startTime, endTime } = JSON.parse(state) as { startTime: string; endTime: string };
+    assert.ok(Date.parse(endTime) > Date.parse(startTime));
+  });
+
+  it("one that is cancelled lets pods in again, and the next one is delayed", async (t) => {
+    if (logind === undefined) return t.skip("dbus-daemon is not installed");
+    logind.announce(false);
+    await until("the agent delays shutdowns again", () => logind?.held === 1);
+    site.write(manifest("again"));
+    await site.running("again");
+  });
+});

@@ -1,3 +1,4 @@
+import { ownCgroup } from "../adapters/cgroup/own-cgroup.ts";
 import { CgroupUsageReader } from "../adapters/cgroup/usage.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
 import {
@@ -76,7 +77,7 @@ export function composeStats(deps: StatsDeps): {
   const bootedAt = readBootTime();
   const { nodeName } = deps.machine;
   const summary = async ({ signal, onlyCpuAndMemory }: Abortable & { readonly onlyCpuAndMemory: boolean }) => {
-    if (sampler.node === undefined) await sampler.sample({ signal });
+    await sampler.refresh({ signal });
     const { node, pods } = sampler;
     if (node === undefined) throw new Error("the node was not sampled yet");
     const base = { nodeName, bootedAt, memoryBytes, node, pods: pods.values(), onlyCpuAndMemory };
@@ -85,7 +86,7 @@ export function composeStats(deps: StatsDeps): {
     return summaryOf({ ...base, filesystems: filesystems.latest, tasks: readTasks(), storage });
   };
   const resource = async ({ signal }: Abortable): Promise<string> => {
-    if (sampler.node === undefined) await sampler.sample({ signal });
+    await sampler.refresh({ signal });
     return resourceMetrics(sampler.node, [...sampler.pods.values()]);
   };
   return { sampler, pages: { summary, resource }, loops: [{ name: "stats", run: (signal) => sampler.run(signal) }] };
@@ -103,10 +104,10 @@ async function readStorage(
   return storage.read(pods, { signal, maxAgeMs: volumeStatsAggPeriod, limitMs: STORAGE_MS });
 }
 
-/** Those of the configuration, by their names in the summary. */
+/** Those of the configuration, by their names in the summary; the agent's own is known without it. */
 function systemCgroups({ store }: StatsDeps): Readonly<Record<string, string>> {
   const { kubeletCgroups, runtimeCgroups, systemCgroups: misc } = store.current;
-  return { kubelet: kubeletCgroups, runtime: runtimeCgroups, misc };
+  return { kubelet: kubeletCgroups || (ownCgroup() ?? ""), runtime: runtimeCgroups, misc };
 }
 
 /** The pods of the runtime whose spec is known, with the newest instance of each container if it runs. */

@@ -151,6 +151,25 @@ test("a caller that leaves does not end the sample for others", async () => {
   assert.equal(sampler.pods.size, 1);
 });
 
+test("readers get a new sample for a new pod or container, at most once a second", async () => {
+  const { sampler, clock, pods, cgroups } = machine();
+  const taken = async (): Promise<number | undefined> => {
+    await sampler.refresh({ signal });
+    return sampler.node?.usage.at.mono;
+  };
+  assert.equal(await taken(), 0, "the first");
+  await clock.advance(2000);
+  assert.equal(await taken(), 0, "nothing is new");
+  cgroups["/pods/podu1/c2"] = usage(2, 100);
+  pods[0] = { ...web, containers: [...web.containers, { id: "c2", name: "other", startedAt: 1 }] };
+  assert.equal(await taken(), 2000);
+  pods.push({ ...web, uid: "u2", cgroup: "/pods/podu2" });
+  await clock.advance(500);
+  assert.equal(await taken(), 2000);
+  await clock.advance(500);
+  assert.equal(await taken(), 3000);
+});
+
 test("signals: memory of the node and of all pods, tasks and filesystems, without a sample of the pods", async () => {
   const { sampler, clock } = machine();
   const { at, ...signals } = await sampler.signals({ signal, spaceAgeMs: 0 });

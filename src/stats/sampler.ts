@@ -56,6 +56,8 @@ export interface SamplerOptions {
 const HOUSEKEEPING_MS = 10_000;
 /** Reading files goes on for this long before others get their turn. */
 const SLICE_MS = 8;
+/** For readers of the samples there is no new one sooner than this. */
+const SOONEST_MS = 1000;
 /** Filesystems are not asked more often than this. */
 const SPACE_AGE_MS = 1000;
 
@@ -88,6 +90,20 @@ export class Sampler {
   sample({ signal }: Abortable): Promise<void> {
     this.queued ??= this.enqueue();
     return orAborted(this.queued, signal);
+  }
+
+  /** Samples everything if a pod or container runs that the last sample does not have, at most once a second. */
+  async refresh({ signal }: Abortable): Promise<void> {
+    const age = this.node === undefined ? Infinity : this.deps.clock.now().mono - this.node.usage.at.mono;
+    if (age < SOONEST_MS || (this.node !== undefined && !this.isIncomplete())) return;
+    await this.sample({ signal });
+  }
+
+  private isIncomplete(): boolean {
+    return this.deps.pods().some(({ uid, containers }) => {
+      const known = new Set(this.pods.get(uid)?.containers.map(({ id }) => id));
+      return !this.pods.has(uid) || containers.some(({ id }) => !known.has(id));
+    });
   }
 
   /**

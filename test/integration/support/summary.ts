@@ -4,14 +4,12 @@ interface Usage {
   readonly cpu?: { readonly usageCoreNanoSeconds?: number };
   readonly memory?: { readonly workingSetBytes?: number; readonly availableBytes?: number };
   readonly logs?: { readonly usedBytes?: number };
-  readonly rootfs?: { readonly usedBytes?: number };
 }
 
 interface Summary {
   readonly node: Usage & {
     readonly systemContainers?: readonly Usage[];
     readonly fs?: { readonly availableBytes?: number };
-    readonly runtime?: { readonly imageFs?: { readonly usedBytes?: number } };
     readonly rlimit?: { readonly curproc?: number };
   };
   readonly pods: readonly (Usage & {
@@ -22,7 +20,7 @@ interface Summary {
   })[];
 }
 
-/** What is missing in a summary of a node that runs this pod; empty when nothing is. */
+/** What is missing in a summary of a node that runs this pod, but for what runtimes measure later; empty when nothing is. */
 export function summaryProblems(body: string, name: string): string[] {
   const { node, pods } = JSON.parse(body) as Summary;
   const pod = pods.find(({ podRef }) => podRef.name === name);
@@ -33,9 +31,7 @@ export function summaryProblems(body: string, name: string): string[] {
     "working set of the node": node.memory?.workingSetBytes,
     "available memory of the node": node.memory?.availableBytes,
     "working set of all pods": all?.memory?.workingSetBytes,
-    "available memory of all pods": all?.memory?.availableBytes,
     "space of the node": node.fs?.availableBytes,
-    "space of images": node.runtime?.imageFs?.usedBytes,
     "processes of the node": node.rlimit?.curproc,
     "CPU time of the pod": pod?.cpu?.usageCoreNanoSeconds,
     "working set of the pod": pod?.memory?.workingSetBytes,
@@ -44,7 +40,6 @@ export function summaryProblems(body: string, name: string): string[] {
     "CPU time of the container": container?.cpu?.usageCoreNanoSeconds,
     "working set of the container": container?.memory?.workingSetBytes,
     "log of the container": container?.logs?.usedBytes,
-    "writable layer of the container": container?.rootfs?.usedBytes,
   };
   return Object.entries(wanted).flatMap(([what, value]) => (value === undefined || value <= 0 ? [`no ${what}`] : []));
 }

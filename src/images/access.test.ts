@@ -45,6 +45,7 @@ function site({
           return mustPull;
         },
         begin: async (name) => void told.push(["begin", name]),
+        record: async () => undefined,
         pulled: async (present, credential) => void told.push(["pulled", present, credential]),
         failed: async (name) => void told.push(["failed", name]),
         removed: () => undefined,
@@ -119,6 +120,7 @@ test("a pull counts as such also if the image cannot be inspected afterwards", a
 /** Two pods with credentials of their own need one image that is not on the node yet. */
 async function both(second: PullCredential, mustPull: boolean) {
   const told: unknown[] = [];
+  let isRecorded = false;
   let isPulled = false;
   const puller = new ImagePuller(
     {
@@ -133,8 +135,11 @@ async function both(second: PullCredential, mustPull: boolean) {
       clock: new FakeClock(),
       credentials: async ({ pod }) => [pod.metadata.uid === "1" ? good : second],
       access: {
-        mustPull: async () => mustPull,
+        mustPull: async () => mustPull || !isRecorded,
         begin: async () => undefined,
+        record: async () => {
+          isRecorded = true;
+        },
         pulled: async (_present, credential) => void told.push(["pulled", credential?.auth.username]),
         failed: async () => void told.push(["not recorded"]),
         removed: () => undefined,

@@ -35,6 +35,11 @@ export interface ImageAccess {
     credentials: () => Promise<readonly PullCredential[]>,
   ): Promise<boolean>;
   begin(image: string): Promise<void>;
+  /** Records a pull before the next one of the image begins, so that it sees the record; `pulled` follows. */
+  record(
+    present: { readonly image: string; readonly ref: string },
+    credential: PullCredential | undefined,
+  ): Promise<void>;
   pulled(
     present: { readonly image: string; readonly ref: string },
     credential: PullCredential | undefined,

@@ -162,10 +162,12 @@ export class ImagePuller {
     const found = await credentials();
     const auths = found.map(({ auth }) => auth);
     const sandbox = await request.sandbox?.();
-    const wanted = { image: name, auths, annotations: pod.metadata.annotations, sandbox };
+    const image = container.image ?? "";
+    const record = async ({ ref, credential = -1 }: Pick<PulledImage, "ref" | "credential">): Promise<void> =>
+      access?.record({ image, ref }, found[credential]);
+    const wanted = { image: name, auths, annotations: pod.metadata.annotations, sandbox, record };
     const arrived = (shared: PullWork): Promise<RuntimeImage | undefined> => this.arrived(needed, shared);
     const pull = (shared: PullWork): Promise<PulledImage> => this.pullInTurn(wanted, arrived, shared);
-    const image = container.image ?? "";
     await access?.begin(image);
     let pulled: PulledImage | undefined;
     let status: RuntimeImage | undefined;
@@ -267,7 +269,9 @@ export class ImagePuller {
       work.onDetail({ text: "pulling" });
       const began = clock.now().mono;
       const pulled = await this.progress.during(wanted.image, work, (options) => this.pullAs(wanted, options));
-      return { ...pulled, tookMs: clock.now().mono - began };
+      const tookMs = clock.now().mono - began;
+      await wanted.record(pulled);
+      return { ...pulled, tookMs };
     };
     const reuse = async (): Promise<PulledImage | undefined> => {
       const image = await arrived(work);
@@ -290,6 +294,8 @@ interface Pull {
   readonly auths: readonly ImageAuth[];
   readonly annotations: Readonly<Record<string, string>> | undefined;
   readonly sandbox: SandboxConfig | undefined;
+  /** Called after the pull, before another one of the image begins. */
+  record(pulled: Pick<PulledImage, "ref" | "credential">): Promise<void>;
 }
 
 /**

@@ -73,16 +73,15 @@ export class PullVerifier {
     return this.turns.run(image, work, always);
   }
 
-  /** Records a successful pull with this credential, none if it was anonymous. */
+  /** Records a successful pull with this credential, none if it was anonymous; `pulled` follows. Never rejects. */
+  async record(present: PresentImage, credential: PullCredential | undefined): Promise<void> {
+    await this.tryToAdd(present, accessBy(credential));
+  }
+
+  /** Records a successful pull, and that it has ended. Never rejects. */
   async pulled(present: PresentImage, credential: PullCredential | undefined): Promise<void> {
-    try {
-      await this.add(present, accessBy(credential));
-    } catch (error) {
-      // The intent stays: the image still counts as pulled by the agent, and the next start tries again.
-      this.deps.log.error("Failed to write image pulled record", error, { image: present.image, ref: present.ref });
-      return;
-    }
-    await this.end(present.image);
+    // Otherwise the intent stays: the image still counts as pulled by the agent, and the next start tries again.
+    if (await this.tryToAdd(present, accessBy(credential))) await this.end(present.image);
   }
 
   /** The pull failed or was cancelled. Never rejects. */
@@ -132,12 +131,19 @@ export class PullVerifier {
     if (!isRecorded) return "mustAuthenticate";
     const proven = provenAccess(recorded, recorded.isOpen ? [] : await credentials());
     if (proven === undefined) return "mustAuthenticate";
-    if (proven.add !== undefined) {
-      await this.add({ image, ref }, proven.add).catch((error: unknown) =>
-        this.deps.log.warn("Failed to write image pulled record", { image, ref, error: messageOf(error) }),
-      );
-    }
+    if (proven.add !== undefined) await this.tryToAdd({ image, ref }, proven.add);
     return "credentialRecordFound";
+  }
+
+  /** Resolves to whether it is recorded. */
+  private async tryToAdd(present: PresentImage, access: RecordedAccess): Promise<boolean> {
+    try {
+      await this.add(present, access);
+      return true;
+    } catch (error) {
+      this.deps.log.error("Failed to write image pulled record", error, { image: present.image, ref: present.ref });
+      return false;
+    }
   }
 
   private add({ image, ref }: PresentImage, access: RecordedAccess): Promise<void> {

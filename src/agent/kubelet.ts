@@ -236,7 +236,7 @@ export class Kubelet {
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, { clock, store }, stop) },
       { name: "images", run: (stop) => execute.images.run(stop) },
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
-      ...composeGuards({ ...deps, store, observer, journal, pool, event, shutdown }),
+      ...composeGuards({ ...deps, store, observer, journal, pool, event, shutdown, isInCluster: hasApiServer }),
       ...(cluster?.attach({ ...ring, pressure, shutdown, mismatchesNode, cgroupVersion }) ?? []),
       ...loops,
       ...gc.loops,

@@ -25,7 +25,7 @@ import { fixed, LiveValue } from "../lib/live.ts";
 import { type LogSink, silent } from "../lib/log.ts";
 import { runBeside } from "../lib/loop.ts";
 import { Metrics, measureEventLoop } from "../lib/metrics.ts";
-import { rejectUnfitHost } from "../node/index.ts";
+import { prepareHost } from "../node/index.ts";
 import { reportOnce, stopOwnedPods } from "../pods/index.ts";
 import { Kubelet } from "./kubelet.ts";
 import { joinCluster, prepareSettings } from "./prepare.ts";
@@ -68,7 +68,7 @@ export class Launcher implements AgentLauncher {
       const { store, log, configuration } = started;
       const options = store.current;
       const notifier = serviceNotifier({ clock, log });
-      rejectUnfitHost({ host, log }, options, start.loaded);
+      prepareHost({ host, log }, options, start.loaded);
       if (options.lockFile !== "") releases.push(await holdSharedLock({ clock, log, host }, options, scope));
       for (const refused of await setOwnLimits(options)) log.warn("Failed to set a limit of the agent", { refused });
       const paths = { options, containerLogsDir: "/var/log/containers" };

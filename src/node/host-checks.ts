@@ -1,5 +1,6 @@
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import { kernelSettings } from "../adapters/host/kernel-settings.ts";
 import { machineInfo } from "../adapters/host/machine.ts";
 import {
   type AgentOptions,
@@ -12,6 +13,7 @@ import {
 import type { Logger } from "../lib/log.ts";
 import { amountOf, compareAmounts, formatQuantity } from "../model/quantity.ts";
 import { reservedResources } from "./capacity.ts";
+import { kernelProblems, setUpKernel } from "./kernel-setup.ts";
 
 /** The facts of the machine that the checks need. */
 export interface HostFacts {
@@ -101,8 +103,8 @@ export interface HostFiles {
   readSmall(path: string): string | undefined;
 }
 
-/** Rejects settings that the host cannot fulfil, all in one `ConfigurationError`. */
-export function rejectUnfitHost(
+/** Rejects settings that the host cannot fulfil, all in one `ConfigurationError`, and sets what the kernel needs. */
+export function prepareHost(
   { host, log }: { readonly host: HostFiles; readonly log: Logger },
   options: AgentOptions,
   { provenance }: LoadedConfiguration,
@@ -114,5 +116,8 @@ export function rejectUnfitHost(
     return origin !== undefined && isGiven(origin);
   });
   for (const warning of warnings) log.warn("Host does not fit the configuration", { warning });
-  if (refusals.length > 0) throw new ConfigurationError("Impossible", refusals.join("\nerror: "));
+  const settings = kernelSettings();
+  const all = [...refusals, ...(options.protectKernelDefaults ? kernelProblems(settings) : [])];
+  if (all.length > 0) throw new ConfigurationError("Impossible", all.join("\nerror: "));
+  if (!options.protectKernelDefaults) setUpKernel(settings, log);
 }

@@ -1,6 +1,6 @@
 export { type ClusterNodeDeps, composeClusterNode } from "./compose.ts";
 export { composeGuards } from "./guards.ts";
-export { rejectUnfitHost } from "./host-checks.ts";
+export { prepareHost } from "./host-checks.ts";
 export { determineNodeAddresses, hostIpsOf, type NodeAddresses } from "./node-addresses.ts";
 export { NodeReporter } from "./node-reporter.ts";
 export { type NodeForAdmission, NodeRules } from "./node-rules.ts";

@@ -85,6 +85,7 @@ export class ClusterSite {
     const place = [
       ...[`--hostname-override=${this.nodeName}`, `--root-dir=${this.root}`, `--cert-dir=${join(this.dir, "pki")}`],
       ...[`--container-runtime-endpoint=${this.containerd.endpoint}`, `--cgroup-root=${this.containerd.cgroupParent}`],
+      "--make-iptables-util-chains=false",
       ...[`--pod-manifest-path=${this.manifests}`, `--healthz-port=${await freePort()}`, `--port=${await freePort()}`],
       ...[
         `--pod-logs-dir=${join(this.dir, "logs")}`,

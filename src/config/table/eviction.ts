@@ -140,7 +140,6 @@ export const evictionFields = configFields({
     help: "Create the KUBE-IPTABLES-HINT chain, which shows other components the iptables mode.",
     since: "1.3",
     nullable: true,
-    effect: "planned",
   }),
   iptablesMasqueradeBit: option(int, {
     flag: undefined,

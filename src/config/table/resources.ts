@@ -305,7 +305,6 @@ export const resourceFields = configFields({
     topic: "Security",
     help: "Fail when kernel settings are not as needed, instead of changing them.",
     since: "1.4",
-    effect: "planned",
   }),
   allowedUnsafeSysctls: option(list("NAME,..."), {
     flag: "allowed-unsafe-sysctls",

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+import { AbortedError } from "../../lib/abort.ts";
+import { shutdownPods } from "./pods.ts";
+
+const made = (name: string, grace: number) =>
+  pod(name).container(name).with({ terminationGracePeriodSeconds: grace }).build();
+
+test("pods are ended within their time, and have stopped when nothing of them runs", async () => {
+  const ring = new FakeRing({ slow: { ignoresTerm: true } });
+  await ring.want(made("quick", 30), made("slow", 30));
+  const pods = shutdownPods(ring.pool);
+  const active = pods.active();
+  assert.deepEqual(active.map(({ metadata }) => metadata.name).sort(), ["quick", "slow"]);
+  let isDone = false;
+  const stopped = pods.stopped(active, new AbortController()).then(() => {
+    isDone = true;
+  });
+  for (const each of active) pods.terminate(each, 7);
+  await ring.clock.advance(6999);
+  assert.equal(ring.status("quick")?.phase, "Failed");
+  assert.equal(isDone, false);
+  await ring.clock.advance(2);
+  await stopped;
+  const status = ring.status("slow");
+  assert.deepEqual(
+    [status?.phase, status?.reason, status?.message],
+    ["Failed", "Terminated", "Pod was terminated in response to imminent node shutdown."],
+  );
+  const disruption = status?.conditions?.find(({ type }) => type === "DisruptionTarget");
+  assert.deepEqual([disruption?.status, disruption?.reason], ["True", "TerminationByKubelet"]);
+  assert.deepEqual(pods.active(), []);
+  ring.stopAgent();
+});
+
+test("waiting for pods can be given up", async () => {
+  const ring = new FakeRing({ slow: { ignoresTerm: true } });
+  await ring.want(made("slow", 300));
+  const pods = shutdownPods(ring.pool);
+  const limit = new AbortController();
+  const stopped = pods.stopped(pods.active(), limit);
+  limit.abort(new AbortedError());
+  await assert.rejects(stopped, AbortedError);
+  ring.stopAgent();
+});

@@ -6,6 +6,7 @@ import { fixed, type Live, select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { eventMetrics, runtimeCallMetrics } from "./cri/call-metrics.ts";
+import { CallsInFlight } from "./cri/calls-in-flight.ts";
 import { CriImages } from "./cri/cri-images.ts";
 import { CriRuntime } from "./cri/cri-runtime.ts";
 import type { ImagePort, RuntimePort, RuntimeVersion } from "./runtime/port.ts";
@@ -14,6 +15,8 @@ import type { ImagePort, RuntimePort, RuntimeVersion } from "./runtime/port.ts";
 export interface RuntimeConnection {
   readonly runtime: RuntimePort;
   readonly images: ImagePort;
+  /** Calls that have not ended. */
+  readonly calls: CallsInFlight;
   close(): void;
 }
 
@@ -35,14 +38,18 @@ export function connectRuntime(
   { endpoint, imageEndpoint, requestTimeoutMs }: RuntimeEndpoint,
 ): RuntimeConnection {
   const { clock, log, metrics } = deps;
+  const calls = new CallsInFlight(clock);
   const measured = metrics && { onCall: runtimeCallMetrics(metrics), onEvents: eventMetrics(metrics) };
-  const runtime = new CriRuntime({ clock, log, ...measured }, { endpoint, requestTimeoutMs });
-  const images = new CriImages({ clock, log, ...measured }, { endpoint: imageEndpoint || endpoint, requestTimeoutMs });
+  const runtime = new CriRuntime({ clock, log, calls, ...measured }, { endpoint, requestTimeoutMs });
+  const images = new CriImages(
+    { clock, log, calls, ...measured },
+    { endpoint: imageEndpoint || endpoint, requestTimeoutMs },
+  );
   const close = (): void => {
     runtime.close();
     images.close();
   };
-  return { runtime, images, close };
+  return { runtime, images, calls, close };
 }
 
 /** Connects to the runtime that the agent's settings name. */

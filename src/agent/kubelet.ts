@@ -104,6 +104,8 @@ export interface Servers extends AgentPorts {
 export class Kubelet {
   readonly view: AgentView;
   readonly servers: Servers;
+  /** Why the agent makes no progress; undefined if it does. */
+  readonly stalled: () => string | undefined;
   readonly desired: DesiredPods;
   private readonly journal: Journal;
   private readonly runtime: RuntimePort;
@@ -142,7 +144,7 @@ export class Kubelet {
     this.rules = new NodeRules({ nodeName, options: () => store.current, apiNode, pressure: () => pressure.current });
 
     // The runtime, what is observed of it, and what acts on it.
-    const { runtime, images } = connectConfigured(deps, store);
+    const { runtime, images, calls } = connectConfigured(deps, store);
     this.runtime = runtime;
     const observer = this.observe(runtime);
     const volumeHost = new LinuxVolumeHost(deps.host, clock, {
@@ -191,7 +193,7 @@ export class Kubelet {
     const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
     const logs = logReader(clock);
     const version = reportedVersion(store.current.version);
-    const { ports, loops } = composePorts({
+    const { ports, loops, stalled } = composePorts({
       ...shared,
       nodeName,
       view: this.view,
@@ -200,6 +202,7 @@ export class Kubelet {
       logs,
       connection: settings.connection,
       stats: stats.pages,
+      calls,
       listedAt,
       trimMemory: () => deps.host.trimMemory(),
       makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
@@ -219,6 +222,7 @@ export class Kubelet {
       { nodeName, version, path: store.current.localApiSocket },
     );
     this.servers = { ...ports, localApi };
+    this.stalled = stalled;
     const { view } = this;
     declarePodMetrics({ ...shared, journal, pool, view, nodeName, listedAt }, this.stop);
     declareProcessMetrics(deps.metrics, version);

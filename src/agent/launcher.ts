@@ -82,7 +82,7 @@ export class Launcher implements AgentLauncher {
       );
       started.attach(kubelet, metrics);
       if (options.runOnce) return await this.once(kubelet, scope);
-      const notifying = notifier.run(scope);
+      const notifying = notifier.run(scope, kubelet.stalled);
       const follow = (stop: AbortSignal) => configuration.run(stop);
       await runBeside((options) => kubelet.run(options), follow, scope).finally(() => scope.abort());
       await notifying;

@@ -4,6 +4,7 @@ import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { EventLoopLag } from "../lib/event-loop-lag.ts";
 import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
@@ -11,7 +12,7 @@ import type { Metrics } from "../lib/metrics.ts";
 import type { NodeAddress, Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import { agentApi } from "./agent-api.ts";
-import { agentChecks } from "./agent-checks.ts";
+import { type AgentCheckDeps, agentChecks, stalledReason } from "./agent-checks.ts";
 import { agentGuard } from "./agent-guard.ts";
 import type { LogReader, ServerRuntime, StatsPages, StreamOpener } from "./api-deps.ts";
 import { RequestMetrics } from "./request-metrics.ts";
@@ -39,6 +40,8 @@ export interface ServerDeps {
   trimMemory(): void;
   /** Time of the last relist; undefined before the first. */
   listedAt(): { readonly wall: number; readonly mono: number } | undefined;
+  /** Calls to the runtime that have not ended. */
+  readonly calls: AgentCheckDeps["calls"];
   /** Undefined without an API server. */
   readonly connection?: { readonly clients: KubeClients; readonly addresses: Live<readonly NodeAddress[]> } | undefined;
   readonly stats?: StatsPages | undefined;
@@ -52,11 +55,18 @@ export interface AgentPorts {
 }
 
 /** Builds the ports as configured, and the loops that keep their certificates current. */
-export function composePorts(deps: ServerDeps): { readonly ports: AgentPorts; readonly loops: readonly Loop[] } {
+export function composePorts(deps: ServerDeps): {
+  readonly ports: AgentPorts;
+  readonly loops: readonly Loop[];
+  /** Why the agent makes no progress; undefined if it does. */
+  stalled(): string | undefined;
+} {
   const { clock, log, store, metrics } = deps;
   const options = store.current;
-  const { listedAt } = deps;
-  const checks = agentChecks({ clock, listedAt, syncFrequency: () => store.current.syncFrequency });
+  const { listedAt, calls } = deps;
+  const lag = new EventLoopLag(clock);
+  const checked = { clock, listedAt, calls, lag, syncFrequency: () => store.current.syncFrequency };
+  const checks = agentChecks(checked);
   const requests = new RequestMetrics(clock, metrics);
   const api = { ...agentApi(deps, checks), streamed: requests.streamed.bind(requests) };
   const afterCrowd = (): void =>
@@ -79,6 +89,7 @@ export function composePorts(deps: ServerDeps): { readonly ports: AgentPorts; re
     );
   return {
     ports: { ...(health && { health }), ...(readOnly && { readOnly }), ...(main && { main }) },
-    loops: secure?.loops ?? [],
+    loops: [...(secure?.loops ?? []), { name: "event loop lag", run: (signal) => lag.run({ signal }) }],
+    stalled: () => stalledReason(checked),
   };
 }

@@ -24,7 +24,7 @@ export class CriImages implements ImagePort {
     deps: CriDeps,
     private readonly options: CriOptions,
   ) {
-    this.channel = new GrpcChannel(options.endpoint, deps.onCall);
+    this.channel = new GrpcChannel(options.endpoint, deps.onCall, { calls: deps.calls });
     this.progress = new ContainerdPullProgress(this.channel, { namespace: options.namespace ?? "k8s.io" });
   }
 

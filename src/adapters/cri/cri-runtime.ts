@@ -22,6 +22,7 @@ import {
   type SandboxSummary,
   type WritableLayer,
 } from "../runtime/port.ts";
+import type { CallsInFlight } from "./calls-in-flight.ts";
 import { RuntimeEvents } from "./events.ts";
 import {
   fromContainer,
@@ -50,6 +51,7 @@ export interface CriDeps {
   readonly log: Logger;
   /** Called after each call. */
   readonly onCall?: (call: EndedCall) => void;
+  readonly calls?: CallsInFlight;
   /** Called when the connection of events changes. */
   readonly onEvents?: EventsListener;
 }
@@ -78,7 +80,7 @@ export class CriRuntime implements RuntimePort {
     private readonly deps: CriDeps,
     private readonly options: CriOptions,
   ) {
-    this.channel = new GrpcChannel(options.endpoint, deps.onCall);
+    this.channel = new GrpcChannel(options.endpoint, deps.onCall, { calls: deps.calls });
     this.feed = new RuntimeEvents(
       { ...deps, channel: this.channel, tasks: this.tasks, runtime: this },
       { namespace: options.namespace ?? "k8s.io" },

@@ -1,6 +1,7 @@
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { Abortable } from "../../lib/abort.ts";
 import { RuntimeError } from "../runtime/port.ts";
+import type { CallsInFlight } from "./calls-in-flight.ts";
 import { socketPath } from "./endpoint.ts";
 import type { MessageFns as EventFns } from "./generated/containerd-events.ts";
 import type { DeepPartial, MessageFns } from "./generated/cri.ts";
@@ -27,6 +28,8 @@ export interface CallOptions extends Abortable {
 export interface ChannelOptions {
   /** Shares no connection, and so no reconnect back-off, with other channels to the same socket. */
   readonly hasOwnConnection?: boolean;
+  /** Where calls are counted that have not ended. */
+  readonly calls?: CallsInFlight | undefined;
 }
 
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
@@ -54,7 +57,7 @@ export class GrpcChannel {
   constructor(
     endpoint: string,
     private readonly onCall: (call: EndedCall) => void = () => undefined,
-    options: ChannelOptions = {},
+    private readonly options: ChannelOptions = {},
   ) {
     const own = options.hasOwnConnection === true ? { "grpc.use_local_subchannel_pool": 1 } : {};
     const all = { ...CHANNEL_OPTIONS, ...own };
@@ -72,6 +75,7 @@ export class GrpcChannel {
     const began = performance.now();
     const due = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
     const call = { path: method.path, ...handlerOf(request) };
+    const ended = this.options.calls?.begin(method.path);
     try {
       const answer = await this.call(method, request, options);
       this.onCall({ ...call, tookMs: performance.now() - began });
@@ -80,6 +84,8 @@ export class GrpcChannel {
       const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
       this.onCall({ ...call, tookMs: performance.now() - began, error });
       throw this.failure(method.path, toRuntimeError(error, options.signal, isOverdue), options);
+    } finally {
+      ended?.();
     }
   }
 

@@ -5,7 +5,7 @@ import { FakeClock } from "../../lib/clock.ts";
 import { silent } from "../../lib/log.ts";
 import { ServiceNotifier } from "./service-notifier.ts";
 
-function started(env: Record<string, string>, send?: () => Promise<void>) {
+function started(env: Record<string, string>, send?: () => Promise<void>, stalled?: () => string | undefined) {
   const clock = new FakeClock();
   const told: string[] = [];
   const warnings: string[] = [];
@@ -17,7 +17,7 @@ function started(env: Record<string, string>, send?: () => Promise<void>) {
     log: { ...silent, warn: (message: string) => void warnings.push(message) },
     send: send ?? (async (socket, text) => void told.push(`${socket} ${text}`)),
   });
-  const running = supervisor.run(stop);
+  const running = supervisor.run(stop, stalled);
   const end = async (): Promise<void> => {
     stop.abort(new AbortedError());
     await running;
@@ -39,6 +39,21 @@ test("the service manager is notified that the agent is ready, alive and stoppin
   await clock.advance(2000);
   await end();
   assert.deepEqual(told, ["@s READY=1", "@s WATCHDOG=1", "@s WATCHDOG=1", "@s STOPPING=1"]);
+});
+
+test("an agent that makes no progress does not say that it is alive", async () => {
+  let reason: string | undefined;
+  const env = { NOTIFY_SOCKET: "@s", WATCHDOG_USEC: "4000000" };
+  const { clock, told, warnings, end } = started(env, undefined, () => reason);
+  await clock.advance(2000);
+  reason = "no call to the runtime has ended for 400 s";
+  await clock.advance(4000);
+  assert.deepEqual([told, warnings.length], [["@s READY=1", "@s WATCHDOG=1"], 2]);
+  reason = undefined;
+  await clock.advance(2000);
+  assert.equal(told.at(-1), "@s WATCHDOG=1");
+  assert.equal(told.length, 3);
+  await end();
 });
 
 test("a watchdog of another process is not served", async () => {

@@ -18,7 +18,7 @@ export interface ServiceNotifierDeps {
 
 /**
  * Notifies the service manager (systemd) that started the agent, if one did: when the agent is ready and when it stops,
- * and at half the watchdog interval, from the event loop, that it is alive.
+ * and at half the watchdog interval, from the event loop, that it is alive, as long as it makes progress.
  */
 export class ServiceNotifier {
   private readonly socket: string;
@@ -31,15 +31,20 @@ export class ServiceNotifier {
     this.watchdogMs = watchdogOf(deps);
   }
 
-  /** Notifies ready, then alive until the signal aborts, then stopping. */
-  async run({ signal }: Abortable): Promise<void> {
+  /** Notifies ready, then alive until the signal aborts, then stopping. Not alive while `stalled` returns a reason. */
+  async run({ signal }: Abortable, stalled: () => string | undefined = () => undefined): Promise<void> {
     if (this.socket === "") return;
     await this.notify("READY=1");
     const { watchdogMs } = this;
     try {
       while (watchdogMs !== undefined && !signal.aborted) {
         await this.deps.clock.sleep(watchdogMs / 2, { signal });
-        await this.notify("WATCHDOG=1");
+        const reason = stalled();
+        if (reason === undefined) await this.notify("WATCHDOG=1");
+        else
+          this.deps.log.warn("Withheld the watchdog notification, the service manager will restart the agent", {
+            reason,
+          });
       }
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     } catch (error) {

@@ -1,5 +1,6 @@
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { connectConfigured } from "../adapters/connect-runtime.ts";
+import { shimReport } from "../adapters/embedded/shim-report.ts";
 import { openQuotas } from "../adapters/host/open-quotas.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { rotationFiles } from "../adapters/host/rotation-files.ts";
@@ -239,6 +240,7 @@ export class Kubelet {
       { name: "observer", run: (stop) => observer.run(stop) },
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, { clock, store }, stop) },
       { name: "images", run: (stop) => execute.images.run(stop) },
+      shimReport({ runtime, clock, log }, store.current.containerRuntimeEndpoint),
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
       ...composeGuards({ ...deps, store, observer, journal, pool, event, shutdown, isInCluster: hasApiServer }),
       ...(cluster?.attach({ ...ring, pressure, shutdown, mismatchesNode, cgroupVersion }) ?? []),

@@ -29,6 +29,12 @@ export class CriProbe {
     return image !== undefined;
   }
 
+  /** The ids of all sandboxes. */
+  async sandboxIds({ signal }: Abortable): Promise<ReadonlySet<string>> {
+    const { items } = await this.channel.unary(runtimeService.listPodSandbox, {}, { signal });
+    return new Set(items.map(({ id }) => id));
+  }
+
   close(): void {
     this.channel.close();
   }

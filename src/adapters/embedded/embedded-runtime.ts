@@ -4,7 +4,6 @@ import { readIfExists, writeAtomic } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { RuntimeError } from "../runtime/port.ts";
-import { endAbandonedShims } from "./abandoned-shims.ts";
 import { parseContainerdVersion, renderContainerdConfig } from "./containerd-config.ts";
 import { CriProbe } from "./cri-probe.ts";
 import { bootId, type DaemonRecord, findDaemon, findInPath, lastLogWords, readRecord, startDaemon } from "./daemon.ts";
@@ -14,6 +13,7 @@ import { type EmbeddedOptions, type Layout, layoutOf } from "./layout.ts";
 import { ensureImages, PAUSE_IMAGE } from "./local-images.ts";
 import { ensureNetwork, findCniPlugins } from "./network.ts";
 import { type ProcessInfo, readProcess, signalProcess } from "./processes.ts";
+import { ShimReaper } from "./shim-reaper.ts";
 import { ensureSettings, readSettings, type StateSettings } from "./state-dir.ts";
 import { untilGone } from "./until-gone.ts";
 
@@ -31,11 +31,6 @@ const MOST_STARTS = 3;
 const RETRIED: readonly string[] = ["StartFailed", "ImportFailed"];
 /** Silence up to this long needs no word on the terminal. */
 const SILENCE_MS = 1000;
-/**
- * When orphaned shims are searched for, after the start of the agent whose predecessor was killed: a request
- * of the dead one may still be on its way out at first.
- */
-const ABANDONED_LOOKS_MS = [0, 5000, 10_000, 60_000];
 /** CAP_SYS_RESOURCE is bit 24 of the capability set. */
 const CAP_SYS_RESOURCE = 1n << 24n;
 
@@ -57,12 +52,14 @@ export class EmbeddedRuntime {
   /** The cgroup below which the agent puts its pods. */
   readonly cgroupRoot: string;
   private readonly layout: Layout;
+  private readonly shims: ShimReaper;
 
   constructor(
     private readonly deps: EmbeddedDeps,
     private readonly options: EmbeddedOptions,
   ) {
     this.layout = layoutOf(options);
+    this.shims = new ShimReaper(deps, this.layout);
     this.endpoint = `unix://${this.layout.socket}`;
     this.cgroupRoot = this.layout.cgroupRoot;
   }
@@ -116,7 +113,7 @@ export class EmbeddedRuntime {
     const { clock, log } = this.deps;
     // The first restart is at once: pods cannot be started meanwhile. A minute of life forgives earlier deaths.
     const backoff = new Backoff({ initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000 });
-    void this.endAbandoned(signal);
+    this.shims.start(signal);
     while (!signal.aborted) {
       try {
         const running = findDaemon(this.layout);
@@ -134,21 +131,12 @@ export class EmbeddedRuntime {
         if (settings === undefined) return;
         const record = await this.launch(settings, { signal });
         log.info("Restarted containerd", { pid: record.pid });
+        this.shims.start(signal);
       } catch (error) {
         if (isAborted(error, signal)) return;
         log.error("Failed to start containerd", error);
         await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
       }
-    }
-  }
-
-  /** Never rejects; ends with the signal. */
-  private async endAbandoned(signal: AbortSignal): Promise<void> {
-    for (const ms of ABANDONED_LOOKS_MS) {
-      await this.deps.clock.sleep(ms, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      const count = endAbandonedShims(this.layout);
-      if (count > 0) this.deps.log.warn("Killed orphaned shims", { count });
     }
   }
 

@@ -49,7 +49,7 @@ export interface OwnProcesses {
 /** Sorts out which of these processes are ours. Pure. */
 export function ownProcesses(all: readonly ProcessInfo[], layout: Layout): OwnProcesses {
   const containerd = all.filter((process) => isContainerd(process, layout));
-  const shims = all.filter((process) => isShim(process, layout));
+  const shims = shimsOf(all, layout.socket);
   const children = groupByParent(all);
   const shimPids = new Set(shims.map((shim) => shim.pid));
   const inits = shims.flatMap((shim) => children.get(shim.pid) ?? []).filter((child) => !shimPids.has(child.pid));
@@ -70,12 +70,22 @@ function isContainerd({ argv }: ProcessInfo, layout: Layout): boolean {
   return argv.length === 3 && argv[1] === "--config" && argv[2] === layout.configFile;
 }
 
-/** True for a shim that reports to our socket. */
-function isShim({ argv }: ProcessInfo, layout: Layout): boolean {
-  const [command = ""] = argv;
-  if (!/(^|\/)containerd-shim[^/]*$/.test(command)) return false;
-  const at = argv.indexOf("-address");
-  return at > 0 && argv[at + 1] === layout.socket;
+/** The shims that report to the containerd at this socket. Pure. */
+export function shimsOf(all: readonly ProcessInfo[], socket: string): readonly ProcessInfo[] {
+  return all.filter(({ argv }) => {
+    const [command = ""] = argv;
+    return /(^|\/)containerd-shim[^/]*$/.test(command) && argument(argv, "-address") === socket;
+  });
+}
+
+/** The id of a shim's sandbox; undefined for a shim of another namespace than that of CRI. */
+export function sandboxOf({ argv }: ProcessInfo): string | undefined {
+  return argument(argv, "-namespace") === "k8s.io" ? argument(argv, "-id") : undefined;
+}
+
+function argument(argv: readonly string[], name: string): string | undefined {
+  const at = argv.indexOf(name);
+  return at > 0 ? argv[at + 1] : undefined;
 }
 
 function groupByParent(all: readonly ProcessInfo[]): Map<number, ProcessInfo[]> {

@@ -1,0 +1,78 @@
+import { readlinkSync, unlinkSync } from "node:fs";
+import type { Layout } from "./layout.ts";
+import { shimSocketPath } from "./leftovers.ts";
+import { listProcesses, type ProcessInfo, sandboxOf, shimsOf, signalProcess } from "./processes.ts";
+
+/** What the audit reads of the machine. */
+export interface ShimMachine {
+  /** All processes that live now. */
+  list(): readonly ProcessInfo[];
+  /** The working directory of a process, which for a shim is its bundle. */
+  directoryOf(pid: number): string;
+}
+
+const MACHINE: ShimMachine = { list: listProcesses, directoryOf: workingDirectory };
+
+/**
+ * Finds the orphaned shims of one containerd: those that it has lost track of, and that would stay for ever. It loses
+ * one that it has started and that has no container yet
+ *
+ * - when the request is cancelled because the agent was killed: the bundle, in which the shim was started, is removed;
+ * - when containerd itself is killed: at its next start it loads the shim without a task, the sandbox is removed as one
+ *   that is not ready, and nobody removes the shim (containerd 1.6; issue 6860 of containerd).
+ *
+ * A shim in use has a child or a sandbox. One that is being started may have neither for a moment, so the second kind is
+ * orphaned only if two calls in a row find it.
+ */
+export class ShimAudit {
+  private suspects: ReadonlySet<string> = new Set();
+
+  constructor(
+    private readonly socket: string,
+    private readonly machine: ShimMachine = MACHINE,
+  ) {}
+
+  /** Returns the orphaned shims. `sandboxIds`: all sandboxes of the runtime; undefined if they are unknown. */
+  find(sandboxIds: ReadonlySet<string> | undefined): readonly ProcessInfo[] {
+    const all = this.machine.list();
+    const parents = new Set(all.map(({ parent }) => parent));
+    const idle = shimsOf(all, this.socket).filter(({ pid }) => !parents.has(pid));
+    const isUnknown = (shim: ProcessInfo): boolean => {
+      const id = sandboxOf(shim);
+      return id !== undefined && sandboxIds?.has(id) === false;
+    };
+    const before = this.suspects;
+    this.suspects = new Set(idle.filter(isUnknown).map(nameOf));
+    return idle.filter(
+      (shim) =>
+        this.machine.directoryOf(shim.pid).endsWith(" (deleted)") ||
+        (before.has(nameOf(shim)) && this.suspects.has(nameOf(shim))),
+    );
+  }
+}
+
+/** Kills shims with SIGKILL and removes their sockets. May be repeated. */
+export function killShims(layout: Layout, shims: readonly ProcessInfo[]): void {
+  for (const shim of shims) {
+    signalProcess(shim, "SIGKILL");
+    try {
+      unlinkSync(shimSocketPath(layout, shim));
+    } catch {
+      // It took its socket along, or has it elsewhere.
+    }
+  }
+}
+
+/** The pid with the start time never names another process. */
+function nameOf({ pid, startTime }: ProcessInfo): string {
+  return `${pid} ${startTime}`;
+}
+
+function workingDirectory(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    // It has just ended.
+    return "";
+  }
+}

@@ -186,9 +186,9 @@ export class Kubelet {
     this.view = new AgentView({ desired, pool, journal, observer });
     const podOf = (uid: string) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod;
     const storage = composeStorage({ host: volumeHost, clock, log, runtime }, { rootDir, podLogsDir }, signal);
-    const podsCgroup = classCgroups({ driver: settings.cgroupDriver, root: settings.options.cgroupRoot }).all;
+    const classes = classCgroups({ driver: settings.cgroupDriver, root: settings.options.cgroupRoot });
     const { cgroups } = execute;
-    const stats = composeStats({ ...shared, ...settings, images, cgroups, podsCgroup, storage, podOf });
+    const stats = composeStats({ ...shared, ...settings, images, cgroups, classes, storage, podOf });
     const relief = { ...shared, ...stats, nodeName, storage, pool, journal, reclaim: gc };
     const eviction = composeEviction(relief, pressure, signal);
     const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });

@@ -34,10 +34,11 @@ export function metricsText(metrics: Iterable<ScrapedMetric>): string {
 
 function labelText(labels: Sample["labels"]): string {
   if (labels.length === 0) return "";
-  return `{${labels.map(([name, value]) => `${name}="${escaped(value)}"`).join(",")}}`;
+  return `{${labels.map(([name, value]) => `${name}="${escapedLabel(value)}"`).join(",")}}`;
 }
 
-function escaped(value: string | number): string {
+/** The value of a label as it stands between its quotes. */
+export function escapedLabel(value: string | number): string {
   if (typeof value === "number") return numberText(value);
   return /[\\"\n]/.test(value) ? value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n") : value;
 }

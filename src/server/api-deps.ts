@@ -100,7 +100,8 @@ export interface MetricsPages {
 /** Statistics of containers and the node; those that are not measured are missing. */
 export interface StatsPages {
   summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
-  cadvisor?(options: Abortable): Promise<string>;
+  /** In pieces. */
+  cadvisor?(options: Abortable): Promise<Iterable<string>>;
   resource?(options: Abortable): Promise<string>;
 }
 

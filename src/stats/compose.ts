@@ -1,6 +1,10 @@
+import { CgroupDetailsReader } from "../adapters/cgroup/details.ts";
 import { ownCgroup } from "../adapters/cgroup/own-cgroup.ts";
 import { CgroupUsageReader } from "../adapters/cgroup/usage.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import { readHardware } from "../adapters/host/hardware.ts";
+import { machineInfo } from "../adapters/host/machine.ts";
+import { readMountedFilesystems } from "../adapters/host/mounted-filesystems.ts";
 import {
   readBootTime,
   readInterfaces,
@@ -11,16 +15,20 @@ import {
 } from "../adapters/host/node-usage.ts";
 import type { ImagePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
-import type { Abortable } from "../lib/abort.ts";
+import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Loop } from "../lib/loop.ts";
+import { reportedVersion } from "../lib/version.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { CgroupUsage } from "../model/usage.ts";
+import { cadvisorMetrics } from "./cadvisor-metrics.ts";
+import { cgroupRows } from "./cgroup-rows.ts";
 import { FilesystemSampler } from "./filesystems.ts";
+import type { MachineDescription } from "./machine-description.ts";
 import { resourceMetrics } from "./resource-metrics.ts";
-import { type SampledPod, Sampler } from "./sampler.ts";
+import { type CgroupSource, type SampledPod, Sampler } from "./sampler.ts";
 import { summaryOf } from "./summary.ts";
 
 /** What the sampler and its views are built from. */
@@ -33,8 +41,8 @@ export interface StatsDeps {
   readonly observer: { list(): readonly ObservedPod[] };
   /** The cgroups of pods. */
   readonly cgroups: { parentOf(pod: Pod): string };
-  /** The cgroup of all pods; empty if there is none. */
-  readonly podsCgroup: string;
+  /** The cgroups above those of pods: that of all pods, and those of QoS classes. */
+  readonly classes: { readonly all: string; readonly burstable: string; readonly bestEffort: string };
   /** Measures what pods keep on disk. */
   readonly storage: {
     read(
@@ -54,27 +62,43 @@ export function composeStats(deps: StatsDeps): {
   readonly pages: {
     summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
     resource(options: Abortable): Promise<string>;
+    cadvisor(options: Abortable): Promise<Iterable<string>>;
   };
   readonly loops: readonly Loop[];
 } {
   const { clock, store, images } = deps;
   const { memoryBytes } = deps.machine;
+  const { rootDir } = store.current;
+  const never = manyListeners();
+  const bootedAt = readBootTime();
   const spaces = new SpaceReader();
   const filesystems = new FilesystemSampler(
     { clock, space: (path) => spaces.read(path), imageFilesystems: (options) => images.imageFilesystems(options) },
-    { rootDir: store.current.rootDir },
+    { rootDir },
   );
   const sampler = new Sampler(
     {
       clock,
-      cgroups: new CgroupUsageReader(deps.host.cgroupMounts()),
-      node: { tasks: readTasks, swap: readSwap, interfaces: readInterfaces, withPressure },
+      cgroups: cgroupSource(deps.host.cgroupMounts()),
+      node: {
+        tasks: readTasks,
+        swap: readSwap,
+        interfaces: readInterfaces,
+        withPressure,
+        filesystems: () => readMountedFilesystems((path) => filesystems.space(path, never.signal), rootDir),
+      },
       filesystems,
       pods: () => sampledPods(deps),
     },
-    { memoryBytes, podsCgroup: deps.podsCgroup, systemCgroups: () => systemCgroups(deps) },
+    {
+      memoryBytes,
+      bootedAt,
+      podsCgroup: deps.classes.all,
+      classCgroups: [deps.classes.burstable, deps.classes.bestEffort],
+      intervalMs: () => store.current.housekeepingInterval,
+      systemCgroups: () => systemCgroups(deps),
+    },
   );
-  const bootedAt = readBootTime();
   const { nodeName } = deps.machine;
   const summary = async ({ signal, onlyCpuAndMemory }: Abortable & { readonly onlyCpuAndMemory: boolean }) => {
     await sampler.refresh({ signal });
@@ -89,7 +113,44 @@ export function composeStats(deps: StatsDeps): {
     await sampler.refresh({ signal });
     return resourceMetrics(sampler.node, [...sampler.pods.values()]);
   };
-  return { sampler, pages: { summary, resource }, loops: [{ name: "stats", run: (signal) => sampler.run(signal) }] };
+  const cadvisor = async ({ signal }: Abortable): Promise<Iterable<string>> => {
+    await sampler.withDetails({ signal });
+    const { node, pods } = sampler;
+    if (node === undefined) throw new Error("the node was not sampled yet");
+    const now = clock.now().wall;
+    return cadvisorMetrics({ machine: describeMachine(deps, now), rows: cgroupRows(node, pods.values()), now });
+  };
+  return {
+    sampler,
+    pages: { summary, resource, cadvisor },
+    loops: [{ name: "stats", run: (signal) => sampler.run(signal) }],
+  };
+}
+
+function describeMachine({ store, machine }: StatsDeps, at: number): MachineDescription {
+  const { memoryBytes } = machine;
+  const swapBytes = readSwap().total;
+  return {
+    ...machineInfo(),
+    ...readHardware(),
+    memoryBytes,
+    swapBytes,
+    at,
+    version: reportedVersion(store.current.version),
+  };
+}
+
+/** Reads usage and details of cgroups. */
+function cgroupSource(mounts: readonly CgroupMount[]): CgroupSource {
+  const [usage, details] = [new CgroupUsageReader(mounts), new CgroupDetailsReader(mounts)];
+  return {
+    read: (path) => usage.read(path),
+    details: (path) => details.read(path),
+    memory: (path) => usage.memory(path),
+    childOf: (path, id) => usage.childOf(path, id),
+    processIn: (path) => usage.processIn(path),
+    createdAt: (path) => usage.createdAt(path),
+  };
 }
 
 /** A negative period turns the measuring of volumes off. */

@@ -86,7 +86,8 @@ export class FilesystemSampler {
     else if (this.runtime === undefined) this.askedAt = this.deps.clock.now().mono - IMAGES_AGE_MS + RETRY_MS;
   }
 
-  private async space(path: string | undefined, signal: AbortSignal): Promise<FilesystemSpace | undefined> {
+  /** Space of the filesystem at a path; undefined if it cannot be read in time. */
+  async space(path: string | undefined, signal: AbortSignal): Promise<FilesystemSpace | undefined> {
     return path === undefined ? undefined : this.within(SPACE_MS, signal, () => this.deps.space(path));
   }
 

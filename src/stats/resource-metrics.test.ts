@@ -9,14 +9,22 @@ function usage(workingSet: number, swapLimit?: number): UsageSample {
   return { at: { wall: 5000.7, mono: 0 }, cpu: { usageNanos: 2.5e9 }, memory };
 }
 
-const node: NodeSample = { usage: usage(800), swap: { total: 10, free: 3 }, network: [], system: [] };
+const node: NodeSample = {
+  usage: usage(800),
+  swap: { total: 10, free: 3 },
+  network: [],
+  system: [],
+  classes: [],
+  filesystems: [],
+  bootedAt: 1,
+};
 const pod: PodSample = {
   uid: "u",
   name: "web",
   namespace: "default",
   startedAt: 1000,
   usage: usage(200),
-  containers: [{ id: "c1", name: "main", startedAt: 1500, usage: usage(100, 64) }],
+  containers: [{ id: "c1", name: "main", cgroup: "/c1", image: "", startedAt: 1500, usage: usage(100, 64) }],
 };
 
 test("the page of metrics-server: names, labels, and the times of the samples", () => {
@@ -38,7 +46,9 @@ test("the page of metrics-server: names, labels, and the times of the samples", 
     `pod_swap_usage_bytes{${of}} 4 5000`,
     "resource_scrape_error 0",
   ]);
-  assert.match(resourceMetrics(node, [pod]), /^# TYPE pod_cpu_usage_seconds_total counter$/m);
+  const page = resourceMetrics(node, [pod]);
+  assert.match(page, /^# HELP pod_swap_usage_bytes \[ALPHA\] .* Reported only on non-windows systems$/m);
+  assert.match(page, /^# TYPE pod_cpu_usage_seconds_total counter$/m);
 });
 
 test("a node that was not sampled is an error of the scrape", () => {

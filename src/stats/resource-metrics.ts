@@ -3,6 +3,8 @@ import type { ContainerSample, NodeSample, PodSample, UsageSample } from "./samp
 
 type Labels = Sample["labels"];
 
+const NOT_WINDOWS = "Reported only on non-windows systems";
+
 /** What has a usage, with the labels that name it. */
 interface Subject {
   readonly labels: Labels;
@@ -22,20 +24,20 @@ export function resourceMetrics(node: NodeSample | undefined, pods: readonly Pod
     cpu("container_cpu_usage_seconds_total", "container", ofContainers),
     workingSet("container_memory_working_set_bytes", "container", ofContainers),
     started(containers),
-    gauge("container_swap_limit_bytes", "[ALPHA] Current amount of the container swap limit in bytes.", {
+    gauge("container_swap_limit_bytes", `[ALPHA] Current amount of the container swap limit in bytes. ${NOT_WINDOWS}`, {
       of: ofContainers,
       value: ({ memory }) => memory?.swapLimit,
     }),
-    gauge("container_swap_usage_bytes", "[ALPHA] Current amount of the container swap usage in bytes.", {
+    gauge("container_swap_usage_bytes", `[ALPHA] Current amount of the container swap usage in bytes. ${NOT_WINDOWS}`, {
       of: ofContainers,
       value: ({ memory }) => memory?.swap,
     }),
     cpu("node_cpu_usage_seconds_total", "node", nodes),
     workingSet("node_memory_working_set_bytes", "node", nodes),
-    metric("node_swap_usage_bytes", "[ALPHA] Current swap usage of the node in bytes.", swap),
+    metric("node_swap_usage_bytes", `[ALPHA] Current swap usage of the node in bytes. ${NOT_WINDOWS}`, swap),
     cpu("pod_cpu_usage_seconds_total", "pod", ofPods),
     workingSet("pod_memory_working_set_bytes", "pod", ofPods),
-    gauge("pod_swap_usage_bytes", "[ALPHA] Current amount of the pod swap usage in bytes.", {
+    gauge("pod_swap_usage_bytes", `[ALPHA] Current amount of the pod swap usage in bytes. ${NOT_WINDOWS}`, {
       of: ofPods,
       value: ({ memory }) => memory?.swap,
     }),

@@ -13,6 +13,7 @@ function usage(usageNanos: number, workingSet: number, limit?: number): CgroupUs
   return { cpu: { usageNanos }, memory: { usage: workingSet + 10, workingSet, ...rest }, pids: 3 };
 }
 
+const packets = { rxPackets: 1, rxDropped: 0, txPackets: 2, txDropped: 0 };
 const web: SampledPod = {
   uid: "u1",
   name: "web",
@@ -20,7 +21,7 @@ const web: SampledPod = {
   cgroup: "/pods/podu1",
   isOwnCgroup: true,
   sandbox: { id: "s1", createdAt: 900, hostNetwork: false },
-  containers: [{ id: "c1", name: "main", startedAt: 1000 }],
+  containers: [{ id: "c1", name: "main", image: "demo", startedAt: 1000 }],
 };
 
 /** A machine whose cgroups are a table. */
@@ -29,12 +30,14 @@ function machine() {
   const cgroups: Record<string, CgroupUsage> = {
     "/": usage(10, 5000),
     "/pods": usage(5, 300, 1000),
+    "/pods/burst": usage(4, 250),
     "/pods/podu1": usage(3, 200),
     "/pods/podu1/c1": usage(2, 100),
     "/pods/podu1/s1": usage(1, 50),
   };
   const pods: SampledPod[] = [web];
   const looked: string[] = [];
+  const detailed: string[] = [];
   const filesystems = new FilesystemSampler(
     { clock, space: async () => space, imageFilesystems: async () => ({ images: [], containers: [] }) },
     { rootDir: "/r" },
@@ -46,6 +49,10 @@ function machine() {
       pods: () => pods,
       cgroups: {
         read: (path) => cgroups[path] ?? {},
+        details: (path) => {
+          detailed.push(path);
+          return { disks: [], oomKills: 1 };
+        },
         memory: (path) => cgroups[path]?.memory,
         childOf: (path, id) => {
           looked.push(id);
@@ -57,13 +64,21 @@ function machine() {
       node: {
         tasks: () => ({ most: 100, running: 40 }),
         swap: () => ({ total: 0, free: 0 }),
-        interfaces: (pid) => [{ name: `of ${pid}`, rxBytes: 1, rxErrors: 0, txBytes: 2, txErrors: 0 }],
+        interfaces: (pid) => [{ ...packets, name: `of ${pid}`, rxBytes: 1, rxErrors: 0, txBytes: 2, txErrors: 0 }],
         withPressure: (found) => found,
+        filesystems: async () => [{ device: "/dev/a", type: "ext4", mountpoint: "/", space }],
       },
     },
-    { memoryBytes: 8000, podsCgroup: "/pods", systemCgroups: () => ({ kubelet: "", misc: "/absent" }) },
+    {
+      memoryBytes: 8000,
+      bootedAt: 1,
+      podsCgroup: "/pods",
+      classCgroups: ["/pods/burst", "/absent"],
+      intervalMs: () => 10_000,
+      systemCgroups: () => ({ kubelet: "", misc: "/absent" }),
+    },
   );
-  return { clock, cgroups, pods, looked, sampler };
+  return { clock, cgroups, pods, looked, detailed, sampler };
 }
 
 test("a sample has the node, its pods, their containers and their network", async () => {
@@ -161,7 +176,7 @@ test("readers get a new sample for a new pod or container, at most once a second
   await clock.advance(2000);
   assert.equal(await taken(), 0, "nothing is new");
   cgroups["/pods/podu1/c2"] = usage(2, 100);
-  pods[0] = { ...web, containers: [...web.containers, { id: "c2", name: "other", startedAt: 1 }] };
+  pods[0] = { ...web, containers: [...web.containers, { id: "c2", name: "other", image: "demo", startedAt: 1 }] };
   assert.equal(await taken(), 2000);
   pods.push({ ...web, uid: "u2", cgroup: "/pods/podu2" });
   await clock.advance(500);
@@ -187,4 +202,34 @@ test("the pods' memory is no signal without a limit", async () => {
   const { sampler, cgroups } = machine();
   cgroups["/pods"] = usage(5, 300);
   assert.equal((await sampler.signals({ signal, spaceAgeMs: 0 })).podsMemory, undefined);
+});
+
+test("details of every cgroup, also of classes and sandboxes, are read only while somebody asks for them", async () => {
+  const { sampler, clock, detailed } = machine();
+  await sampler.sample({ signal });
+  assert.deepEqual([detailed, sampler.node?.classes, sampler.pods.get("u1")?.sandbox], [[], [], undefined]);
+  await sampler.withDetails({ signal });
+  const every = ["/", "/pods", "/pods/burst", "/pods/podu1/c1", "/pods/podu1/s1", "/pods/podu1"];
+  assert.deepEqual(detailed.toSorted(), every.toSorted());
+  assert.equal(sampler.node?.filesystems[0]?.device, "/dev/a");
+  assert.deepEqual(sampler.pods.get("u1")?.sandbox?.usage.details, { disks: [], oomKills: 1 });
+  await sampler.withDetails({ signal });
+  assert.equal(detailed.length, every.length, "the store has them: nothing is read");
+  await clock.advance(5 * 60_000);
+  await sampler.sample({ signal });
+  assert.equal(detailed.length, every.length, "nobody asked for minutes");
+});
+
+test("samples once an interval, which may change while it runs", async () => {
+  const { sampler, clock } = machine();
+  const stop = new AbortController();
+  const run = sampler.run(stop.signal).catch(() => undefined);
+  await clock.advance(0);
+  const first = sampler.node;
+  await clock.advance(9999);
+  assert.equal(sampler.node, first);
+  await clock.advance(1);
+  assert.notEqual(sampler.node, first);
+  stop.abort();
+  await run;
 });

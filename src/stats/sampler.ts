@@ -2,7 +2,7 @@ import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock, Instant } from "../lib/clock.ts";
 import { orAborted } from "../lib/or-aborted.ts";
 import type { PodIdentity } from "../model/step.ts";
-import type { CgroupUsage, InterfaceUsage, MemoryUsage } from "../model/usage.ts";
+import type { CgroupDetails, CgroupUsage, InterfaceUsage, MemoryUsage, MountedFilesystem } from "../model/usage.ts";
 import { CpuRates } from "./cpu-rates.ts";
 import type { FilesystemSampler } from "./filesystems.ts";
 import type { ContainerSample, NodeSample, PodSample, SignalSample, SystemSample, UsageSample } from "./samples.ts";
@@ -10,6 +10,7 @@ import type { ContainerSample, NodeSample, PodSample, SignalSample, SystemSample
 /** Reads cgroups; `CgroupUsageReader` provides it. */
 export interface CgroupSource {
   read(path: string): CgroupUsage;
+  details(path: string): CgroupDetails | undefined;
   memory(path: string): MemoryUsage | undefined;
   childOf(path: string, id: string): string | undefined;
   processIn(path: string): number | undefined;
@@ -23,6 +24,8 @@ export interface NodeSource {
   interfaces(pid: number | "self"): readonly InterfaceUsage[] | undefined;
   /** Pressure of the node, in addition to what its cgroup has. */
   withPressure(usage: CgroupUsage): CgroupUsage;
+  /** The mounted filesystems; one that hangs is missing. */
+  filesystems(): Promise<readonly MountedFilesystem[]>;
 }
 
 /** A pod to sample, as the runtime has it. */
@@ -33,7 +36,12 @@ export interface SampledPod extends PodIdentity {
   readonly isOwnCgroup: boolean;
   readonly sandbox?: { readonly id: string; readonly createdAt: number; readonly hostNetwork: boolean };
   /** Those that run. */
-  readonly containers: readonly { readonly id: string; readonly name: string; readonly startedAt: number }[];
+  readonly containers: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly image: string;
+    readonly startedAt: number;
+  }[];
 }
 
 export interface SamplerDeps {
@@ -46,14 +54,19 @@ export interface SamplerDeps {
 
 export interface SamplerOptions {
   readonly memoryBytes: number;
+  readonly bootedAt: number;
   /** The cgroup of all pods. */
   readonly podsCgroup: string;
+  /** The cgroups between that and those of pods. */
+  readonly classCgroups: readonly string[];
+  /** Interval of full samples in milliseconds. */
+  intervalMs(): number;
   /** Further cgroups of the system by their names in the summary; those without a path are left out. */
   systemCgroups(): Readonly<Record<string, string>>;
 }
 
-/** Interval of full samples in milliseconds, that of cAdvisor. */
-const HOUSEKEEPING_MS = 10_000;
+/** Details are read for this long after somebody asked for them, in milliseconds. */
+const DETAILS_MS = 5 * 60_000;
 /** Reading files goes on for this long before others get their turn. */
 const SLICE_MS = 8;
 /** For readers of the samples there is no new one sooner than this. */
@@ -72,6 +85,8 @@ export class Sampler {
   private queued: Promise<void> | undefined;
   /** Never aborted: a sample is shared, and a caller that leaves must not end it for the others. */
   private readonly whole = manyListeners();
+  /** Monotonic time until which details are read. */
+  private detailsUntil = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly deps: SamplerDeps,
@@ -82,7 +97,7 @@ export class Sampler {
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.sample({ signal });
-      await this.deps.clock.sleep(HOUSEKEEPING_MS, { signal });
+      await this.deps.clock.sleep(this.options.intervalMs(), { signal });
     }
   }
 
@@ -104,6 +119,14 @@ export class Sampler {
       const known = new Set(this.pods.get(uid)?.containers.map(({ id }) => id));
       return !this.pods.has(uid) || containers.some(({ id }) => !known.has(id));
     });
+  }
+
+  /** Has details read for the next minutes; resolves when the store has them. */
+  async withDetails({ signal }: Abortable): Promise<void> {
+    const now = this.deps.clock.now().mono;
+    const isRead = now < this.detailsUntil && this.node?.usage.details !== undefined;
+    this.detailsUntil = now + DETAILS_MS;
+    await (isRead ? this.refresh({ signal }) : this.sample({ signal }));
   }
 
   /**
@@ -137,7 +160,8 @@ export class Sampler {
 
   private async sampleNow(signal: AbortSignal): Promise<void> {
     await this.deps.filesystems.sample({ signal, maxAgeMs: SPACE_AGE_MS });
-    this.node = this.sampleNode();
+    const mounted = this.readsDetails ? await this.deps.node.filesystems() : [];
+    this.node = this.sampleNode(mounted);
     const pods = new Map<string, PodSample>();
     const paths = new Map<string, string>();
     let began = this.deps.clock.now().mono;
@@ -152,37 +176,46 @@ export class Sampler {
     this.rates.endRound();
   }
 
-  private sampleNode(): NodeSample {
+  private sampleNode(filesystems: readonly MountedFilesystem[]): NodeSample {
     const { cgroups, node } = this.deps;
-    const named = { pods: this.options.podsCgroup, ...this.options.systemCgroups() };
-    const system = Object.entries(named).flatMap(([name, path]): SystemSample[] => {
-      const startedAt = path === "" ? undefined : cgroups.createdAt(path);
-      return startedAt === undefined ? [] : [{ name, startedAt, usage: this.usage(`/${name}`, cgroups.read(path)) }];
-    });
+    const { podsCgroup, classCgroups, systemCgroups } = this.options;
+    const sampled = ([name, cgroup]: readonly [string, string]): SystemSample[] => {
+      const startedAt = cgroup === "" ? undefined : cgroups.createdAt(cgroup);
+      return startedAt === undefined ? [] : [{ name, cgroup, startedAt, usage: this.usage(`/${name}`, cgroup) }];
+    };
+    const named = { pods: podsCgroup, ...systemCgroups() };
+    const root = this.usage("/", "/");
     return {
-      usage: this.usage("/", node.withPressure(cgroups.read("/"))),
+      bootedAt: this.options.bootedAt,
+      filesystems,
+      usage: { ...root, ...node.withPressure(root) },
       swap: node.swap(),
       network: node.interfaces("self") ?? [],
-      system,
+      system: Object.entries(named).flatMap(sampled),
+      classes: this.readsDetails ? classCgroups.flatMap((path) => sampled([path, path])) : [],
     };
   }
 
   private samplePod(pod: SampledPod, paths: Map<string, string>): PodSample {
-    const { cgroups } = this.deps;
-    const containers = pod.containers.flatMap(({ id, name, startedAt }): ContainerSample[] => {
-      const path = this.pathOf(pod.cgroup, id, paths);
-      return path === undefined ? [] : [{ id, name, startedAt, usage: this.usage(id, cgroups.read(path)) }];
-    });
+    const sampled = (one: SampledPod["containers"][number]): ContainerSample[] => {
+      const { id, name, image, startedAt } = one;
+      const cgroup = this.pathOf(pod.cgroup, id, paths);
+      return cgroup === undefined ? [] : [{ id, name, cgroup, image, startedAt, usage: this.usage(id, cgroup) }];
+    };
+    const containers = pod.containers.flatMap(sampled);
     const network = this.network(pod, paths);
-    const { uid, name, namespace } = pod;
+    const { uid, name, namespace, cgroup, isOwnCgroup } = pod;
+    const [sandbox] = this.readsDetails && pod.sandbox ? sampled(sandboxOf(pod.sandbox)) : [];
     return {
       uid,
       name,
       namespace,
       startedAt: pod.sandbox?.createdAt ?? 0,
-      usage: this.usage(uid, pod.isOwnCgroup ? cgroups.read(pod.cgroup) : sumOf(containers)),
+      ...(isOwnCgroup && { cgroup }),
+      usage: isOwnCgroup ? this.usage(uid, cgroup) : this.rated(uid, sumOf(containers)),
       ...(network && { network }),
       containers,
+      ...(sandbox && { sandbox }),
     };
   }
 
@@ -199,11 +232,26 @@ export class Sampler {
     return path;
   }
 
-  private usage(key: string, usage: CgroupUsage): UsageSample {
+  private get readsDetails(): boolean {
+    return this.deps.clock.now().mono < this.detailsUntil;
+  }
+
+  private usage(key: string, path: string): UsageSample {
+    const usage = this.rated(key, this.deps.cgroups.read(path));
+    const details = this.readsDetails ? this.deps.cgroups.details(path) : undefined;
+    return details === undefined ? usage : { ...usage, details };
+  }
+
+  private rated(key: string, usage: CgroupUsage): UsageSample {
     const at: Instant = this.deps.clock.now();
     const nanoCores = usage.cpu && this.rates.rate(key, usage.cpu.usageNanos, at.mono);
     return { ...usage, at, ...(nanoCores !== undefined && { nanoCores }) };
   }
+}
+
+/** A sandbox as a container of its pod: it has no name, and no runtime says what its image is. */
+function sandboxOf({ id, createdAt }: NonNullable<SampledPod["sandbox"]>): SampledPod["containers"][number] {
+  return { id, name: "", image: "", startedAt: createdAt };
 }
 
 /** Usage of a pod that has no cgroup of its own. */

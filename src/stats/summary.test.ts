@@ -35,11 +35,15 @@ const shownSpace = (usedBytes: number, inodesUsed: number) => ({
   inodesUsed,
 });
 
+const packets = { rxPackets: 1, rxDropped: 2, txPackets: 3, txDropped: 4 };
 const node: NodeSample = {
   usage: usage(5000),
   swap: { total: 50, free: 20 },
-  network: [{ name: "eth1", rxBytes: 1, rxErrors: 2, txBytes: 3, txErrors: 4 }],
-  system: [{ name: "pods", startedAt: AT - 5000, usage: usage(300, { limit: 1000 }) }],
+  network: [{ ...packets, name: "eth1", rxBytes: 1, rxErrors: 2, txBytes: 3, txErrors: 4 }],
+  system: [{ name: "pods", cgroup: "/pods", startedAt: AT - 5000, usage: usage(300, { limit: 1000 }) }],
+  classes: [],
+  filesystems: [],
+  bootedAt: 1,
 };
 const pod: PodSample = {
   uid: "u1",
@@ -47,8 +51,10 @@ const pod: PodSample = {
   namespace: "default",
   startedAt: AT - 3000,
   usage: usage(200),
-  network: [{ name: "eth0", rxBytes: 11, rxErrors: 12, txBytes: 13, txErrors: 14 }],
-  containers: [{ id: "c1", name: "main", startedAt: AT - 2000, usage: usage(100, { limit: 400 }) }],
+  network: [{ ...packets, name: "eth0", rxBytes: 11, rxErrors: 12, txBytes: 13, txErrors: 14 }],
+  containers: [
+    { id: "c1", name: "main", cgroup: "/c1", image: "", startedAt: AT - 2000, usage: usage(100, { limit: 400 }) },
+  ],
 };
 const measured = (bytes: number) => ({ bytes, inodes: 1, at: AT, by: "walk" }) as const;
 const storage: PodStorage = {

@@ -175,8 +175,11 @@ function swapStats({ at, memory }: UsageSample): Json {
 }
 
 function networkStats(time: string, interfaces: readonly InterfaceUsage[]): Json {
-  const main = interfaces.find(({ name }) => name === DEFAULT_INTERFACE);
-  return { time, name: "", ...main, interfaces };
+  const shown = interfaces.map(({ name, rxBytes, rxErrors, txBytes, txErrors }) => {
+    return { name, rxBytes, rxErrors, txBytes, txErrors };
+  });
+  const main = shown.find(({ name }) => name === DEFAULT_INTERFACE);
+  return { time, name: "", ...main, interfaces: shown };
 }
 
 function usedOf({ usedBytes, inodes, inodesFree }: FilesystemSpace): { usedBytes: number; inodesUsed: number } {

@@ -7,12 +7,14 @@ import { parsePressureStall } from "./pressure-stall.ts";
 const DEV = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo:  100       1    0    0    0     0          0         0      100       1    0    0    0     0       0          0
-  eth0: 1000      10    2    0    0     0          0         0     2000      20    3    0    0     0       0          0
+  eth0: 1000      10    2    4    0     0          0         0     2000      20    3    5    0     0       0          0
 veth12:    5       1    0    0    0     0          0         0        5       1    0    0    0     0       0          0
 `;
 
-test("interfaces: bytes and errors of both directions, without the loopback and the host's ends of containers", () => {
-  assert.deepEqual(parseInterfaces(DEV), [{ name: "eth0", rxBytes: 1000, rxErrors: 2, txBytes: 2000, txErrors: 3 }]);
+test("interfaces: counters of both directions, without the loopback and the host's ends of containers", () => {
+  const received = { rxBytes: 1000, rxPackets: 10, rxErrors: 2, rxDropped: 4 };
+  const sent = { txBytes: 2000, txPackets: 20, txErrors: 3, txDropped: 5 };
+  assert.deepEqual(parseInterfaces(DEV), [{ name: "eth0", ...received, ...sent }]);
 });
 
 test("a name is found only as a whole", () => {

@@ -52,9 +52,11 @@ export function parseInterfaces(text: string): readonly InterfaceUsage[] {
     .flatMap((line) => {
       const [name = "", numbers = ""] = line.split(":");
       const values = numbers.trim().split(/\s+/).map(Number);
-      if (name.trim() === "" || IGNORED.test(name.trim()) || values.length < 11) return [];
-      const [rxBytes = 0, , rxErrors = 0, , , , , , txBytes = 0, , txErrors = 0] = values;
-      return [{ name: name.trim(), rxBytes, rxErrors, txBytes, txErrors }];
+      if (name.trim() === "" || IGNORED.test(name.trim()) || values.length < 12) return [];
+      const [rxBytes = 0, rxPackets = 0, rxErrors = 0, rxDropped = 0] = values;
+      const [txBytes = 0, txPackets = 0, txErrors = 0, txDropped = 0] = values.slice(8);
+      const received = { rxBytes, rxPackets, rxErrors, rxDropped };
+      return [{ name: name.trim(), ...received, txBytes, txPackets, txErrors, txDropped }];
     });
 }
 

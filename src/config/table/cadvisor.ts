@@ -13,7 +13,6 @@ export const cadvisorFlags = {
     help: "How often the use of containers is measured.",
     since: "1.3",
     applies: "live",
-    effect: "planned",
     validate: positive,
   }),
   applicationMetricsCountLimit: option(int, {

@@ -1,4 +1,7 @@
-import { jsonAnswer, type RouteAnswer, textAnswer } from "../../adapters/net/http-route.ts";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { constants, createGzip } from "node:zlib";
+import { jsonAnswer, type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
 
@@ -39,9 +42,11 @@ export const metricsRoutes: readonly ApiRoute[] = [
     path: "/metrics/cadvisor",
     methods: "any",
     gate: ALWAYS,
-    summary: "Metrics of containers and the machine (Prometheus text); 501 until they are measured.",
-    handle: async ({ stats }, { signal }) =>
-      stats?.cadvisor === undefined ? textAnswer(501, NOT_YET) : page(await stats.cadvisor({ signal })),
+    summary: "Metrics of cgroups and the machine, by the names of cAdvisor (Prometheus text).",
+    handle: async ({ stats }, request) => {
+      if (stats?.cadvisor === undefined) return textAnswer(501, NOT_YET);
+      return piecesAnswer(await stats.cadvisor({ signal: request.signal }), request);
+    },
   },
   {
     path: "/metrics/resource",
@@ -75,6 +80,21 @@ export const metricsRoutes: readonly ApiRoute[] = [
   toSlash("/stats", ALWAYS),
   nothingBelow("/stats", ALWAYS),
 ];
+
+/** A page in pieces, compressed if the client takes it: a scraper of many pods does. */
+function piecesAnswer(pieces: Iterable<string>, { headers, signal }: RouteRequest): RouteAnswer {
+  const accepted = (headers["accept-encoding"] ?? "").split(",").map((one) => one.split(";", 1)[0]?.trim());
+  if (!accepted.includes("gzip")) return { status: 200, type: METRICS_TYPE, body: oneByOne(pieces) };
+  const zipped = createGzip({ level: constants.Z_BEST_SPEED });
+  // The error of an abandoned page reaches who reads it.
+  pipeline(Readable.from(oneByOne(pieces)), zipped, { signal }).catch(() => undefined);
+  return { status: 200, type: METRICS_TYPE, headers: { "Content-Encoding": "gzip" }, body: zipped };
+}
+
+/** A client that reads slower than pieces are made has the next one made when it has read the last. */
+async function* oneByOne(pieces: Iterable<string>): AsyncGenerator<string> {
+  yield* pieces;
+}
 
 function page(body: string): RouteAnswer {
   return { status: 200, type: METRICS_TYPE, body };

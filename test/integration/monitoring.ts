@@ -1,0 +1,57 @@
+/** What monitoring reads from an agent with a real pod. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { http } from "./support/http.ts";
+import { forever, manifest, shell } from "./support/manifests.ts";
+import { type Agent, requireMachine, Site } from "./support/site.ts";
+import { until } from "./support/until.ts";
+
+requireMachine();
+
+describe("monitoring", () => {
+  const site = new Site();
+  let agent: Agent;
+
+  const page = async (path: string): Promise<string> => {
+    const { status, body } = await http(`http://127.0.0.1:${agent.readOnlyPort}${path}`);
+    assert.equal(status, 200, `${path}: ${body}`);
+    return body;
+  };
+
+  before(async () => {
+    agent = await site.up([]);
+    const resources = { limits: { cpu: "500m", memory: "64Mi" }, requests: { cpu: "100m", memory: "32Mi" } };
+    site.write(manifest("web", { containers: [shell("main", forever("echo up"), { resources })] }));
+    await site.running("web");
+    const isSampled = async (): Promise<boolean> => (await page("/metrics/resource")).includes('pod="web-here"');
+    await until("the pod is sampled", isSampled);
+  });
+  after(() => site.close());
+
+  it("/metrics/resource has usage of node, pod and container, with the time of the sample", async () => {
+    const body = await page("/metrics/resource");
+    const labels = 'container="main",namespace="default",pod="web-here"';
+    assert.match(body, new RegExp(`^container_cpu_usage_seconds_total\\{${labels}\\} [\\d.]+ \\d{13}$`, "m"));
+    assert.match(body, new RegExp(`^container_memory_working_set_bytes\\{${labels}\\} [1-9]\\d+ \\d{13}$`, "m"));
+    assert.match(body, new RegExp(`^container_start_time_seconds\\{${labels}\\} \\d{10}(\\.\\d+)?$`, "m"));
+    assert.match(body, /^pod_memory_working_set_bytes\{namespace="default",pod="web-here"\} [1-9]\d+ \d{13}$/m);
+    assert.match(body, /^node_memory_working_set_bytes [1-9]\d+ \d{13}$/m);
+    assert.match(body, /^resource_scrape_error 0$/m);
+  });
+
+  it("/metrics/cadvisor has the cgroups of node, pod, sandbox and container with the kubelet's labels", async () => {
+    const body = await page("/metrics/cadvisor");
+    const of = (labels: string, name: string): string | undefined =>
+      body.split("\n").find((line) => line.startsWith(`${name}{`) && line.includes(labels));
+    assert.match(
+      of('container="main"', "container_memory_working_set_bytes") ?? "",
+      /pod="web-here"\} [1-9]\d+ \d{13}$/,
+    );
+    assert.match(of('container="main"', "container_spec_memory_limit_bytes") ?? "", / 67108864$/);
+    assert.match(of('container="main"', "container_spec_cpu_quota") ?? "", / 50000$/);
+    assert.match(of('container="main"', "container_processes") ?? "", / [1-9]\d* \d{13}$/);
+    assert.match(of('pod="web-here",interface="eth0"', "container_network_receive_bytes_total") ?? "", / \d+ \d{13}$/);
+    assert.match(of('id="/"', "container_cpu_usage_seconds_total") ?? "", /cpu="total"\} [1-9]/);
+    assert.match(body, /^machine_cpu_cores\{.*\} [1-9]/m);
+  });
+});

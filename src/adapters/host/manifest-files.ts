@@ -8,6 +8,8 @@ interface Facts {
   readonly kind: "file" | "directory" | "other";
   readonly size: number;
   readonly stamp: string;
+  /** True if somebody may execute it. */
+  readonly isExecutable: boolean;
 }
 
 /** The host's files as the file source of static pods reads them (`ManifestFiles` of src/sources). */
@@ -18,7 +20,7 @@ export const manifestFiles = {
       const found = await stat(path, { bigint: true });
       const kind = found.isFile() ? "file" : found.isDirectory() ? "directory" : "other";
       const stamp = [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(":");
-      return { kind, size: Number(found.size), stamp };
+      return { kind, size: Number(found.size), stamp, isExecutable: (found.mode & 0o111n) !== 0n };
     } catch (error) {
       const code = errnoOf(error);
       if (code === "ENOENT" || code === "ENOTDIR") return undefined;

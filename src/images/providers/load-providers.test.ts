@@ -23,8 +23,8 @@ function files(content: Readonly<Record<string, string>>): ProviderFiles {
   const isDirectory = (path: string): boolean => paths.some((one) => one.startsWith(`${path}/`));
   return {
     stat: async (path) => {
-      if (isDirectory(path)) return { kind: "directory" };
-      return paths.includes(path) ? { kind: "file" } : undefined;
+      if (isDirectory(path)) return { kind: "directory", isExecutable: true };
+      return paths.includes(path) ? { kind: "file", isExecutable: content[path] !== "data" } : undefined;
     },
     list: async (path) => [...new Set(paths.flatMap((one) => one.split(`${path}/`)[1]?.split("/")[0] ?? []))],
     read: async (path) => content[path] ?? "",
@@ -82,6 +82,11 @@ const wrong: readonly { name: string; content: Readonly<Record<string, string>>;
     name: "one name in two files",
     content: { "/etc/p/a.json": text("one"), "/etc/p/b.json": text("one") },
     says: /is the name of two providers \("one"\)/,
+  },
+  {
+    name: "a file that is not executable",
+    content: { "/etc/p/a.json": text("one"), "/bin/one": "data" },
+    says: /provider "one": \/bin\/one is not executable; set its mode/,
   },
   { name: "no executable", content: { "/etc/p/a.json": text("four") }, says: /executable \/bin\/four does not exist/ },
 ];

@@ -8,7 +8,10 @@ import { decodeProviderConfig, duplicateNames, type ProviderConfig } from "./pro
 
 /** What loading reads; `manifestFiles` of the host and the parser of configurations in the agent. */
 export interface ProviderFiles {
-  stat(path: string, options: Abortable): Promise<{ readonly kind: "file" | "directory" | "other" } | undefined>;
+  stat(
+    path: string,
+    options: Abortable,
+  ): Promise<{ readonly kind: "file" | "directory" | "other"; readonly isExecutable: boolean } | undefined>;
   list(path: string, options: Abortable): Promise<readonly string[]>;
   read(path: string, options: Abortable & { maxBytes: number }): Promise<string>;
   /** Returns the first document of a YAML or JSON text. */
@@ -62,9 +65,12 @@ export async function loadProviders(
   if (doubled.length > 0) throw invalid(config, doubled.map(formatProblem).join("; "));
   for (const { name } of providers) {
     const path = join(binDir, name);
-    if ((await files.stat(path, options))?.kind !== "file") {
-      throw invalid(config, `provider ${JSON.stringify(name)}: executable ${path} does not exist; install it there`);
+    const found = await files.stat(path, options);
+    const provider = `provider ${JSON.stringify(name)}`;
+    if (found?.kind !== "file") {
+      throw invalid(config, `${provider}: executable ${path} does not exist; install it there`);
     }
+    if (!found.isExecutable) throw invalid(config, `${provider}: ${path} is not executable; set its mode to 0755`);
   }
   return { providers, hash: `sha256:${hash.digest("hex")}` };
 }

@@ -1,6 +1,6 @@
 import { Logind } from "../../adapters/dbus/logind.ts";
 import { files } from "../../adapters/host/files.ts";
-import { uptimeMicros } from "../../adapters/host/machine.ts";
+import { machineInfo } from "../../adapters/host/machine.ts";
 import { StateFile } from "../../adapters/host/state-file.ts";
 import type { agentOptions, OptionStore } from "../../config/index.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -42,7 +42,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
       status: deps.shutdown,
       pods: shutdownPods(deps.pool),
       connect: ({ signal }) => Logind.connect({ clock, signal }),
-      bootedAt: () => clock.now().wall - uptimeMicros() / 1000,
+      bootId: machineInfo().bootId,
       state: {
         load: () => decodeShutdownState(parsed(files.readSmall(path))),
         save: (state) => file.save(encodeShutdownState(state)),

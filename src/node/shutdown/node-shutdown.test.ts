@@ -45,7 +45,7 @@ class Scene {
         clock: this.clock,
         log: { ...silent, warn: () => void this.warnings++ },
         status: this.status,
-        bootedAt: () => 0,
+        bootId: "boot",
         state: { load: () => state, save: async (each) => void this.saved.push(each) },
         event: (_type, reason, message) => void this.events.push(`${reason} ${message}`),
         connect: async () => {
@@ -182,7 +182,7 @@ describe("a shutdown of the node", () => {
   test("that an earlier agent did not finish admits nothing until logind has answered", async () => {
     const scene = new Scene();
     scene.isAway = true;
-    await scene.start({ startedAt: 5 });
+    await scene.start({ bootId: "boot", startedAt: 5 });
     assert.equal(scene.status.current, true);
     scene.isAway = false;
     await scene.clock.advance(1000);
@@ -192,7 +192,11 @@ describe("a shutdown of the node", () => {
   });
 
   test("of an earlier boot, or that was finished, means nothing", async () => {
-    for (const state of [{ startedAt: -1 }, { startedAt: 5, endedAt: 6 }]) {
+    for (const state of [
+      { bootId: "earlier", startedAt: 5 },
+      { startedAt: 5 },
+      { bootId: "boot", startedAt: 5, endedAt: 6 },
+    ]) {
       const scene = new Scene();
       scene.isAway = true;
       await scene.start(state);

@@ -36,8 +36,8 @@ export interface NodeShutdownDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly state: { load(): ShutdownState | undefined; save(state: ShutdownState): Promise<void> };
-  /** When the machine was started, in wall-clock milliseconds. */
-  bootedAt(): number;
+  /** Changes with each start of the machine. */
+  readonly bootId: string;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
   /** True from the announcement of a shutdown until it is cancelled: no pod is admitted, and the node is not ready. */
@@ -69,8 +69,9 @@ export class NodeShutdown {
     const state = deps.state.load();
     if (state === undefined) return;
     deps.recorded?.(state);
-    const isOfThisBoot = state.startedAt >= deps.bootedAt();
-    if (isOfThisBoot && state.endedAt === undefined && periods.current.length > 0) deps.status.set(true);
+    // The wall clock may have jumped since: it does not tell whether the machine was restarted.
+    if (state.bootId === deps.bootId && state.endedAt === undefined && periods.current.length > 0)
+      deps.status.set(true);
   }
 
   /** Runs until the signal aborts. Without a login manager pods are not ended, which is one warning. */
@@ -174,13 +175,14 @@ export class NodeShutdown {
 
   private async process(signal: AbortSignal): Promise<void> {
     const { deps } = this;
+    const { bootId } = deps;
     const startedAt = deps.clock.now().wall;
     deps.log.info("Node is shutting down, ending pods");
     deps.event("Normal", "Shutdown", "Shutdown manager detected shutdown event");
     deps.status.set(true);
-    await this.save({ startedAt });
+    await this.save({ bootId, startedAt });
     for (const group of shutdownGroups(this.periods.current, deps.pods.active())) await this.endGroup(group, signal);
-    await this.save({ startedAt, endedAt: deps.clock.now().wall });
+    await this.save({ bootId, startedAt, endedAt: deps.clock.now().wall });
     deps.log.info("Ended pods, node shuts down");
   }
 

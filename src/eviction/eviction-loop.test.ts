@@ -44,6 +44,8 @@ class FakeNode {
   stopping = new Set<string>();
   /** Called by image garbage collection. */
   onReclaim: () => Promise<void> = () => Promise.resolve();
+  /** Called while the pods are measured. */
+  onMeasure: () => Promise<void> = () => Promise.resolve();
   overLimits = false;
   reads = 0;
   private readonly stop = new AbortController();
@@ -81,8 +83,9 @@ class FakeNode {
           const node = { ...space, availableBytes: this.disk };
           return { at, memory: { capacity: 8 * GI, workingSet }, filesystems: { at, node, image: node } };
         },
-        consumption: async (pods) =>
-          new Map(
+        consumption: async (pods) => {
+          await this.onMeasure();
+          return new Map(
             pods.map(({ metadata: { uid = "" } }) => {
               const memory = this.pods.get(uid)?.memory ?? 0;
               return [
@@ -90,7 +93,8 @@ class FakeNode {
                 { memory, tasks: 1, containers: [{ name: "c", memory }], volumes: { bytes: memory, inodes: 1 } },
               ];
             }),
-          ),
+          );
+        },
         reclaim: {
           deleteAllUnusedContainers: async () => void this.reclaimed.push("containers"),
           deleteUnusedImages: () => {
@@ -303,6 +307,21 @@ describe("disk", () => {
     node.add({ name: "hog", memory: 7.5 * GI });
     await node.run(1100);
     assert.deepEqual(node.names, ["hog"]);
+  });
+
+  test("what was freed while the pods were measured counts, and pods that ended meanwhile are not evicted", async () => {
+    const node = new FakeNode(settings).add({ name: "a", memory: GI }, { name: "b", memory: 2 * GI });
+    node.disk = 5 * GI;
+    node.onMeasure = async () => {
+      await node.clock.sleep(3000);
+      node.disk = 20 * GI;
+    };
+    await node.run(8000);
+    assert.deepEqual(node.names, []);
+    node.disk = 5 * GI;
+    node.onMeasure = async () => void node.pods.delete("b");
+    await node.run(5000);
+    assert.deepEqual(node.names, ["a"]);
   });
 
   test("a failed garbage collection does not keep pods from being evicted", async () => {

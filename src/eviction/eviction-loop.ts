@@ -187,7 +187,7 @@ export class EvictionLoop {
     event("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resource}`);
     if (condition === "DiskPressure" && (await this.deps.evictOverLimits({ signal }))) return true;
     if (await this.reclaimOwn(threshold, round, signal)) return true;
-    return this.evictFirst(starved, round, signal);
+    return this.evictFirst(threshold, round, signal);
   }
 
   /** Frees what the node itself keeps; true if no threshold is met afterwards, with its minimum reclaim. */
@@ -211,20 +211,24 @@ export class EvictionLoop {
     return true;
   }
 
-  private async evictFirst(starved: readonly Threshold[], round: Round, signal: AbortSignal): Promise<boolean> {
+  /** Evicts the first of the ranking, unless enough was freed while the pods were measured. */
+  private async evictFirst(threshold: Threshold, { layout }: Round, signal: AbortSignal): Promise<boolean> {
     const { log, evictions } = this.deps;
-    const [threshold] = starved;
+    const { condition } = SIGNALS[threshold.signal];
     const pods = evictions.candidates();
-    if (threshold === undefined) return false;
-    const diskMs = SIGNALS[threshold.signal].condition === "DiskPressure" ? RANK_DISK_MS : 0;
+    const diskMs = condition === "DiskPressure" ? RANK_DISK_MS : 0;
     const consumption = await this.deps.consumption(pods, { signal, diskMs });
-    const ranked = rankPods(threshold.signal, pods, { consumption, layout: round.layout });
-    const victim = ranked.find(({ isCritical }) => !isCritical)?.pod;
+    const { assessment, facts } = await this.assessNow(signal, 0);
+    const starved = assessment.starved.filter((one) => SIGNALS[one.signal].condition === condition);
+    if (starved.length === 0) return true;
+    const left = new Set(evictions.candidates().map((pod) => podIdentity(pod).uid));
+    const ranked = rankPods(threshold.signal, pods, { consumption, layout });
+    const victim = ranked.find(({ pod, isCritical }) => !isCritical && left.has(podIdentity(pod).uid))?.pod;
     if (victim === undefined) {
       log.warn("Unable to evict any pods from the node", { signal: threshold.signal, pods: pods.length });
       return false;
     }
-    const { observations } = round.facts;
+    const { observations } = facts;
     for (const one of starved) {
       const age = this.deps.clock.now().mono - (observations.get(one.signal)?.at.mono ?? Number.NaN);
       if (Number.isFinite(age)) this.deps.acted(one.signal, age / 1000);

@@ -1,0 +1,160 @@
+/** A node that runs short of memory, disk and inodes: who is evicted, what is said of it, and that all others stay. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, statfsSync } from "node:fs";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, describe, test } from "node:test";
+import type { Event, Node, Pod } from "../../src/model/generated/types.ts";
+import { kubelet, type Program } from "../integration/support/program.ts";
+import { until } from "../integration/support/until.ts";
+import { ClusterSite, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
+
+skipWithoutCluster();
+
+const MI = 2 ** 20;
+/** Memory of all pods together: the machine itself is never short. */
+const PODS_MEMORY = 300 * MI;
+/** The filesystem of the agent's root directory. */
+const DISK = "96M";
+
+const CONFIG = {
+  kubeReserved: { memory: `${Math.floor((totalmem() - PODS_MEMORY) / 1024)}Ki` },
+  evictionHard: { "memory.available": "100Mi", "nodefs.available": "30Mi", "nodefs.inodesFree": "200" },
+  evictionPressureTransitionPeriod: "3s",
+};
+
+/** Holds this much memory until it is killed; says so when it is told to stop. */
+const holds = (mebi: number): string =>
+  `trap 'echo told' TERM; dd if=/dev/zero bs=${mebi}M count=1 2>/dev/null | sleep 3600 & while :; do wait; sleep 0.05; done`;
+
+function shellPod(name: string, script: string, container: object = {}): Pod {
+  const { spec, ...pod } = testPod(name, { terminationGracePeriodSeconds: 30 });
+  const containers = spec.containers.map((one) => ({ ...one, command: ["/bin/sh", "-c", script], ...container }));
+  return { ...pod, spec: { ...spec, containers } };
+}
+
+/** A pod with an emptyDir at /data. */
+function withVolume(name: string, script: string, emptyDir: { readonly sizeLimit?: string } = {}): Pod {
+  const pod = shellPod(name, `${script}; sleep 3600`, { volumeMounts: [{ name: "data", mountPath: "/data" }] });
+  return { ...pod, spec: { ...pod.spec, volumes: [{ name: "data", emptyDir }] } };
+}
+
+const isEvicted = ({ status }: Pod): boolean => status?.phase === "Failed" && status.reason === "Evicted";
+
+describe("a node under pressure", () => {
+  let site: ClusterSite;
+  let agent: Program;
+  let kept: Pod;
+
+  before(async () => {
+    site = await ClusterSite.start();
+    const image = join(site.dir, "disk");
+    execFileSync("truncate", ["-s", DISK, image]);
+    execFileSync("mkfs.ext4", ["-q", "-F", "-m", "0", "-N", "1000", "-O", "^has_journal", image]);
+    mkdirSync(site.root);
+    execFileSync("mount", ["-o", "loop", image, site.root]);
+    agent = await site.join([site.config(CONFIG), `--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`]);
+    await site.nodeReady();
+    site.apply(shellPod("kept", "while :; do sleep 1; done", { resources: { requests: { memory: "20Mi" } } }));
+    site.apply(withVolume("over", "dd if=/dev/zero of=/data/f bs=1M count=12", { sizeLimit: "8Mi" }));
+    kept = await site.podReady("kept");
+  });
+  afterEach(() => assert.ok(!agent.isOver, agent.stderr.slice(-3000)));
+  after(() => site?.close());
+
+  const nodeIs = (what: string, isWanted: (node: Node) => boolean): Promise<Node> =>
+    until(
+      `the node ${what}`,
+      async () => {
+        const node = await site.lookAtNode();
+        return node !== undefined && isWanted(node) && node;
+      },
+      { seen: () => [site.node()?.status?.conditions, agent.stderr.slice(-3000)] },
+    );
+  const has = (type: string, status: string) => (node: Node) =>
+    node.status?.conditions?.some((one) => one.type === type && one.status === status) ?? false;
+  const isTainted = ({ spec }: Node): boolean =>
+    spec.taints?.some(({ key, effect }) => key === "node.kubernetes.io/memory-pressure" && effect === "NoSchedule") ??
+    false;
+  const explainNode = () => kubelet(["explain", "--node", "--local-api-socket", join(site.root, "kubelet.sock")]);
+
+  test("memory: the pod that takes it is evicted, with its numbers; the condition and its taint rise and fall", async () => {
+    const { stdout } = await explainNode();
+    assert.match(stdout, /^Pressure +none$/m);
+    assert.match(stdout, /^ +allocatableMemory\.available .* hard below 100Mi$/m);
+    assert.match(stdout, /default\/kept +priority 0 .* within its request$/m);
+    site.apply(shellPod("hog", holds(230)));
+    const tainted = nodeIs("is tainted", isTainted);
+    await nodeIs("has memory pressure", has("MemoryPressure", "True"));
+    // Bound by hand: the scheduler keeps off.
+    const { spec, ...pod } = testPod("late");
+    site.apply({ ...pod, spec: { ...spec, nodeName: site.nodeName } });
+    const [hog, late] = await Promise.all([
+      site.podIs("hog", "is evicted", isEvicted),
+      site.podIs("late", "is rejected", isEvicted),
+      tainted,
+    ]);
+    const { message = "", conditions } = hog.status ?? {};
+    const words =
+      /^The node was low on resource: memory\. Threshold quantity: 100Mi, available: \d+[KM]i\. Container main was using \d+[KM]i, request is 0, has larger consumption of memory\. $/;
+    assert.match(message, words);
+    const target = conditions?.find(({ type }) => type === "DisruptionTarget");
+    assert.deepEqual([target?.status, target?.reason, target?.message], ["True", "TerminationByKubelet", message]);
+    assert.match(site.log(hog), /told/);
+    assert.equal(late.status?.message, "Pod was rejected: The node had condition: [MemoryPressure]. ");
+    await nodeIs("has enough memory again", (node) => has("MemoryPressure", "False")(node) && !isTainted(node));
+    assert.match((await explainNode()).stdout, /^ +\S+ +default\/hog +allocatableMemory\.available +The node was low/m);
+  });
+
+  test("disk: the pod that fills it is evicted, and its space is free again", async () => {
+    const { bavail, bsize } = statfsSync(site.root);
+    const count = Math.floor((bavail * bsize) / MI) - 15;
+    site.apply(withVolume("filler", `dd if=/dev/zero of=/data/f bs=1M count=${count}`));
+    const pressed = nodeIs("has disk pressure", has("DiskPressure", "True"));
+    const { status } = await site.podIs("filler", "is evicted", isEvicted);
+    assert.match(
+      status?.message ?? "",
+      /^The node was low on resource: ephemeral-storage\. Threshold quantity: 30Mi, /,
+    );
+    await pressed;
+    await nodeIs("has space again", has("DiskPressure", "False"));
+  });
+
+  test("inodes: the pod with the many files is evicted", async () => {
+    const count = statfsSync(site.root).ffree - 100;
+    site.apply(withVolume("files", `i=0; while [ $i -lt ${count} ]; do : > /data/$i; i=$((i+1)); done`));
+    const { status } = await site.podIs("files", "is evicted", isEvicted);
+    const words = /^The node was low on resource: inodes\. Threshold quantity: 200, available: \d+\. $/;
+    assert.match(status?.message ?? "", words);
+  });
+
+  test("a volume above its limit costs its pod, which was no disruption", async () => {
+    const { status } = await site.podIs("over", "is evicted", isEvicted);
+    assert.equal(status?.message, 'Usage of EmptyDir volume "data" exceeds the limit "8Mi". ');
+    assert.equal(
+      status?.conditions?.find(({ type }) => type === "DisruptionTarget"),
+      undefined,
+    );
+  });
+
+  test("nobody was evicted twice, and the pod that took nothing runs on as it was", async () => {
+    const now = await site.lookAtPod("kept");
+    assert.equal(now?.status?.containerStatuses?.[0]?.containerID, kept.status?.containerStatuses?.[0]?.containerID);
+    assert.equal(now?.status?.phase, "Running");
+    const { items } = site.get<{ items: Event[] }>("events", "--field-selector=reason=Evicted");
+    const told = items.map(({ involvedObject, count }) => `${involvedObject.name} ${count}`).sort();
+    assert.deepEqual(told, ["files 1", "filler 1", "hog 1", "late 1", "over 1"]);
+    const { annotations } = items.find(({ involvedObject }) => involvedObject.name === "hog")?.metadata ?? {};
+    assert.equal(annotations?.["starved_resource"], "memory");
+    assert.equal(annotations?.["offending_containers"], "main");
+    const metrics = site.kubectl("get", "--raw", `/api/v1/nodes/${site.nodeName}/proxy/metrics`);
+    const counted = [...metrics.matchAll(/^kubelet_evictions\{eviction_signal="([^"]+)"\} (\d+)$/gm)];
+    assert.deepEqual(counted.map(([, signal, count]) => `${signal} ${count}`).sort(), [
+      "allocatableMemory.available 1",
+      "emptydirfs.limit 1",
+      "nodefs.available 1",
+      "nodefs.inodesFree 1",
+    ]);
+  });
+});

@@ -19,6 +19,7 @@ const RUNTIME_PACKAGES = [
   { name: "catatonit", file: "catatonit", in: [...BIN, "/usr/libexec/podman", "/usr/lib/podman"], proof: isStatic },
 ];
 const TEST_PACKAGES = [
+  { name: "dbus-daemon", file: "dbus-daemon", in: BIN },
   { name: "docker-registry", file: "docker-registry", in: BIN },
   { name: "etcd-server", file: "etcd", in: BIN },
   { name: "procps", file: "ps", in: BIN },

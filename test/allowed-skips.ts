@@ -36,6 +36,12 @@ const ALLOWED: readonly AllowedSkip[] = [
     runsInVm: true,
   },
   {
+    file: "test/integration/lifecycle-cgroups.ts",
+    test: "memory is throttled and protected with MemoryQoS",
+    why: "needs cgroup v2",
+    runsInVm: true,
+  },
+  {
     file: SYSTEMD,
     test: "systemd's slices with the system's containerd, which the agent is told of",
     why: "needs systemd as the first process",

@@ -1,6 +1,6 @@
 /** The cgroups of pods on the kernel that is there: their places, their limits, and that they go with the pod. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { forever, manifest, shell } from "./support/manifests.ts";
@@ -139,5 +139,28 @@ describe("cgroups of pods", () => {
     assert.equal(pids("daemons"), "1000");
     await until("the orphaned cgroup is removed", () => places("orphan-1").length === 0);
     await site.running("whole");
+  });
+
+  it("memory is throttled and protected with MemoryQoS", { skip: !isUnified && "needs cgroup v2" }, async () => {
+    await agent.end("SIGTERM");
+    const file = join(site.dir, "kubelet.json");
+    const head = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" };
+    const policy = { featureGates: { MemoryQoS: true }, memoryReservationPolicy: "TieredReservation" };
+    writeFileSync(file, JSON.stringify({ ...head, ...policy }));
+    agent = await site.up([...FLAGS, `--config=${file}`]);
+    const resources = { requests: { memory: "16Mi" }, limits: { memory: "36Mi" } };
+    site.write(manifest("guarded", { containers: [shell("main", forever(), { resources })] }));
+    const { uid } = await site.running("guarded");
+    const path = `kubepods/burstable/pod${uid}`;
+    const inside = (name: string) => read(path, "memory", ["", name]);
+    assert.equal(inside("memory.low"), String(16 * MIB));
+    await until("the class is protected", () => Number(read("kubepods/burstable", "memory", ["", "memory.low"])) > 0);
+    assert.ok(Number(read("kubepods", "memory", ["", "memory.min"])) >= 16 * MIB);
+    const [directory = ""] = directories(path);
+    const highs = readdirSync(directory, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => readFileSync(join(directory, name, "memory.high"), "utf8").trim());
+    // 16 MiB and nine tenths of the 20 MiB between request and limit.
+    assert.ok(highs.includes(String(34 * MIB)), highs.join());
   });
 });

@@ -200,7 +200,6 @@ export const processFlags = {
     topic: "Statistics and tracing",
     help: "Cgroup of the container runtime, to report its use.",
     since: "1.3",
-    effect: "planned",
   }),
   imageCredentialProviderConfig: option(text("PATH"), {
     flag: "image-credential-provider-config",

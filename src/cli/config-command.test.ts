@@ -21,7 +21,10 @@ function file(name: string, content: string): string {
   writeFileSync(path, content);
   return path;
 }
-const a = file("a.yaml", `${HEAD}maxPods: 5\nstaticPodURLHeader: {Secret: [hunter2]}\nprotectKernelDefaults: true\n`);
+const a = file(
+  "a.yaml",
+  `${HEAD}maxPods: 5\nstaticPodURLHeader: {Secret: [hunter2]}\nenableContentionProfiling: true\n`,
+);
 const b = file("b.yaml", `${HEAD}maxPods: 6\n`);
 const bad = file("bad.yaml", `${HEAD}maxPod: 5\nsyncFrequency: 1d\nport: 99999\n`);
 const old = file(
@@ -64,10 +67,10 @@ async function cli(...argv: string[]) {
 test("the agent runs with its file, reports deprecated flags and settings without effect", async () => {
   const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--cadvisor-port=0");
   assert.equal(code, 0, err);
-  assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.protectKernelDefaults], [7, 0, true]);
+  assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.enableContentionProfiling], [7, 0, true]);
   assert.equal(err, "Flag --max-pods has been deprecated: set maxPods in the file of --config.\n");
   assert.ok(start);
-  assert.deepEqual(notActedOn(start.loaded), ["protectKernelDefaults"]);
+  assert.deepEqual(notActedOn(start.loaded), ["enableContentionProfiling"]);
   assert.match(problemLines(start.loaded.warnings).join(), /--cadvisor-port: .*is ignored/);
 });
 
@@ -100,7 +103,7 @@ test("config view: values with their origin, secrets masked", async () => {
   assert.equal(code, 0);
   assert.match(out, /^SETTING +VALUE +FROM +APPLIES\n/);
   assert.match(out, /\nmaxPods +9 +--max-pods +reload\n/);
-  assert.match(out, /\nprotectKernelDefaults +true +\S+a.yaml:5 +not acted on yet\n/);
+  assert.match(out, /\nenableContentionProfiling +true +\S+a.yaml:5 +not acted on yet\n/);
   assert.doesNotMatch(out, /hunter2|\nregistryBurst/);
   assert.match((await cli("config", "view", "-a")).out, /\nregistryBurst +10 +default +live\n/);
   const list = JSON.parse((await cli("config", "view", "-ojson", "--config", a)).out) as Record<string, unknown>[];

@@ -50,6 +50,7 @@ export function composePuller(deps: ComposePullerDeps, signal: AbortSignal): Ima
       nodeCredentials: new NodeCredentials(credentialDirectories(store.current.rootDir)),
       providers: composeProviders(deps, signal),
       access: composeAccess(deps),
+      namesHandler: isGateOn("RuntimeClassInImageCriApi", store.current.featureGates),
     },
     select(store.live(...LIVE), (o) => ({
       parallel: o.serializeImagePulls ? 1 : (o.maxParallelImagePulls ?? 0),

@@ -16,16 +16,21 @@ const image = { id: "sha256:1", tags: [], digests: [], sizeBytes: 1, username: "
 class Site {
   readonly pulls: ImagePull[] = [];
   readonly events: string[] = [];
+  /** Handlers that images were inspected for. */
+  readonly inspected: (string | undefined)[] = [];
   private answer: Promise<unknown>;
   release: () => void = () => undefined;
   readonly puller: ImagePuller;
 
-  constructor(error?: Error) {
+  constructor(error?: Error, namesHandler = false) {
     this.answer = new Promise<void>((resolve) => {
       this.release = resolve;
     });
     const images = {
-      imageStatus: async () => (this.pulls.length > 0 ? image : undefined),
+      imageStatus: async (_name: string, options: { runtimeHandler?: string }) => {
+        this.inspected.push(options.runtimeHandler);
+        return this.pulls.length > 0 ? image : undefined;
+      },
       pullImage: async (_name: string, request: ImagePull) => {
         this.pulls.push(request);
         await this.answer;
@@ -38,6 +43,7 @@ class Site {
         // The fake pulls and inspects; nothing else is asked of it here.
         images: images as never,
         clock: new FakeClock(),
+        namesHandler,
         credentials: async () => [{ auth: { username: "pod" }, hash: "" }],
         nodeCredentials: { forImage: async (name) => [{ auth: { username: `node for ${name}` }, hash: "" }] },
       },
@@ -57,7 +63,7 @@ class Site {
     // Only handed through.
     const sandbox = async (): Promise<SandboxConfig> => ({ hostname: of.metadata.name }) as SandboxConfig;
     return this.puller.ensure(
-      { pod: of, container, journal, slot: { release: () => undefined }, sandbox },
+      { pod: of, container, journal, slot: { release: () => undefined }, sandbox, runtimeHandler: async () => "kata" },
       manyListeners(),
     );
   }
@@ -83,6 +89,19 @@ test("the runtime gets the pod's annotations and sandbox configuration with a pu
     },
   ]);
 });
+
+for (const namesHandler of [true, false]) {
+  test(`the pod's runtime handler is ${namesHandler ? "" : "not "}named in image calls with RuntimeClassInImageCriApi ${namesHandler ? "on" : "off"}`, async () => {
+    const site = new Site(undefined, namesHandler);
+    site.release();
+    const of = wanting("default");
+    const [container = { name: "" }] = of.spec.containers;
+    await site.ensure({ ...of, spec: { ...of.spec, containers: [{ ...container, imagePullPolicy: "IfNotPresent" }] } });
+    const handler = namesHandler ? "kata" : undefined;
+    assert.deepEqual(site.inspected, [handler, handler]);
+    assert.equal(site.pulls[0]?.runtimeHandler, handler);
+  });
+}
 
 const sharing = [
   { name: "pods of one namespace share a pull", pods: [wanting("a"), wanting("a", "other")], pulls: 1 },

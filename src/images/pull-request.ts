@@ -58,4 +58,6 @@ export interface PullRequest {
   readonly slot: { release(): void };
   /** The pod's sandbox configuration, which the runtime gets with the pull; called only if the image is pulled. */
   sandbox?(): Promise<SandboxConfig>;
+  /** The runtime's handler of the pod, empty for the default one; called only where images are kept by handler. */
+  runtimeHandler?(): Promise<string>;
 }

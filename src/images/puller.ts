@@ -44,6 +44,8 @@ export class ImagePuller {
       /** Undefined if every pod may use every image on the node. */
       access?: ImageAccess | undefined;
       counted?: ImageCounters;
+      /** True if image calls name the pod's runtime handler (feature gate RuntimeClassInImageCriApi). */
+      namesHandler?: boolean;
     },
     options: Live<PullerOptions>,
     signal: AbortSignal,
@@ -73,8 +75,10 @@ export class ImagePuller {
     const { access, counted } = this.deps;
     const name = this.fullName(request);
     const policy = container.imagePullPolicy ?? "IfNotPresent";
-    const needed = { name, request, credentials: once(() => this.credentials(name, request, options)) };
-    const present = policy === "Always" ? undefined : await this.inspect(name, request, options);
+    const runtimeHandler = this.deps.namesHandler === true ? await request.runtimeHandler?.() : undefined;
+    const credentials = once(() => this.credentials(name, request, options));
+    const needed = { name, request, credentials, runtimeHandler };
+    const present = policy === "Always" ? undefined : await this.inspect(needed, options);
     const isPresent = policy === "Always" ? undefined : present !== undefined;
     if (present !== undefined && !(await this.mustPull(needed, present))) {
       counted?.asked({ isPresent, policy, isRequired: false });
@@ -104,15 +108,20 @@ export class ImagePuller {
     }
   }
 
-  private async inspect(name: string, request: PullRequest, options: Abortable): Promise<RuntimeImage | undefined> {
+  private async inspect(needed: NeededImage, options: Abortable): Promise<RuntimeImage | undefined> {
+    const { name, request } = needed;
     try {
-      return await this.deps.images.imageStatus(name, options);
+      return await this.status(needed, options);
     } catch (error) {
       if (options.signal.aborted) throw error;
       const message = `Failed to inspect image "${name}": ${messageOf(error)}`;
       request.journal.event("Warning", "InspectFailed", { message, container: request.container.name });
       throw refusal(request, "ImageInspectError", { afterMs: INSPECT_RETRY_MS, message, cause: error });
     }
+  }
+
+  private status({ name, runtimeHandler }: NeededImage, { signal }: Abortable): Promise<RuntimeImage | undefined> {
+    return this.deps.images.imageStatus(name, { signal, ...(runtimeHandler && { runtimeHandler }) });
   }
 
   /** True if the pod may use the image on the node only after a pull of its own. */
@@ -156,8 +165,8 @@ export class ImagePuller {
     needed: NeededImage,
     work: PullWork,
   ): Promise<{ pulled: PulledImage; image: RuntimeImage }> {
-    const { access, images } = this.deps;
-    const { name, request, credentials } = needed;
+    const { access } = this.deps;
+    const { name, request, credentials, runtimeHandler } = needed;
     const { container, pod } = request;
     const found = await credentials();
     const auths = found.map(({ auth }) => auth);
@@ -165,7 +174,8 @@ export class ImagePuller {
     const image = container.image ?? "";
     const record = async ({ ref, credential = -1 }: Pick<PulledImage, "ref" | "credential">): Promise<void> =>
       access?.record({ image, ref }, found[credential]);
-    const wanted = { image: name, auths, annotations: pod.metadata.annotations, sandbox, record };
+    const { annotations } = pod.metadata;
+    const wanted = { image: name, auths, annotations, sandbox, runtimeHandler, record };
     const arrived = (shared: PullWork): Promise<RuntimeImage | undefined> => this.arrived(needed, shared);
     const pull = (shared: PullWork): Promise<PulledImage> => this.pullInTurn(wanted, arrived, shared);
     await access?.begin(image);
@@ -173,7 +183,7 @@ export class ImagePuller {
     let status: RuntimeImage | undefined;
     try {
       pulled = await this.pulls.join(pullKey(name, request, auths), { ...work, pull });
-      status = await images.imageStatus(name, work);
+      status = await this.status(needed, work);
       if (status === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);
       return { pulled, image: status };
     } finally {
@@ -228,12 +238,17 @@ export class ImagePuller {
    * errors of all credentials.
    */
   private async pullAs(
-    { image, auths, annotations, sandbox }: Pull,
+    { image, auths, annotations, sandbox, runtimeHandler }: Pull,
     options: Abortable,
   ): Promise<Pick<PulledImage, "ref" | "credential">> {
     const errors: unknown[] = [];
     for (const [credential, auth] of auths.length === 0 ? [[undefined, undefined] as const] : auths.entries()) {
-      const request = { ...(auth && { auth }), ...(annotations && { annotations }), ...(sandbox && { sandbox }) };
+      const request = {
+        ...(auth && { auth }),
+        ...(annotations && { annotations }),
+        ...(sandbox && { sandbox }),
+        ...(runtimeHandler && { runtimeHandler }),
+      };
       try {
         const ref = await this.deps.images.pullImage(image, request, options);
         return credential === undefined ? { ref } : { ref, credential };
@@ -247,10 +262,9 @@ export class ImagePuller {
 
   /** The image as another pull has brought it, if the pod may use it without a pull of its own. */
   private async arrived(needed: NeededImage, work: PullWork): Promise<RuntimeImage | undefined> {
-    const { name, request } = needed;
-    if (request.container.imagePullPolicy === "Always") return undefined;
+    if (needed.request.container.imagePullPolicy === "Always") return undefined;
     try {
-      const image = await this.deps.images.imageStatus(name, work);
+      const image = await this.status(needed, work);
       return image === undefined || (await this.mustPull(needed, image)) ? undefined : image;
     } catch (error) {
       if (work.signal.aborted) throw error;
@@ -284,6 +298,7 @@ export class ImagePuller {
 /** An image that a container needs; the credentials are looked up once. */
 interface NeededImage {
   readonly name: string;
+  readonly runtimeHandler: string | undefined;
   readonly request: PullRequest;
   credentials(): Promise<readonly PullCredential[]>;
 }
@@ -294,6 +309,7 @@ interface Pull {
   readonly auths: readonly ImageAuth[];
   readonly annotations: Readonly<Record<string, string>> | undefined;
   readonly sandbox: SandboxConfig | undefined;
+  readonly runtimeHandler: string | undefined;
   /** Called after the pull, before another one of the image begins. */
   record(pulled: Pick<PulledImage, "ref" | "credential">): Promise<void>;
 }

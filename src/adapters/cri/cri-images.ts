@@ -33,14 +33,19 @@ export class CriImages implements ImagePort {
     return images.map(fromImage);
   }
 
-  async imageStatus(image: string, { signal }: Abortable): Promise<RuntimeImage | undefined> {
-    const answer = await this.channel.unary(rpc.imageStatus, { image: { image } }, this.limit(signal));
+  async imageStatus(
+    image: string,
+    { signal, runtimeHandler }: Abortable & { readonly runtimeHandler?: string | undefined },
+  ): Promise<RuntimeImage | undefined> {
+    const spec = { image, ...(runtimeHandler && { runtimeHandler }) };
+    const answer = await this.channel.unary(rpc.imageStatus, { image: spec }, this.limit(signal));
     return answer.image === undefined ? undefined : fromImage(answer.image);
   }
 
-  async pullImage(image: string, { auth, annotations, sandbox }: ImagePull, { signal }: Abortable): Promise<string> {
+  async pullImage(image: string, pull: ImagePull, { signal }: Abortable): Promise<string> {
+    const { auth, annotations, sandbox, runtimeHandler } = pull;
     const request = {
-      image: { image, annotations: { ...annotations } },
+      image: { image, annotations: { ...annotations }, ...(runtimeHandler && { runtimeHandler }) },
       ...(auth && { auth: toAuth(auth) }),
       ...(sandbox && { sandboxConfig: toSandboxConfig(sandbox) }),
     };

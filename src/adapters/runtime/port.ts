@@ -64,8 +64,11 @@ export interface RuntimePort {
 /** The image side of the runtime. */
 export interface ImagePort {
   listImages(options: Abortable): Promise<readonly RuntimeImage[]>;
-  /** Undefined when the image is not there. */
-  imageStatus(image: string, options: Abortable): Promise<RuntimeImage | undefined>;
+  /** Undefined when the image is not there. `runtimeHandler` selects the copy that was pulled for it. */
+  imageStatus(
+    image: string,
+    options: Abortable & { readonly runtimeHandler?: string | undefined },
+  ): Promise<RuntimeImage | undefined>;
   /** Resolves to the image reference (id or digest) that containers are created from. No deadline of its own. */
   pullImage(image: string, request: ImagePull, options: Abortable): Promise<string>;
   /**
@@ -87,6 +90,8 @@ export interface ImagePull {
   /** Of the pod: snapshotters and registry plugins of the runtime read them. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly sandbox?: SandboxConfig;
+  /** Whose copy of the image is pulled; absent means that of the default one. */
+  readonly runtimeHandler?: string;
 }
 
 /** A pull that was begun at this wall-clock time, in milliseconds. */

@@ -28,6 +28,8 @@ export interface ImageProvider {
       readonly slot: { release(): void };
       /** What the runtime gets with the pull; missing before there is a sandbox. */
       sandbox?(): Promise<SandboxConfig>;
+      /** The pod's runtime handler, empty for the default one. */
+      runtimeHandler?(): Promise<string>;
     },
     options: Abortable,
   ): Promise<{ ref: string; image: RuntimeImage }>;

@@ -31,10 +31,15 @@ export async function describeSandbox(
   });
 }
 
-/** Returns what a pull for this pod tells the runtime about its sandbox. */
-export function pullSandbox(deps: ExecuteDeps, run: PodRun): { sandbox?: () => Promise<SandboxConfig> } {
-  const { sandbox } = run;
-  return sandbox === undefined ? {} : { sandbox: () => describeSandbox(deps, run, sandbox.attempt) };
+/** Returns what the image calls for this pod tell the runtime about its sandbox. */
+export function pullSandbox(
+  deps: ExecuteDeps,
+  run: PodRun,
+): { sandbox?: () => Promise<SandboxConfig>; runtimeHandler: () => Promise<string> } {
+  const { sandbox, pod, interrupt } = run;
+  const runtimeHandler = (): Promise<string> => runtimeHandlerOf(deps, pod, { signal: interrupt });
+  if (sandbox === undefined) return { runtimeHandler };
+  return { runtimeHandler, sandbox: () => describeSandbox(deps, run, sandbox.attempt) };
 }
 
 /** Creates the pod's sandbox with its network. Passes the start lane; an interrupt waits until it is created. */

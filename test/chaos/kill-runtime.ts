@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { listProcesses, ownProcesses } from "../../src/adapters/embedded/processes.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
-import { deviations, leftovers } from "../integration/support/chaos-checks.ts";
+import { deviations, leftovers, strayShims } from "../integration/support/chaos-checks.ts";
 import { FOREVER, manifest, shell } from "../integration/support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
@@ -25,6 +25,8 @@ const STILL_MS = 3000;
 /** Longest time between two faults. */
 const REST_MS = 1500;
 const CONVERGE_MS = 90_000;
+/** Orphaned shims are searched for up to 75 s after the start of containerd or of the agent. */
+const REAP_MS = 90_000;
 
 const random = randomFrom(seed);
 const site = new Site();
@@ -162,11 +164,15 @@ describe(`containerd failing ${FAULTS} times, seed ${seed}`, () => {
     await until(`the pods are as wanted (seed ${seed})`, asWanted, { limitMs: CONVERGE_MS, seen });
     const took = Math.round(performance.now() - started);
     assert.deepEqual(await facts(), began, seen());
-    // A containerd that dies while it makes a sandbox forgets what it has made by then: its shim, addresses and cables
-    // stay until `kubelet down`, which `close` checks. They are counted here, not judged.
-    const forgotten = await leftovers(site, 1);
+    // A containerd that dies while it makes a sandbox loses track of what it has made by then: the agent ends the shim,
+    // addresses and cables stay until `kubelet down`, which `close` checks.
+    const shims = (): Promise<string[]> => strayShims(site);
+    const noneStray = (): Promise<boolean> => attempt(shims);
+    await until(`no shim is orphaned (seed ${seed})`, noneStray, { limitMs: REAP_MS, seen });
+    const reaped = Math.round(performance.now() - started);
+    const lost = await leftovers(site, 1);
     t.diagnostic(
-      `seed ${seed}: ${version} changes of manifests, ${wanted.size} pods at the end, as wanted in ${took} ms; ${forgotten.join(", ")}`,
+      `seed ${seed}: ${version} changes of manifests, ${wanted.size} pods at the end, as wanted in ${took} ms, no orphaned shim in ${reaped} ms; ${lost.join(", ")}`,
     );
     await agent.end("SIGINT");
   });

@@ -3,7 +3,7 @@
  * CONTAINERD_BINARY names another containerd than that of PATH.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { get } from "node:http";
@@ -22,7 +22,7 @@ import {
   tearDown,
 } from "../../src/adapters/embedded/index.ts";
 import { layoutOf } from "../../src/adapters/embedded/layout.ts";
-import { listProcesses, ownProcesses, readProcess } from "../../src/adapters/embedded/processes.ts";
+import { listProcesses, ownProcesses, readProcess, sandboxOf } from "../../src/adapters/embedded/processes.ts";
 import { readSettings } from "../../src/adapters/embedded/state-dir.ts";
 import { LinuxHost } from "../../src/adapters/host/index.ts";
 import type { ContainerConfig, ContainerMount, SandboxConfig } from "../../src/adapters/runtime/port.ts";
@@ -334,6 +334,29 @@ async function suite(t: TestContext): Promise<void> {
     await supervised;
     assert.ok(alive(pid), "the end of supervision is not the end of containerd");
   });
+
+  await t.test(
+    "a shim without a sandbox, as a killed containerd leaves one, is ended; that of the pod stays",
+    async () => {
+      const shims = (): string[] => ownProcesses(listProcesses(), layout).shims.map((shim) => sandboxOf(shim) ?? "");
+      const before = shims();
+      // A containerd that is killed between the start of a shim and the creation of its task leaves just this.
+      const bundle = join(layout.containerdState, "io.containerd.runtime.v2.task", "k8s.io", "lost");
+      mkdirSync(bundle);
+      await writeFile(join(bundle, "config.json"), "{}");
+      const place = ["-namespace", "k8s.io", "-id", "lost", "-address", layout.socket];
+      execFileSync("containerd-shim-runc-v2", [...place, "-publish-binary", "containerd", "start"], { cwd: bundle });
+      assert.deepEqual(shims().sort(), [...before, "lost"].sort());
+      const stop = new AbortController();
+      const supervised = runtimeOf(stateDir).supervise(stop.signal);
+      await until("the shim has ended", () => !shims().includes("lost"), { limitMs: 30_000 });
+      assert.deepEqual(shims(), before);
+      assert.equal(await containerState(), "running");
+      stop.abort();
+      await supervised;
+      await rm(bundle, { recursive: true });
+    },
+  );
 
   await t.test("a lost record does not make a second containerd", async () => {
     await rm(layout.recordFile);

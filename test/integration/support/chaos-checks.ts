@@ -1,6 +1,6 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { listProcesses, ownProcesses } from "../../../src/adapters/embedded/processes.ts";
+import { listProcesses, ownProcesses, sandboxOf } from "../../../src/adapters/embedded/processes.ts";
 import type { Pod } from "../../../src/model/generated/types.ts";
 import { isRunning, type Site, shortName } from "./site.ts";
 
@@ -46,4 +46,17 @@ export async function leftovers(site: Site, onHost: number): Promise<string[]> {
     ["addresses", addresses.length, onBridge],
   ];
   return counts.filter(([, is, should]) => is !== should).map(([what, is, should]) => `${is} ${what}, not ${should}`);
+}
+
+/** Describes the shims that belong to no sandbox. */
+export async function strayShims(site: Site): Promise<string[]> {
+  const all = listProcesses();
+  const ids = new Set((await site.sandboxes()).map(({ id }) => id));
+  return ownProcesses(all, site.layout)
+    .shims.filter((shim) => !ids.has(sandboxOf(shim) ?? ""))
+    .map((shim) => {
+      const children = all.filter(({ parent }) => parent === shim.pid).map(({ argv }) => argv.join(" "));
+      const directory = existsSync(`/proc/${shim.pid}`) ? readlinkSync(`/proc/${shim.pid}/cwd`) : "ended";
+      return `shim ${shim.pid} of ${sandboxOf(shim)} in ${directory} with children [${children.join("; ")}]`;
+    });
 }

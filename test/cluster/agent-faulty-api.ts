@@ -34,11 +34,8 @@ describe("an agent behind a bad way to its API server", () => {
     await site?.close();
   });
 
-  const bound = (name: string, spec: object = {}): Pod => testPod(name, { nodeName: site.nodeName, ...spec });
-  const remove = async (...names: string[]): Promise<void> => {
-    site.kubectl("delete", "pod", ...names, "--wait=false");
-    for (const name of names) await site.podGone(name);
-  };
+  const bound = (name: string, spec: object = {}): Pod => site.bound(name, spec);
+  const remove = (...names: readonly string[]): Promise<void> => site.removePods(...names);
   const isWatch = (path: string): boolean => path.includes("watch=");
 
   test("every call takes two seconds: pods come and go all the same, and the lease is kept", async () => {
@@ -87,7 +84,7 @@ describe("an agent behind a bad way to its API server", () => {
       await pause(200);
     }
     for (const name of names) await site.podReady(name);
-    const tasks = (await site.containerd.ctr("tasks", "list", "--quiet")).trim().split("\n");
+    const tasks = await site.tasks();
     assert.equal(tasks.length, 2 * names.length);
     await remove(...names);
   });
@@ -113,7 +110,7 @@ describe("an agent behind a bad way to its API server", () => {
     site.apply(bound("late"));
     await site.podReady("late");
     assert.ok((answers.get("/api/v1/pods") ?? 0) >= nonsense.length, JSON.stringify([...answers]));
-    const tasks = (await site.containerd.ctr("tasks", "list", "--quiet")).trim().split("\n");
+    const tasks = await site.tasks();
     assert.equal(tasks.length, 4);
     const id = early.status?.containerStatuses?.[0]?.containerID;
     assert.equal((await site.lookAtPod("early"))?.status?.containerStatuses?.[0]?.containerID, id);
@@ -168,8 +165,7 @@ describe("an agent behind a bad way to its API server", () => {
     const pki = join(site.dir, "pki");
     const manifest = join(site.manifests, "alone.json");
     writeFileSync(manifest, JSON.stringify(testPod("alone")));
-    const tasks = async (): Promise<number> =>
-      (await site.containerd.ctr("tasks", "list", "--quiet")).split("\n").filter((line) => line !== "").length;
+    const tasks = async (): Promise<number> => (await site.tasks()).length;
     const others = await tasks();
     agent = await site.launch([
       ...[

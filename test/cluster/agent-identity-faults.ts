@@ -6,7 +6,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import type { Pod } from "../../src/model/generated/types.ts";
 import type { Program } from "../integration/support/program.ts";
 import { pause, until } from "../integration/support/until.ts";
-import { ClusterSite, isReady, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
+import { ClusterSite, isReady, skipWithoutCluster } from "../support/cluster-site.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 
 skipWithoutCluster();
@@ -27,11 +27,8 @@ describe("an agent whose certificate, connections or clock go bad", () => {
   });
   after(() => site?.close());
 
-  const bound = (name: string): Pod => testPod(name, { nodeName: site.nodeName });
-  const remove = async (...names: string[]): Promise<void> => {
-    site.kubectl("delete", "pod", ...names, "--wait=false");
-    for (const name of names) await site.podGone(name);
-  };
+  const bound = (name: string): Pod => site.bound(name);
+  const remove = (...names: readonly string[]): Promise<void> => site.removePods(...names);
   const identity = (pod: Pod | undefined): unknown => [
     pod?.status?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
     pod?.status?.conditions?.find(({ type }) => type === "Ready"),

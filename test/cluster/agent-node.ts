@@ -50,10 +50,7 @@ describe("the node of an agent", () => {
     );
   const statusPatches = (since: number): string[] =>
     api.seen.slice(since).filter((line) => /^(PATCH|PUT) .*\/status/.test(line));
-  const remove = async (...names: readonly string[]): Promise<void> => {
-    site.kubectl("delete", "pod", ...names, "--wait=false");
-    for (const name of names) await site.podGone(name);
-  };
+  const remove = (...names: readonly string[]): Promise<void> => site.removePods(...names);
 
   test("every field tells of the machine, the runtime and the agent", async () => {
     const { metadata, status } = await nodeIs("has its images", ({ status: is }) => (is?.images ?? []).length > 0);

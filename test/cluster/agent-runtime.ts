@@ -273,10 +273,7 @@ describe("what the cluster tells the runtime", () => {
   const runtimeClass = (name: string, handler: string): void =>
     site.apply({ apiVersion: "node.k8s.io/v1", kind: "RuntimeClass", metadata: { name }, handler });
 
-  const remove = async (...names: readonly string[]): Promise<void> => {
-    site.kubectl("delete", "pod", ...names, "--wait=false");
-    for (const name of names) await site.podGone(name);
-  };
+  const remove = (...names: readonly string[]): Promise<void> => site.removePods(...names);
 });
 
 function pulling(name: string, image: string, secret = ""): Pod {

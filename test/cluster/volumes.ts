@@ -83,10 +83,7 @@ describe("volumes of a real cluster", () => {
     volumes: [{ name: "v", persistentVolumeClaim: { claimName: name, ...more } }],
   });
   const podDir = (pod: Pod): string => join(site.root, "pods", pod.metadata.uid ?? "none");
-  const remove = async (name: string): Promise<void> => {
-    site.kubectl("delete", "pod", name, "--wait=false");
-    await site.podGone(name);
-  };
+  const remove = (name: string): Promise<void> => site.removePods(name);
 
   test("a claim of a local volume: scheduled, mounted, written, and the data stays when the pod goes", async () => {
     volume("data", local("data"));

@@ -243,6 +243,26 @@ export class ClusterSite {
     });
   }
 
+  /** A pod that is bound to the node by hand: no scheduler is needed for it. */
+  bound(name: string, spec: object = {}): Pod {
+    return testPod(name, { nodeName: this.nodeName, ...spec });
+  }
+
+  /** Deletes pods and waits until they are gone. */
+  async removePods(...names: readonly string[]): Promise<void> {
+    this.kubectl("delete", "pod", ...names, "--wait=false", "--ignore-not-found");
+    for (const name of names) await this.podGone(name);
+  }
+
+  /** Ids of what runs in the runtime, sandboxes too. */
+  async tasks(): Promise<string[]> {
+    const text = await this.containerd.ctr("tasks", "list", "--quiet");
+    return text
+      .split("\n")
+      .filter((line) => line !== "")
+      .sort();
+  }
+
   /** Removes the pods that a test which failed has left behind, so that the next one does not fail for it. */
   async clear(): Promise<void> {
     const all = { namespace: "default" };

@@ -21,6 +21,7 @@ const RUNTIME_PACKAGES = [
 const TEST_PACKAGES = [
   { name: "dbus-daemon", file: "dbus-daemon", in: BIN },
   { name: "docker-registry", file: "docker-registry", in: BIN },
+  { name: "prometheus", file: "promtool", in: BIN },
   { name: "etcd-server", file: "etcd", in: BIN },
   { name: "procps", file: "ps", in: BIN },
   { name: "util-linux", file: "nsenter", in: BIN },

@@ -13,6 +13,7 @@ import { reportedVersion } from "../lib/version.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import type { ServerDeps } from "./compose.ts";
 import type { HealthCheck } from "./health.ts";
+import { SliMetrics } from "./sli-metrics.ts";
 
 /** The directory that `/logs` serves. */
 const SYSTEM_LOGS = "/var/log";
@@ -22,8 +23,10 @@ export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiD
   const { clock, store, view, observer, metrics } = deps;
   const { enableDebuggingHandlers, featureGates } = store.current;
   const isProbeMetric = (name: string): boolean => name.startsWith("prober_");
+  const slis = new SliMetrics(checks);
   return {
-    checks,
+    checks: slis.counted(),
+    slis,
     pods: {
       all: () => view.pods(),
       find: (namespace, name) =>

@@ -144,6 +144,8 @@ export interface ApiDeps {
   readonly logs: LogReader;
   readonly systemLogs: SystemLogs;
   readonly metrics: MetricsPages;
+  /** The page about health checks; absent where none are counted. */
+  readonly slis?: { page(): string; reset(): void };
   readonly stats?: StatsPages | undefined;
   readonly about: AboutAgent;
   readonly debug: Debugging;

@@ -1,6 +1,7 @@
 /** What monitoring reads from an agent with a real pod. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { promtoolProblems, whyNoPromtool } from "../support/promtool.ts";
 import { http } from "./support/http.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, requireMachine, Site } from "./support/site.ts";
@@ -53,5 +54,12 @@ describe("monitoring", () => {
     assert.match(of('pod="web-here",interface="eth0"', "container_network_receive_bytes_total") ?? "", / \d+ \d{13}$/);
     assert.match(of('id="/"', "container_cpu_usage_seconds_total") ?? "", /cpu="total"\} [1-9]/);
     assert.match(body, /^machine_cpu_cores\{.*\} [1-9]/m);
+  });
+
+  it("every page is what Prometheus reads", { skip: whyNoPromtool() ?? false }, async () => {
+    await page("/healthz");
+    for (const path of ["", "/probes", "/slis", "/cadvisor", "/resource"]) {
+      assert.deepEqual(promtoolProblems(await page(`/metrics${path}`)), [], path);
+    }
   });
 });

@@ -133,7 +133,7 @@ export function metricProblems(page: string, place: readonly ("always" | "cluste
 }
 
 /** Most names begin with `kubelet_`; those of other parts of Kubernetes do not. */
-function fullName(name: string): string {
+export function fullName(name: string): string {
   return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_|storage_operation_)/.test(
     name,
   )

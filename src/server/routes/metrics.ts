@@ -4,6 +4,7 @@ import { constants, createGzip } from "node:zlib";
 import { jsonAnswer, type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
+import { SliMetrics } from "../sli-metrics.ts";
 
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const NOT_YET = "container and node statistics are not measured by this version of the agent\n";
@@ -29,13 +30,9 @@ export const metricsRoutes: readonly ApiRoute[] = [
     methods: ["GET", "DELETE"],
     gate: ALWAYS,
     summary: "Whether each health check passes (Prometheus text).",
-    handle: ({ checks }) => {
-      const lines = checks.map(
-        (check) =>
-          `kubernetes_healthcheck{name="${check.name}",type="healthz"} ${check.problem() === undefined ? 1 : 0}\n`,
-      );
-      const about = "# HELP kubernetes_healthcheck This metric records the result of a single healthcheck.\n";
-      return page(`${about}# TYPE kubernetes_healthcheck gauge\n${lines.join("")}`);
+    handle: ({ checks, slis = new SliMetrics(checks) }, { method }) => {
+      if (method === "DELETE") slis.reset();
+      return page(slis.page());
     },
   },
   {

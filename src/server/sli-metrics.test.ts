@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SliMetrics } from "./sli-metrics.ts";
+
+test("each result of a health check is counted, and the page itself counts nothing", () => {
+  let problem: string | undefined;
+  const slis = new SliMetrics([{ name: "syncloop", problem: () => problem }]);
+  const [check] = slis.counted();
+  check?.problem();
+  check?.problem();
+  problem = "stuck";
+  assert.equal(check?.problem(), "stuck");
+  slis.page();
+  const lines = slis.page().split("\n");
+  assert.deepEqual(
+    lines.filter((line) => line !== "" && !line.startsWith("#")),
+    [
+      'kubernetes_healthcheck{name="syncloop",type="healthz"} 0',
+      'kubernetes_healthchecks_total{name="syncloop",type="healthz",status="success"} 2',
+      'kubernetes_healthchecks_total{name="syncloop",type="healthz",status="error"} 1',
+    ],
+  );
+  slis.reset();
+  assert.doesNotMatch(slis.page(), /^kubernetes_healthchecks_total\{/m);
+});

@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { SliMetrics } from "./sli-metrics.ts";
 
 test("each result of a health check is counted, and the page itself counts nothing", () => {
-  let problem: string | undefined;
-  const slis = new SliMetrics([{ name: "syncloop", problem: () => problem }]);
+  const problems: string[] = [];
+  const slis = new SliMetrics([{ name: "syncloop", problem: () => problems[0] }]);
   const [check] = slis.counted();
   check?.problem();
   check?.problem();
-  problem = "stuck";
+  problems.push("stuck");
   assert.equal(check?.problem(), "stuck");
   slis.page();
   const lines = slis.page().split("\n");

@@ -28,6 +28,8 @@ export class RootCgroups {
   /** False right after a start: what depends on the pods is left as the last agent set it. */
   private knowsPods = false;
   private memoryMin: number | undefined;
+  /** Why the last refresh failed. */
+  private problem: string | undefined;
   private readonly paths: ReturnType<typeof classCgroups>;
 
   constructor(
@@ -74,8 +76,12 @@ export class RootCgroups {
       if (this.knowsPods) await this.follow(rules, pods);
       for (const path of changed) this.confirmed.set(path, now(path));
       this.knowsPods = true;
+      this.problem = undefined;
     } catch (error) {
-      log.warn("Failed to enforce node allocatable limits", { error: messageOf(error) });
+      // The same is not logged each minute.
+      const problem = messageOf(error);
+      if (problem !== this.problem) log.warn("Failed to enforce node allocatable limits", { error: problem });
+      this.problem = problem;
     }
   }
 

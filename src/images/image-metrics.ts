@@ -13,7 +13,7 @@ export interface ImageCounters {
 }
 
 /** Seconds, as in Kubernetes: a pull may take an hour. */
-const PULL_BUCKETS = [1, 5, 10, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 2700, 3600];
+const PULL_BUCKETS = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
 const MB = 1024 * 1024;
 const GB = 1024 * MB;
 /** Size labels with their upper bounds, as in Kubernetes. */
@@ -37,8 +37,9 @@ const SIZES: readonly (readonly [number, string])[] = [
   ] as const),
 ];
 
-/** Returns the size label of an image. Pure. */
+/** Returns the size label of an image; one of unknown size has its own. Pure. */
 export function sizeClass(bytes: number): string {
+  if (bytes === 0) return "N/A";
   return SIZES.find(([bound]) => bytes <= bound)?.[1] ?? "GT100GB";
 }
 

@@ -37,11 +37,14 @@ class Pulling {
   readonly options: LiveValue<PullerOptions>;
   readonly agent = manyListeners();
   readonly puller: ImagePuller;
+  readonly asked: object[] = [];
   released = 0;
 
   constructor(options: Partial<PullerOptions> = {}) {
     this.options = new LiveValue({ parallel: 1, qps: 0, burst: 0, ...options });
-    this.puller = new ImagePuller({ images: this.runtime, clock: this.clock }, this.options, this.agent.signal);
+    const counted = { asked: (request: object) => void this.asked.push(request), pulled: () => undefined };
+    const deps = { images: this.runtime, clock: this.clock, counted };
+    this.puller = new ImagePuller(deps, this.options, this.agent.signal);
   }
 
   ensure(
@@ -106,6 +109,28 @@ describe("which policy pulls", () => {
   });
 });
 
+describe("every request is counted once, with what was known of it", () => {
+  const cases = [
+    { policy: "IfNotPresent", image: "app:1", state: "present", isPresent: true, isRequired: false },
+    { policy: "IfNotPresent", image: "app:1", state: "pullable", isPresent: false, isRequired: true },
+    { policy: "Always", image: "app:1", state: "broken", isPresent: undefined, isRequired: true },
+    { policy: "Never", image: "app:1", state: "pullable", isPresent: false, isRequired: undefined },
+    { policy: "Always", image: "App:1", state: "pullable", isPresent: undefined, isRequired: undefined },
+    { policy: "Never", image: "app:1", state: "unknown", isPresent: undefined, isRequired: undefined },
+  ] as const;
+  for (const { policy, image, state, ...want } of cases) {
+    test(`${policy} with an image ${image} that is ${state}`, async () => {
+      const pulling = new Pulling();
+      if (state === "unknown") pulling.runtime.control.fail("imageStatus", new RuntimeError("Unavailable", "gone"));
+      else pulling.runtime.image("app:1", { state });
+      const got = pulling.ensure(image, { policy }).catch(() => undefined);
+      await pulling.clock.advance(0);
+      await got;
+      assert.deepEqual(pulling.asked, [{ policy, ...want }]);
+    });
+  }
+});
+
 describe("what is told", () => {
   test("a present image", async () => {
     const pulling = new Pulling();
@@ -127,7 +152,7 @@ describe("what is told", () => {
     await Promise.all([first, second]);
     assert.deepEqual(notes.events, [
       'Normal Pulling Pulling image "app:1"',
-      'Normal Pulled Successfully pulled image "app:1" in 2.500s (3.500s including waiting). Image size: 42 bytes.',
+      'Normal Pulled Successfully pulled image "app:1" in 2.5s (3.5s including waiting). Image size: 42 bytes.',
     ]);
     assert.equal(notes.outcome, "ok");
   });
@@ -381,7 +406,7 @@ describe("how many at once", () => {
     await Promise.all(both);
     assert.equal(pulling.runtime.control.count("pullImage"), 1);
     assert.deepEqual(notes.details, ["app:1", "app:1: waiting behind 1 pull of the same image"]);
-    assert.match(notes.events.at(-1) ?? "", /^Normal Pulled .*\(1\.000s including waiting\)/);
+    assert.match(notes.events.at(-1) ?? "", /^Normal Pulled .*\(1s including waiting\)/);
   });
 
   test("a pod of another namespace that always pulls asks the registry after the first pull", async () => {

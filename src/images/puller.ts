@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { type Live, select } from "../lib/live.ts";
 import { untilAborted } from "../lib/loop.ts";
+import { formatDuration } from "../model/duration.ts";
 import { withDefaultTag } from "../model/image-ref.ts";
 import type { PullCredential } from "../model/pull-credential.ts";
 import { StartError } from "../model/start-error.ts";
@@ -71,29 +72,41 @@ export class ImagePuller {
 
   /** Resolves to the image that the container is created from. Rejects with a `StartError` of an image reason. */
   async ensure(request: PullRequest, options: Abortable): Promise<{ ref: string; image: RuntimeImage }> {
+    const policy = request.container.imagePullPolicy ?? "IfNotPresent";
+    const found: EnsureFacts = { isPresent: undefined, isRequired: undefined };
+    try {
+      return await this.ensureBy(policy, { request, found }, options);
+    } finally {
+      this.deps.counted?.asked({ policy, ...found });
+    }
+  }
+
+  private async ensureBy(
+    policy: string,
+    { request, found }: { request: PullRequest; found: EnsureFacts },
+    options: Abortable,
+  ): Promise<{ ref: string; image: RuntimeImage }> {
     const { container, journal } = request;
-    const { access, counted } = this.deps;
     const name = this.fullName(request);
-    const policy = container.imagePullPolicy ?? "IfNotPresent";
     const runtimeHandler = this.deps.namesHandler === true ? await request.runtimeHandler?.() : undefined;
     const credentials = once(() => this.credentials(name, request, options));
     const needed = { name, request, credentials, runtimeHandler };
     const present = policy === "Always" ? undefined : await this.inspect(needed, options);
-    const isPresent = policy === "Always" ? undefined : present !== undefined;
-    if (present !== undefined && !(await this.mustPull(needed, present))) {
-      counted?.asked({ isPresent, policy, isRequired: false });
-      const ending = access === undefined ? "" : " and can be accessed by the pod";
+    if (policy !== "Always") found.isPresent = present !== undefined;
+    if (present !== undefined) found.isRequired = await this.mustPull(needed, present);
+    if (present !== undefined && found.isRequired === false) {
+      const ending = this.deps.access === undefined ? "" : " and can be accessed by the pod";
       const text = `Container image "${container.image}" already present on machine${ending}`;
       journal.event("Normal", "Pulled", { message: text, container: container.name });
       return { ref: present.id, image: present };
     }
-    counted?.asked({ isPresent, policy, isRequired: policy === "Never" && isPresent === false ? undefined : true });
     if (policy === "Never") {
       // Also for an image that the pod may not use: its presence is not revealed, as in Kubernetes.
       const message = `Container image "${container.image}" is not present with pull policy of Never`;
       journal.event("Warning", "ErrImageNeverPull", { message, container: container.name });
       throw refusal(request, "ErrImageNeverPull", { afterMs: PULL_BACKOFF.initialMs, message });
     }
+    found.isRequired = true;
     return this.pull(needed, options);
   }
 
@@ -144,8 +157,8 @@ export class ImagePuller {
       this.answers.succeeded(name);
       const totalMs = this.deps.clock.now().mono - began;
       this.deps.counted?.pulled(totalMs, image.sizeBytes);
-      const total = seconds(totalMs);
-      const text = `Successfully pulled image "${container.image}" in ${seconds(pulled.tookMs)} (${total} including waiting). Image size: ${image.sizeBytes} bytes.`;
+      const total = wholeMs(totalMs);
+      const text = `Successfully pulled image "${container.image}" in ${wholeMs(pulled.tookMs)} (${total} including waiting). Image size: ${image.sizeBytes} bytes.`;
       step.done(`${container.image} in ${total}`);
       journal.event("Normal", "Pulled", { message: text, container: container.name });
       return { ref: image.id, image };
@@ -295,6 +308,12 @@ export class ImagePuller {
   }
 }
 
+/** What is known of a request when it ends, for its metric; undefined if it ended before that was known. */
+interface EnsureFacts {
+  isPresent: boolean | undefined;
+  isRequired: boolean | undefined;
+}
+
 /** An image that a container needs; the credentials are looked up once. */
 interface NeededImage {
   readonly name: string;
@@ -348,8 +367,9 @@ function backoffKey({ pod, container }: PullRequest): string {
   return `${pod.metadata.uid}_${container.image}`;
 }
 
-function seconds(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(3)}s`;
+/** Whole milliseconds in the form of Go, as in the events of Kubernetes: `1m2.5s`. */
+function wholeMs(ms: number): string {
+  return formatDuration(Math.floor(ms));
 }
 
 /** Calls `fn` at the first use and returns the same promise from then on. */

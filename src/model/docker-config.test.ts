@@ -52,6 +52,37 @@ const cases = [
     found: [want],
   },
   {
+    name: "a path with a slash behind it is that path alone",
+    image: "r.example.com/team-a/app",
+    secrets: [modern({ "r.example.com/team/": ada })],
+    found: [],
+  },
+  {
+    name: "below a path with a slash behind it",
+    image: "r.example.com/team/app",
+    secrets: [modern({ "https://r.example.com/v1/team/": ada })],
+    found: [want],
+  },
+  {
+    name: "a host that only begins like Docker's own registry",
+    image: "docker.io.example.com/a",
+    secrets: [modern({ "index.docker.io.example.com": ada })],
+    found: [],
+  },
+  {
+    name: "field names in any case",
+    image: "r.example.com/a",
+    secrets: [
+      {
+        ...modern({}),
+        data: {
+          ".dockerconfigjson": base64('{"Auths": {"r.example.com": {"Username": "u", "PASSWORD": "p"}}}'),
+        },
+      },
+    ],
+    found: [{ username: "u", password: "p" }],
+  },
+  {
     name: "another path",
     image: "r.example.com/other/app",
     secrets: [modern({ "r.example.com/team": ada })],

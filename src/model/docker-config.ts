@@ -1,3 +1,4 @@
+import { ownValue } from "../lib/own-value.ts";
 import type { Secret } from "./generated/types.ts";
 import { credentialHash, type PullCredential, type RegistryAuth } from "./pull-credential.ts";
 import { matchesRepository, repositoryOf } from "./registry-match.ts";
@@ -53,7 +54,7 @@ export function parseDockerConfig(text: string, format: "config.json" | ".docker
     return undefined;
   }
   if (!isRecord(parsed)) return undefined;
-  const entries = format === "config.json" ? (parsed["auths"] ?? {}) : parsed;
+  const entries = format === "config.json" ? (fieldOf(parsed, "auths") ?? {}) : parsed;
   if (!isRecord(entries)) return undefined;
   return Object.entries(entries).flatMap(([location, value]) => (isRecord(value) ? [entryOf(location, value)] : []));
 }
@@ -68,21 +69,28 @@ function entriesOf({ type, data }: Secret): readonly RegistryEntry[] {
 }
 
 function entryOf(location: string, value: Record<string, unknown>): RegistryEntry {
-  const { email } = value;
+  const email = fieldOf(value, "email");
   const isGiven = typeof email === "string" && email !== "";
   return { location: bareLocation(location), auth: authOf(value), ...(isGiven && { email }) };
 }
 
-/** `https://index.docker.io/v1/` is the common name of Docker's own registry. */
+/**
+ * Returns a location without scheme and API version; `https://index.docker.io/v1/` is the common name of Docker's own
+ * registry. The slash behind a path stays: `registry/team/` does not match `registry/team-a/app`. Pure.
+ */
 export function bareLocation(text: string): string {
-  const bare = text.replace(/^https?:\/\//, "").replace(/\/+$/, "");
-  return bare
-    .replace(/^(index\.|registry-1\.)?docker\.io(\/v[12](?=\/|$))?/, "docker.io")
-    .replace(/^([^/]+)\/v[12](?=\/|$)/, "$1");
+  return text
+    .replace(/^https?:\/\//, "")
+    .replace(/^(?:index\.|registry-1\.)docker\.io(?=\/|$)/, "docker.io")
+    .replace(/^([^/]+)\/v[12](?=\/|$)/, "$1")
+    .replace(/^([^/]+)\/+$/, "$1");
 }
 
 function authOf(value: Record<string, unknown>): RegistryAuth {
-  const word = (name: string): string => (typeof value[name] === "string" ? value[name] : "");
+  const word = (name: string): string => {
+    const text = fieldOf(value, name);
+    return typeof text === "string" ? text : "";
+  };
   const decoded = Buffer.from(word("auth"), "base64").toString("utf8");
   // As in Kubernetes, `auth` wins over the fields beside it.
   const [, username = word("username"), password = word("password")] = /^([^:]*):(.*)$/s.exec(decoded) ?? [];
@@ -94,6 +102,12 @@ function authOf(value: Record<string, unknown>): RegistryAuth {
     ...(identityToken !== "" && { identityToken }),
     ...(registryToken !== "" && { registryToken }),
   };
+}
+
+/** The value of a field, whose name may be written in any case, as in Kubernetes. */
+function fieldOf(record: Record<string, unknown>, name: string): unknown {
+  const known = Object.hasOwn(record, name) ? name : Object.keys(record).find((key) => key.toLowerCase() === name);
+  return known === undefined ? undefined : ownValue(record, known);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

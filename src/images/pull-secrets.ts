@@ -1,6 +1,6 @@
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
-import { pullCredentials } from "../model/docker-config.ts";
+import { isMalformed, pullCredentials } from "../model/docker-config.ts";
 import type { Secret } from "../model/generated/types.ts";
 import type { ObjectSource } from "../model/object-source.ts";
 import { isStaticPod } from "../model/pod-facts.ts";
@@ -11,7 +11,10 @@ export interface PullSecretsDeps {
   readonly log: Logger;
 }
 
-/** Credentials from the `imagePullSecrets` of a pod. Secrets that cannot be read are left out, with an event. */
+/**
+ * Credentials from the `imagePullSecrets` of a pod. Secrets that cannot be read, or are malformed, are left out, with an
+ * event: the others may suffice.
+ */
 export function pullSecrets({ objects, log }: PullSecretsDeps): CredentialSource {
   return async ({ pod, container, journal }, options) => {
     const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name).filter((name) => name !== "");
@@ -25,7 +28,14 @@ export function pullSecrets({ objects, log }: PullSecretsDeps): CredentialSource
       });
     const found = await Promise.all(names.map(read));
     const missing = names.filter((_, index) => found[index] === undefined);
-    if (missing.length > 0) journal.event("Warning", "FailedToRetrieveImagePullSecret", missingMessage(missing));
+    const malformed = names.filter((_, index) => found[index] !== undefined && isMalformed(found[index]));
+    if (malformed.length > 0) log.warn("Failed to parse image pull secrets", { namespace, names: malformed });
+    const event = (verb: string, which: readonly string[]): void => {
+      if (which.length === 0) return;
+      journal.event("Warning", "FailedToRetrieveImagePullSecret", unusableMessage(verb, which));
+    };
+    event("retrieve", missing);
+    event("parse", malformed);
     return pullCredentials(
       container.image ?? "",
       found.filter((secret) => secret !== undefined),
@@ -33,7 +43,7 @@ export function pullSecrets({ objects, log }: PullSecretsDeps): CredentialSource
   };
 }
 
-/** The message of Kubernetes. */
-function missingMessage(names: readonly string[]): string {
-  return `Unable to retrieve some image pull secrets (${names.join(", ")}); attempting to pull the image may not succeed.`;
+/** The message of Kubernetes; its kubelet fails the pull because of a malformed secret. */
+function unusableMessage(verb: string, names: readonly string[]): string {
+  return `Unable to ${verb} some image pull secrets (${names.join(", ")}); attempting to pull the image may not succeed.`;
 }

@@ -15,14 +15,14 @@ export interface RegistryEntry {
   readonly email?: string;
 }
 
-/** Returns the credentials in pull secrets that match the image. Unreadable secrets are skipped. Pure. */
+/** Returns the credentials in pull secrets that match the image. Malformed secrets are skipped. Pure. */
 export function pullCredentials(image: string, secrets: readonly Secret[]): readonly PullCredential[] {
   return matchingCredentials(
     image,
     secrets.flatMap((secret) => {
       const { uid = "", namespace = "", name = "" } = secret.metadata;
       const owner = { kind: "Secret", uid, namespace, name } as const;
-      return entriesOf(secret).map((entry) => ({ ...entry, owner }));
+      return (entriesOf(secret) ?? []).map((entry) => ({ ...entry, owner }));
     }),
   );
 }
@@ -59,13 +59,18 @@ export function parseDockerConfig(text: string, format: "config.json" | ".docker
   return Object.entries(entries).flatMap(([location, value]) => (isRecord(value) ? [entryOf(location, value)] : []));
 }
 
-function entriesOf({ type, data }: Secret): readonly RegistryEntry[] {
-  const [format, encoded] =
+/** True for a pull secret whose content is not a Docker configuration. Pure. */
+export function isMalformed(secret: Secret): boolean {
+  return entriesOf(secret) === undefined;
+}
+
+/** Undefined if the secret is malformed; one of another type, or without content, has no entries. */
+function entriesOf({ type, data }: Secret): readonly RegistryEntry[] | undefined {
+  const [format, encoded = ""] =
     type === OLD
       ? ([".dockercfg", data?.[".dockercfg"]] as const)
       : (["config.json", type === MODERN ? data?.[".dockerconfigjson"] : undefined] as const);
-  if (encoded === undefined) return [];
-  return parseDockerConfig(Buffer.from(encoded, "base64").toString("utf8"), format) ?? [];
+  return encoded === "" ? [] : parseDockerConfig(Buffer.from(encoded, "base64").toString("utf8"), format);
 }
 
 function entryOf(location: string, value: Record<string, unknown>): RegistryEntry {

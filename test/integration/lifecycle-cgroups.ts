@@ -131,7 +131,7 @@ describe("cgroups of pods", () => {
       mkdirSync(directory, { recursive: true });
     }
     await agent.end("SIGTERM");
-    await site.up([...FLAGS, ...RESERVED, `--kube-reserved-cgroup=${root}/daemons`]);
+    agent = await site.up([...FLAGS, ...RESERVED, `--kube-reserved-cgroup=${root}/daemons`]);
     await until("the limits of the daemons", () => memory("daemons") === String(32 * MIB), {
       seen: () => memory("daemons"),
     });

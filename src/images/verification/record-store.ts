@@ -111,10 +111,14 @@ export class RecordStore {
     const directory = this.directories[kind];
     for (const name of (await files.names(directory)).filter(isRecordFile)) {
       const path = join(directory, name);
+      // Also one that cannot be read is there: the image must not count as one that the agent did not pull.
+      this.names[kind].add(name);
       try {
         const text = await files.read(path);
-        if (text === undefined) continue;
-        this.names[kind].add(name);
+        if (text === undefined) {
+          this.names[kind].delete(name);
+          continue;
+        }
         const { value, isOld } = decode(text);
         if (isOld) await files.write(path, encode(value));
         found.push(value);

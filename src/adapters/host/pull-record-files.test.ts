@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -34,6 +35,14 @@ test("a record of many megabytes is not read", async () => {
   writeFileSync(path, "");
   truncateSync(path, 5 * 1024 * 1024);
   await assert.rejects(pullRecordFiles.read(path), /more than 4194304/);
+});
+
+test("a pipe or a device in the place of a record is not read", async () => {
+  const [pipe, device] = [join(directory, "sha256-5"), join(directory, "sha256-6")];
+  execFileSync("mkfifo", [pipe]);
+  symlinkSync("/dev/zero", device);
+  await assert.rejects(pullRecordFiles.read(pipe), /not a regular file/);
+  await assert.rejects(pullRecordFiles.read(device), /not a regular file/);
 });
 
 test("a record that is not there is removed without an error", async () => {

@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { mkdir, open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { removeIfExists, writeAtomic } from "../../lib/atomic-file.ts";
@@ -25,9 +26,12 @@ export const pullRecordFiles = {
   /** Returns the content, undefined if there is no such file. */
   async read(path: string): Promise<string | undefined> {
     try {
-      const file = await open(path, "r");
+      // Opening a pipe would wait for its writer.
+      const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
       try {
-        const { size } = await file.stat();
+        const stats = await file.stat();
+        const { size } = stats;
+        if (!stats.isFile()) throw new Error(`read ${path}: is not a regular file`);
         if (size > MOST_BYTES) throw new Error(`read ${path}: has ${size} bytes, more than ${MOST_BYTES}`);
         return await file.readFile("utf8");
       } finally {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -20,17 +21,33 @@ describe("a state file", () => {
     );
 
   test("is loaded as it was saved; none is undefined", async () => {
-    assert.equal(await file().load(), undefined);
+    assert.equal(file().load(), undefined);
     await file().save(7);
-    assert.equal(await file().load(), 7);
+    assert.equal(file().load(), 7);
     assert.equal(warnings, 0);
   });
 
   for (const text of ["", "{", '"text"', "7 8"]) {
     test(`that is damaged (${text}) is moved aside`, async () => {
       writeFileSync(path(), text);
-      assert.equal(await file().load(), undefined);
+      assert.equal(file().load(), undefined);
       assert.deepEqual([existsSync(path()), existsSync(`${path()}.corrupt`), warnings], [false, true, 1]);
+    });
+  }
+
+  const oddities: readonly (readonly [string, (path: string) => void])[] = [
+    ["pipe", (at) => void execFileSync("mkfifo", [at])],
+    ["directory", (at) => mkdirSync(at)],
+    ["file of gigabytes", (at) => (writeFileSync(at, ""), truncateSync(at, 3 * 2 ** 30))],
+    ["endless device", (at) => symlinkSync("/dev/zero", at)],
+  ];
+  for (const [name, make] of oddities) {
+    test(`that is a ${name} is moved aside`, async () => {
+      make(path());
+      assert.equal(file().load(), undefined);
+      assert.equal(warnings, 1);
+      await file().save(7);
+      assert.equal(file().load(), 7);
     });
   }
 });

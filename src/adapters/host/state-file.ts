@@ -1,10 +1,12 @@
-import { rename } from "node:fs/promises";
-import { readIfExists, writeAtomic } from "../../lib/atomic-file.ts";
-import { messageOf } from "../../lib/errors.ts";
+import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync } from "node:fs";
+import { writeAtomic } from "../../lib/atomic-file.ts";
+import { errnoOf, messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
 
 /** Where a damaged state file is moved. */
 const ASIDE = ".corrupt";
+/** Bytes of the largest state file that is read: far more than the agent writes. */
+const MOST_BYTES = 64 * 1024;
 
 /** A small JSON file that outlives the agent. One that is damaged is moved aside with a warning, and counts as missing. */
 export class StateFile<T> {
@@ -14,18 +16,16 @@ export class StateFile<T> {
     private readonly decode: (document: unknown) => T | undefined,
   ) {}
 
-  /** Undefined if there is none, or none that can be read. */
-  async load(): Promise<T | undefined> {
+  /** Undefined if there is none, or none that can be read. Synchronous: it is small, and read once. Never throws. */
+  load(): T | undefined {
     const { path, log } = this.deps;
     try {
-      const text = await readIfExists(path);
-      if (text === undefined) return undefined;
-      const found = this.decode(parsed(text));
+      const found = this.decode(parsed(readRegular(path)));
       if (found !== undefined) return found;
-      await rename(path, `${path}${ASIDE}`);
+      renameSync(path, `${path}${ASIDE}`);
       log.warn("Moved damaged state file aside", { path: `${path}${ASIDE}` });
     } catch (error) {
-      log.warn("Failed to read state file", { path, error: messageOf(error) });
+      if (errnoOf(error) !== "ENOENT") log.warn("Failed to read state file", { path, error: messageOf(error) });
     }
     return undefined;
   }
@@ -33,6 +33,17 @@ export class StateFile<T> {
   /** Replaces the file as a whole. */
   save(state: T): Promise<void> {
     return writeAtomic(this.deps.path, `${JSON.stringify(state)}\n`, { mode: 0o644 });
+  }
+}
+
+/** The text of a file; empty if it is too large, or not a regular file: a pipe would never end. */
+function readRegular(path: string): string {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(fd);
+    return stats.isFile() && stats.size <= MOST_BYTES ? readFileSync(fd, "utf8") : "";
+  } finally {
+    closeSync(fd);
   }
 }
 

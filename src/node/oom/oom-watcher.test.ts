@@ -40,7 +40,7 @@ class Machine {
         await untilAborted(signal);
       },
       state: {
-        load: async () => this.state,
+        load: () => this.state,
         save: async (state) => {
           this.state = state;
         },

@@ -28,7 +28,7 @@ export interface OomWatcherDeps {
   readonly bootId: string;
   /** Microseconds since the boot. */
   uptimeMicros(): number;
-  readonly state: { load(): Promise<OomState | undefined>; save(state: OomState): Promise<void> };
+  readonly state: { load(): OomState | undefined; save(state: OomState): Promise<void> };
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
   /** Called for each kill. */
@@ -60,7 +60,7 @@ export class OomWatcher {
   /** Runs until the signal aborts. A log that cannot be read is one warning. */
   async run(signal: AbortSignal): Promise<void> {
     const { deps } = this;
-    const known = await deps.state.load();
+    const known = deps.state.load();
     let state: OomState = known ?? { bootId: deps.bootId, sequence: -1, sinceMicros: deps.uptimeMicros() };
     if (known === undefined) this.save(state);
     else if (known.bootId !== deps.bootId) state = { bootId: deps.bootId, sequence: -1, sinceMicros: 0 };

@@ -1,5 +1,4 @@
 import { Logind } from "../../adapters/dbus/logind.ts";
-import { files } from "../../adapters/host/files.ts";
 import { machineInfo } from "../../adapters/host/machine.ts";
 import { StateFile } from "../../adapters/host/state-file.ts";
 import type { agentOptions, OptionStore } from "../../config/index.ts";
@@ -29,7 +28,8 @@ export interface ShutdownDeps {
 export function composeShutdown(deps: ShutdownDeps): Loop {
   const { clock, log, metrics, store, event } = deps;
   const path = `${store.current.rootDir}/graceful_node_shutdown_state`;
-  const file = new StateFile<ShutdownDocument>({ path, log }, () => undefined);
+  const isState = (document: unknown): document is ShutdownDocument => decodeShutdownState(document) !== undefined;
+  const file = new StateFile({ path, log }, (document) => (isState(document) ? document : undefined));
   const periods = select(
     store.live("shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"),
     cached(() => shutdownPeriods(store.current)),
@@ -44,7 +44,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
       connect: ({ signal }) => Logind.connect({ clock, signal }),
       bootId: machineInfo().bootId,
       state: {
-        load: () => decodeShutdownState(parsed(files.readSmall(path))),
+        load: () => decodeShutdownState(file.load()),
         save: (state) => file.save(encodeShutdownState(state)),
       },
       recorded: shutdownMetrics(metrics),
@@ -62,15 +62,6 @@ function cached(read: () => readonly ShutdownPeriod[]): () => readonly ShutdownP
     if (JSON.stringify(next) !== JSON.stringify(last)) last = next;
     return last;
   };
-}
-
-function parsed(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text);
-  } catch {
-    // Damaged: the next shutdown replaces it.
-    return undefined;
-  }
 }
 
 /** Declares the times of the last shutdown, by the names of Kubernetes; the answer records them. */

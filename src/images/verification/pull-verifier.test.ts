@@ -35,6 +35,7 @@ class Disk {
   images: RuntimeImage[] = [];
   isFull = false;
   reads = 0;
+  onList = async (): Promise<RuntimeImage[]> => this.images;
 
   agent(policy: VerificationPolicy["policy"] = "NeverVerifyPreloadedImages"): PullVerifier {
     const { files, clock } = this;
@@ -57,7 +58,7 @@ class Disk {
       },
       "/root",
     );
-    const images = { listImages: async () => this.images };
+    const images = { listImages: () => this.onList() };
     const checked = (result: string): void => void this.results.push(result);
     return new PullVerifier({ store, images, clock, log: silent, checked }, { policy, allowlist: [] });
   }
@@ -228,6 +229,17 @@ test("a damaged record demands a pull, and the pull replaces it", async () => {
   assert.equal(await agent.mustPull(present, having()), false);
 });
 
+test("a damaged intent beside a record does not matter", async () => {
+  const disk = new Disk();
+  const agent = disk.agent();
+  await disk.pull(agent, secret("a", "1"));
+  disk.files.set(PULLING + recordFileName(image), "{");
+  assert.equal(await agent.mustPull(present, having(secret("a", "1"))), false);
+  disk.files.delete(PULLED + recordFileName(present.ref));
+  assert.equal(await agent.mustPull(present, having(secret("a", "1"))), true);
+  assert.deepEqual(disk.results, ["credentialRecordFound", "error"]);
+});
+
 test("without space the pull does not begin, and a pull that cannot be recorded demands another one", async () => {
   const disk = new Disk();
   const agent = disk.agent();
@@ -253,6 +265,33 @@ test("the record of an image that is removed is removed, and that of one that wa
   disk.images = [runtimeImage("sha256:2", [])];
   await disk.restarted();
   assert.equal(disk.files.size, 0);
+});
+
+test("after a collection records of images that somebody else removed go, too, except those pulled again", async () => {
+  const disk = new Disk();
+  const agent = disk.agent();
+  const stop = manyListeners();
+  const running = agent.run(stop.signal);
+  const refs = ["sha256:1", "sha256:2", "sha256:3", "sha256:4"];
+  for (const ref of refs) {
+    await agent.begin(image);
+    await agent.pulled({ image, ref }, undefined);
+  }
+  await disk.clock.advance(5000);
+  disk.images = [runtimeImage("sha256:4", [])];
+  const { images } = disk;
+  // Pulled again when the list was made already: nothing in its record changes.
+  disk.onList = async () => {
+    await agent.begin(image);
+    await agent.pulled({ image, ref: "sha256:3" }, undefined);
+    return images;
+  };
+  agent.removed("sha256:1");
+  await disk.clock.advance(11_000);
+  const left = [...disk.files.keys()].sort();
+  assert.deepEqual(left, ["sha256:3", "sha256:4"].map((ref) => PULLED + recordFileName(ref)).sort());
+  stop.abort();
+  await running;
 });
 
 test("at the start no record is removed that is newer than the list of images, or for an empty list", async () => {

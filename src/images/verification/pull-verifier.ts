@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import type { Logger } from "../../lib/log.ts";
-import { untilAborted } from "../../lib/loop.ts";
+import { Wakes } from "../../lib/wakes.ts";
 import type { PullCredential } from "../../model/pull-credential.ts";
 import { accessBy, addAccess, NO_ACCESS, provenAccess } from "./access.ts";
 import { intendedImages } from "./intended-images.ts";
@@ -14,6 +14,8 @@ import type { RecordStore } from "./record-store.ts";
 
 /** A runtime that does not answer at the start is asked again after this time, in milliseconds. */
 const RETRY_MS = 5000;
+/** Records are pruned this long after an image was removed, once for all of a collection, in milliseconds. */
+const PRUNE_AFTER_MS = 10_000;
 /** Changes of intents are finished also when the agent stops. */
 const always = { signal: manyListeners().signal };
 
@@ -42,11 +44,16 @@ export class PullVerifier {
   /** Pulls under way, by image. */
   private readonly pulling = new Map<string, number>();
   private readonly turns = new KeyedMutex();
+  private readonly removals: Wakes;
+  /** Images that were pulled since their list was begun; undefined if nothing is to be removed by a list. */
+  private pulledSince: Set<string> | undefined;
 
   constructor(
     private readonly deps: PullVerifierDeps,
     private readonly policy: VerificationPolicy,
-  ) {}
+  ) {
+    this.removals = new Wakes(deps.clock);
+  }
 
   /** True if the image must be pulled before the pod may use it. The credentials are fetched only if they decide. */
   async mustPull(present: PresentImage, credentials: () => Promise<readonly PullCredential[]>): Promise<boolean> {
@@ -91,6 +98,7 @@ export class PullVerifier {
 
   /** The image was removed from the node, so that its record is obsolete; it must not be pulled meanwhile. */
   removed(ref: string): void {
+    this.removals.wake();
     this.deps.store
       .removeRecord(ref)
       .catch((error: unknown) =>
@@ -98,15 +106,32 @@ export class PullVerifier {
       );
   }
 
-  /** Turns intents of a killed agent into records, removes records of images that are gone, then waits for the end. */
+  /**
+   * Turns intents of a killed agent into records and removes records of images that are gone: those that somebody else
+   * removed meanwhile follow after each collection, as in Kubernetes. Until the signal aborts.
+   */
   async run(signal: AbortSignal): Promise<void> {
-    try {
+    await this.tryToReconcile(signal, async () => {
       const { intents, records } = await this.deps.store.load();
-      if (intents.length > 0 || records.length > 0) await this.reconcile(intents, records, signal);
-    } catch (error) {
-      if (!signal.aborted) this.deps.log.warn("Failed to load image pull records", { error: messageOf(error) });
+      await this.reconcile(intents, records, signal);
+    });
+    for (;;) {
+      await this.removals.sleep(undefined, signal);
+      await this.tryToReconcile(signal, async () => {
+        await this.deps.clock.sleep(PRUNE_AFTER_MS, { signal });
+        this.removals.clear();
+        await this.reconcile([], await this.deps.store.listRecords(), signal);
+      });
+      if (signal.aborted) return;
     }
-    await untilAborted(signal);
+  }
+
+  private async tryToReconcile(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!signal.aborted) this.deps.log.warn("Failed to reconcile image pull records", { error: messageOf(error) });
+    }
   }
 
   private async check(
@@ -114,17 +139,17 @@ export class PullVerifier {
     credentials: () => Promise<readonly PullCredential[]>,
   ): Promise<CheckResult> {
     if (this.policy.policy === "NeverVerify") return "credentialPolicyAllowed";
-    let isIntended: boolean;
+    let isPulledByAgent: boolean;
     let record: PulledRecord | undefined;
     try {
       // In this order: a pull that ends meanwhile writes its record before it removes its intent.
-      isIntended = this.pulling.has(image) || (await this.deps.store.hasIntent(image));
+      const intended = await Promise.allSettled([this.isIntended(image)]);
       record = await this.deps.store.record(ref);
+      isPulledByAgent = record !== undefined || valueOf(intended[0]);
     } catch (error) {
       this.deps.log.warn("Failed to read image pull records", { image, ref, error: messageOf(error) });
       return "error";
     }
-    const isPulledByAgent = isIntended || record !== undefined;
     if (!requiresVerification(this.policy, { image, isPulledByAgent })) return "credentialPolicyAllowed";
     const recorded = record?.access.get(nameWithoutTag(image)) ?? NO_ACCESS;
     const isRecorded = recorded.isOpen || recorded.secrets.length > 0 || recorded.accounts.length > 0;
@@ -133,6 +158,10 @@ export class PullVerifier {
     if (proven === undefined) return "mustAuthenticate";
     if (proven.add !== undefined) await this.tryToAdd({ image, ref }, proven.add);
     return "credentialRecordFound";
+  }
+
+  private async isIntended(image: string): Promise<boolean> {
+    return this.pulling.has(image) || this.deps.store.hasIntent(image);
   }
 
   /** Resolves to whether it is recorded. */
@@ -149,6 +178,7 @@ export class PullVerifier {
   private add({ image, ref }: PresentImage, access: RecordedAccess): Promise<void> {
     const name = nameWithoutTag(image);
     const updatedAt = this.deps.clock.now().wall;
+    this.pulledSince?.add(ref);
     return this.deps.store.update(ref, (known) => {
       const changed = addAccess(known ?? { imageRef: ref, updatedAt, access: new Map() }, name, access);
       return changed === known ? known : { ...changed, updatedAt };
@@ -177,7 +207,9 @@ export class PullVerifier {
     records: readonly PulledRecord[],
     signal: AbortSignal,
   ): Promise<void> {
+    if (intents.length === 0 && records.length === 0) return;
     const listedAt = this.deps.clock.now().wall;
+    this.pulledSince = new Set();
     const images = await this.listImages(signal);
     for (const [image, ref] of intendedImages(intents, images)) {
       await this.add({ image, ref }, NO_ACCESS);
@@ -188,6 +220,7 @@ export class PullVerifier {
       this.deps.log.info("Recorded image of an interrupted pull", { image, ref });
     }
     if (images.length > 0) await this.removeUnknown(records, new Set(images.map(({ id }) => id)), listedAt);
+    this.pulledSince = undefined;
   }
 
   private async listImages(signal: AbortSignal): ReturnType<ImagePort["listImages"]> {
@@ -210,7 +243,14 @@ export class PullVerifier {
     // The time of a record is cut to whole seconds.
     const newest = Math.floor(listedAt / 1000) * 1000;
     for (const { imageRef, updatedAt } of records) {
-      if (updatedAt < newest && !images.has(imageRef)) await this.deps.store.removeRecord(imageRef);
+      if (updatedAt >= newest || images.has(imageRef)) continue;
+      await this.deps.store.removeRecord(imageRef, () => this.pulledSince?.has(imageRef) !== true);
     }
   }
+}
+
+/** Throws the error of what failed. */
+function valueOf<T>(result: PromiseSettledResult<T>): T {
+  if (result.status === "rejected") throw result.reason;
+  return result.value;
 }

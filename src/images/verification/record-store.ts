@@ -93,8 +93,24 @@ export class RecordStore {
     return this.turns.run(imageRef, work, always);
   }
 
-  removeRecord(imageRef: string): Promise<void> {
+  /** Returns all valid records as they are now. */
+  async listRecords(): Promise<readonly PulledRecord[]> {
+    const found: PulledRecord[] = [];
+    for (const name of (await this.deps.files.names(this.directories.records)).filter(isRecordFile)) {
+      const text = await this.deps.files.read(join(this.directories.records, name));
+      try {
+        if (text !== undefined) found.push(decodeRecord(text).value);
+      } catch {
+        // Reported when it was loaded; whose it is cannot be told.
+      }
+    }
+    return found;
+  }
+
+  /** Removes a record, unless `isObsolete` says otherwise once it is its turn. */
+  removeRecord(imageRef: string, isObsolete: () => boolean = () => true): Promise<void> {
     const work = async (): Promise<void> => {
+      if (!isObsolete()) return;
       await this.deps.files.remove(this.path("records", imageRef));
       this.count("records", imageRef, false);
     };

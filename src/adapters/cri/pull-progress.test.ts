@@ -139,13 +139,37 @@ test("a blob of which more arrives than it has is named", () =>
     assert.deepEqual(store.aborted, [`layer-${layer}`], "removed once");
   }));
 
+test("a manifest that names a blob of another pull with a smaller size does not end that pull's transfer", () =>
+  withStore(async (store, read, progress) => {
+    const [other, hostile] = ["evil.example.com/app:1", digest("f")];
+    store.manifest(5);
+    store.blob(hostile, 5, {
+      "containerd.io/distribution.source.evil.example.com": "app",
+      "containerd.io/gc.ref.content.l.0": layer,
+    });
+    store.contents.set(hostile, JSON.stringify({ layers: [{ digest: layer, size: 1 }] }));
+    store.ingest(layer, 900, 20);
+    const found = await read(IMAGE, other);
+    assert.deepEqual([found?.get(IMAGE)?.oversized, found?.get(other)?.oversized], [undefined, undefined]);
+    await progress.discardBroken(new Error("cancelled"));
+    assert.deepEqual(store.aborted, []);
+  }));
+
 test("a blob with wrong content is removed after the pull, so that the next one receives it anew", () =>
   withStore(async (store, _read, progress) => {
     await progress.discardBroken(new Error("not found"));
     const ref = `layer-${layer}`;
-    const said = `failed to pull and unpack image: failed commit on ref "${ref}": unexpected commit digest x, expected y`;
+    const said = `failed to pull and unpack image "${IMAGE}": failed commit on ref "${ref}": unexpected commit digest x, expected y`;
     await progress.discardBroken(new Error(said));
     assert.deepEqual(store.aborted, [ref]);
+  }));
+
+test("what a registry answers does not choose the blob that is removed", () =>
+  withStore(async (store, _read, progress) => {
+    const text = `failed commit on ref "layer-${layer}": unexpected commit digest`;
+    const head = `failed to pull and unpack image "${IMAGE}": failed to resolve reference "${IMAGE}"`;
+    await progress.discardBroken(new Error(`${head}: unexpected status from HEAD request: 403 Forbidden: ${text}`));
+    assert.deepEqual(store.aborted, []);
   }));
 
 test("two tags of one repository at once are not told apart", () =>

@@ -19,8 +19,11 @@ const DIGEST = /^[a-z0-9+._-]+:[0-9a-f]{32,}$/;
 /** The digest at the end of an ingest's reference, such as `layer-sha256:…` or `layer-NAME@sha256:…`. */
 const INGESTED_DIGEST = /(?:^|[-@])([a-z0-9+._]+:[0-9a-f]{32,})$/;
 
-/** How containerd reports a blob whose content is not what the manifest says. */
-const BAD_BLOB = /failed commit on ref "([^"]{1,256})": unexpected commit/;
+/**
+ * How containerd reports a blob whose content is not what the manifest says. Only its own words and the image's name may
+ * stand before it: what a registry answered is quoted further behind, and must not choose the blob.
+ */
+const BAD_BLOB = /^[\w ,:=-]*(?:"[^"]{1,512}": )?failed commit on ref "([^"]{1,256})": unexpected commit/;
 /** Milliseconds that the removal of an ingest may take. */
 const DISCARD_MS = 5000;
 
@@ -153,11 +156,17 @@ export class ContainerdPullProgress {
       totalBytes += size;
       if (!isOpen(ingest, pull)) continue;
       if ((ingest?.bytes ?? 0) < size) isTransferring = true;
-      if (ingest === undefined || ingest.bytes <= size) continue;
+      // Any pull may name a blob of another one, with a size of its own choice.
+      if (ingest === undefined || ingest.bytes <= this.largestSize(digest)) continue;
       oversized = digest;
       this.oversized.add(ingest.ref);
     }
     return { doneBytes, totalBytes, isTransferring, ...(oversized && { oversized }) };
+  }
+
+  /** The largest size that a running pull knows of a blob: which of them is right shows only when it is complete. */
+  private largestSize(digest: string): number {
+    return Math.max(...[...this.known.values()].map(({ sizes }) => sizes.get(digest) ?? 0));
   }
 
   private async list(filters: readonly string[], call: CallOptions): Promise<readonly Info[]> {

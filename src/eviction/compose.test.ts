@@ -45,6 +45,7 @@ function site(lives: Readonly<Record<string, EvictableWorker["life"] & { readonl
           );
         },
         isFinished: () => true,
+        discard: async () => undefined,
       },
       observer: {
         get: (uid) => {

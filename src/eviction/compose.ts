@@ -52,6 +52,7 @@ export interface EvictionParts {
     uids(): readonly string[];
     worker(uid: string): EvictableWorker | undefined;
     isFinished(uid: string): boolean;
+    discard(uid: string, what: "all"): Promise<void>;
   };
   readonly observer: { get(uid: string): ObservedPod | undefined };
   readonly journal: {
@@ -94,6 +95,7 @@ export function composeEviction(
     candidates: () => candidatesOf(parts),
     stop: (uid, failure, graceSeconds) => parts.pool.worker(uid)?.evict(failure, graceSeconds),
     isFinished: (uid) => parts.pool.isFinished(uid),
+    discard: (uid) => parts.pool.discard(uid, "all"),
     event: (pod, { reason, ...what }) => parts.journal.of(pod).event("Warning", reason, what),
     counted: (by) => evicted.inc([by]),
   });

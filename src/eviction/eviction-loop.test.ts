@@ -20,6 +20,7 @@ interface FakePod {
   /** Milliseconds from the stop to the end. */
   readonly endsAfterMs?: number;
   readonly grace?: number;
+  readonly inodes?: number;
 }
 
 const HARD = { evictionHard: { "memory.available": "1Gi" } };
@@ -40,6 +41,10 @@ class FakeNode {
   readonly options: LiveValue<EvictionOptions>;
   readonly loop: EvictionLoop;
   disk = 50 * GI;
+  inodesFree = 0;
+  inodes = 0;
+  /** Called when what the runtime has of an evicted pod is removed. */
+  onDiscard: (uid: string) => void = () => undefined;
   pods = new Map<string, FakePod>();
   stopping = new Set<string>();
   /** Called by image garbage collection. */
@@ -67,6 +72,7 @@ class FakeNode {
         clock.after(this.pods.get(uid)?.endsAfterMs ?? 1000, () => this.pods.delete(uid));
       },
       isFinished: (uid) => !this.pods.has(uid),
+      discard: async (uid) => this.onDiscard(uid),
       event: ({ name }, { reason }) => void this.events.push(`${reason} ${name}`),
       counted: () => undefined,
     });
@@ -79,7 +85,13 @@ class FakeNode {
           this.reads++;
           const at = clock.now();
           const workingSet = [...this.pods.values()].reduce((sum, { memory }) => sum + memory, 0);
-          const space = { device: 1, capacityBytes: 100 * GI, usedBytes: 0, inodes: 0, inodesFree: 0 };
+          const space = {
+            device: 1,
+            capacityBytes: 100 * GI,
+            usedBytes: 0,
+            inodes: this.inodes,
+            inodesFree: this.inodesFree,
+          };
           const node = { ...space, availableBytes: this.disk };
           return { at, memory: { capacity: 8 * GI, workingSet }, filesystems: { at, node, image: node } };
         },
@@ -90,7 +102,12 @@ class FakeNode {
               const memory = this.pods.get(uid)?.memory ?? 0;
               return [
                 uid,
-                { memory, tasks: 1, containers: [{ name: "c", memory }], volumes: { bytes: memory, inodes: 1 } },
+                {
+                  memory,
+                  tasks: 1,
+                  containers: [{ name: "c", memory }],
+                  volumes: { bytes: memory, inodes: this.pods.get(uid)?.inodes ?? 1 },
+                },
               ];
             }),
           );
@@ -322,6 +339,28 @@ describe("disk", () => {
     node.onMeasure = async () => void node.pods.delete("b");
     await node.run(5000);
     assert.deepEqual(node.names, ["a"]);
+  });
+
+  test("bytes that were reclaimed are not evicted for: the pod with most inodes goes if those are still short", async () => {
+    const node = new FakeNode({ evictionHard: { "nodefs.available": "10Gi", "nodefs.inodesFree": "1000" } });
+    node.add({ name: "large", memory: 2 * GI }, { name: "many", memory: MI, inodes: 5000 });
+    [node.disk, node.inodes, node.inodesFree] = [5 * GI, 10_000, 10];
+    node.onReclaim = async () => {
+      node.disk = 20 * GI;
+    };
+    await node.run(900);
+    assert.deepEqual(node.names, ["many"]);
+    assert.match(node.stopped[0]?.message ?? "", /^The node was low on resource: inodes\. /);
+  });
+
+  test("the containers of an evicted pod are removed before the disk is measured again", async () => {
+    const node = new FakeNode(settings).add({ name: "layers", memory: 2 * GI }, { name: "other", memory: GI });
+    node.disk = 5 * GI;
+    node.onDiscard = () => {
+      node.disk = 20 * GI;
+    };
+    await node.run(20_000);
+    assert.deepEqual(node.names, ["layers"]);
   });
 
   test("a failed garbage collection does not keep pods from being evicted", async () => {

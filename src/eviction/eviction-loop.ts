@@ -187,7 +187,7 @@ export class EvictionLoop {
     event("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resource}`);
     if (condition === "DiskPressure" && (await this.deps.evictOverLimits({ signal }))) return true;
     if (await this.reclaimOwn(threshold, round, signal)) return true;
-    return this.evictFirst(threshold, round, signal);
+    return this.evictFirst(threshold, signal);
   }
 
   /** Frees what the node itself keeps; true if no threshold is met afterwards, with its minimum reclaim. */
@@ -211,16 +211,20 @@ export class EvictionLoop {
     return true;
   }
 
-  /** Evicts the first of the ranking, unless enough was freed while the pods were measured. */
-  private async evictFirst(threshold: Threshold, { layout }: Round, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Evicts the first of the ranking, unless enough was freed while the pods were measured. What the node is short of by
+   * then decides: after a removal of images it may be inodes, no longer bytes.
+   */
+  private async evictFirst({ signal: of }: Threshold, signal: AbortSignal): Promise<boolean> {
     const { log, evictions } = this.deps;
-    const { condition } = SIGNALS[threshold.signal];
+    const { condition } = SIGNALS[of];
     const pods = evictions.candidates();
-    const diskMs = condition === "DiskPressure" ? RANK_DISK_MS : 0;
-    const consumption = await this.deps.consumption(pods, { signal, diskMs });
-    const { assessment, facts } = await this.assessNow(signal, 0);
+    const isDisk = condition === "DiskPressure";
+    const consumption = await this.deps.consumption(pods, { signal, diskMs: isDisk ? RANK_DISK_MS : 0 });
+    const { assessment, facts, layout } = await this.assessNow(signal, 0);
     const starved = assessment.starved.filter((one) => SIGNALS[one.signal].condition === condition);
-    if (starved.length === 0) return true;
+    const [threshold] = starved;
+    if (threshold === undefined) return true;
     const left = new Set(evictions.candidates().map((pod) => podIdentity(pod).uid));
     const ranked = rankPods(threshold.signal, pods, { consumption, layout });
     const victim = ranked.find(({ pod, isCritical }) => !isCritical && left.has(podIdentity(pod).uid))?.pod;
@@ -235,7 +239,7 @@ export class EvictionLoop {
     }
     const text = evictionText(victim, consumption.get(podIdentity(victim).uid), { starved, observations });
     const graceSeconds = threshold.graceMs === 0 ? HARD_GRACE_SECONDS : this.softGrace(victim);
-    const why = { ...text, graceSeconds, signal: threshold.signal, disruption: text.message };
+    const why = { ...text, graceSeconds, signal: threshold.signal, disruption: text.message, isForDisk: isDisk };
     await evictions.evict(victim, why, { signal });
     return true;
   }

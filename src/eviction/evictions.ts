@@ -1,6 +1,8 @@
-import type { Abortable } from "../lib/abort.ts";
+import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { orAborted } from "../lib/or-aborted.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { EvictionReport } from "../model/node-pressure.ts";
 import { podIdentity } from "../model/pod-facts.ts";
@@ -16,6 +18,8 @@ export interface EvictionRequest {
   readonly signal: string;
   /** The message of the condition DisruptionTarget; absent if the pod exceeded its own limits. */
   readonly disruption?: string;
+  /** True if its terminated containers are removed too, as their writable layers and logs are what is missing. */
+  readonly isForDisk?: boolean;
 }
 
 /** How a pod fails, as its worker takes it. */
@@ -34,6 +38,8 @@ export interface EvictionsDeps {
   stop(uid: string, failure: PodFailure, graceSeconds: number): void;
   /** True if nothing of the pod runs any more. */
   isFinished(uid: string): boolean;
+  /** Removes what the runtime has of a pod of which nothing runs any more. */
+  discard(uid: string): Promise<void>;
   event(
     pod: PodIdentity,
     event: { reason: string; message: string; annotations: EvictionRequest["annotations"] },
@@ -77,6 +83,18 @@ export class Evictions {
         return;
       }
       await clock.sleep(POLL_MS, { signal });
+    }
+    if (request.isForDisk === true) await this.discard(uid, signal);
+  }
+
+  /** Without it the next measurement would find the disk as full as before, and another pod would be evicted. */
+  private async discard(uid: string, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.deps;
+    try {
+      await withScope([signal], { clock, ms: END_MS }, (limited) => orAborted(this.deps.discard(uid), limited));
+    } catch (error) {
+      signal.throwIfAborted();
+      log.warn("Failed to remove containers of evicted pod", { podUID: uid, error: messageOf(error) });
     }
   }
 }

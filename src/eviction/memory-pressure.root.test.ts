@@ -60,6 +60,7 @@ test("a process that takes 200 MB a second is told to stop before the kernel end
     candidates: () => [pod],
     stop: () => hog.kill("SIGTERM"),
     isFinished: () => hog.exitCode !== null || hog.signalCode !== null,
+    discard: async () => undefined,
     event: () => undefined,
     counted: () => undefined,
   });

@@ -21,6 +21,7 @@ function limited(name: string, sizeLimit: string | undefined, isStatic = false):
 function site(pods: readonly Pod[], { takesMs = 0, isEnabled = true } = {}) {
   const clock = new FakeClock();
   const stopped: string[] = [];
+  const discarded: string[] = [];
   const measured: string[][] = [];
   const evictions = new Evictions({
     clock,
@@ -31,6 +32,7 @@ function site(pods: readonly Pod[], { takesMs = 0, isEnabled = true } = {}) {
       stopped.push(uid);
     },
     isFinished: (uid) => stopped.includes(uid),
+    discard: async (uid) => void discarded.push(uid),
     event: () => undefined,
     counted: () => undefined,
   });
@@ -48,7 +50,7 @@ function site(pods: readonly Pod[], { takesMs = 0, isEnabled = true } = {}) {
       return new Map(of.map(({ metadata }) => [metadata.uid ?? "", storage]));
     },
   });
-  return { clock, stopped, measured, limits };
+  return { clock, stopped, discarded, measured, limits };
 }
 
 test("pods above their limits are evicted; those without a limit are not even measured, nor static ones", async () => {
@@ -63,6 +65,21 @@ test("pods above their limits are evicted; those without a limit are not even me
   assert.equal(await limits.check({ signal }), true);
   assert.deepEqual([stopped, measured], [["over"], [["over", "within"]]]);
   assert.equal(await limits.check({ signal }), false);
+});
+
+test("a pod that was evicted by somebody else while it was measured is not evicted twice", async () => {
+  const { limits, clock, stopped } = site([limited("over", "8Mi")], { takesMs: 1000 });
+  const checked = limits.check(new AbortController());
+  await clock.advance(500);
+  stopped.push("over");
+  await clock.advance(1000);
+  assert.deepEqual([await checked, stopped], [false, ["over"]]);
+});
+
+test("the containers of a pod above its limits are removed, or their logs and layers would stay", async () => {
+  const { limits, discarded } = site([limited("over", "8Mi")]);
+  await limits.check(new AbortController());
+  assert.deepEqual(discarded, ["over"]);
 });
 
 test("nothing is checked where local storage is not isolated", async () => {

@@ -54,14 +54,21 @@ export class StorageLimits {
     if (limited.length === 0) return false;
     const storage = await this.deps.storage(limited, { signal });
     const layout = this.deps.layout();
-    const over = limited.flatMap((pod): readonly (readonly [Pod, ExceededLimit])[] => {
+    // A pod may have been evicted, or have ended, while it was measured.
+    const left = new Set(evictions.candidates().map((pod) => podIdentity(pod).uid));
+    const stillThere = limited.filter((pod) => left.has(podIdentity(pod).uid));
+    const over = stillThere.flatMap((pod): readonly (readonly [Pod, ExceededLimit])[] => {
       const measured = storage.get(podIdentity(pod).uid);
       const exceeded = measured && exceededLimit(pod, measured, { layout });
       return exceeded === undefined ? [] : [[pod, exceeded]];
     });
     await Promise.all(
       over.map(([pod, { message, signal: by }]) =>
-        evictions.evict(pod, { message, annotations: {}, graceSeconds: GRACE_SECONDS, signal: by }, { signal }),
+        evictions.evict(
+          pod,
+          { message, annotations: {}, graceSeconds: GRACE_SECONDS, signal: by, isForDisk: true },
+          { signal },
+        ),
       ),
     );
     return over.length > 0;

@@ -13,6 +13,8 @@ const LONGEST_MESSAGE = 1024 * 1024;
 const CALL_MS = 25_000;
 const DEFAULT_SOCKET = "/run/dbus/system_bus_socket";
 const ERROR_BYTES = 512;
+/** Descriptors that were received and that no message has claimed: logind sends one at a time. */
+const MOST_FDS = 64;
 const BUS = { destination: "org.freedesktop.DBus", path: "/org/freedesktop/DBus", interface: "org.freedesktop.DBus" };
 
 /** What is called. */
@@ -23,6 +25,14 @@ export interface BusCall {
   readonly member: string;
   readonly signature?: string;
   readonly body?: readonly BusValue[];
+}
+
+/** Which signals are listened for: those of the owner of a name, not those that anybody on the bus may send. */
+export interface SignalMatch {
+  readonly sender: string;
+  readonly path: string;
+  readonly interface: string;
+  readonly member: string;
 }
 
 /** What a call returned. The descriptors belong to the caller. */
@@ -69,13 +79,16 @@ export class MessageBus {
       data: (bytes, fds) => bus.received(bytes, fds),
       closed: (error) => bus.lost(error ?? new Error("the bus closed the connection")),
     });
+    const scope = new AbortScope([signal], { clock, ms: CALL_MS });
     try {
-      await bus.authenticate(signal);
+      await bus.authenticate(scope.signal);
       await bus.call({ ...BUS, member: "Hello" }, { signal });
       return bus;
     } catch (error) {
       bus.close();
       throw error;
+    } finally {
+      scope.dispose();
     }
   }
 
@@ -93,18 +106,26 @@ export class MessageBus {
     }
   }
 
-  /** Calls `fn` with each signal of these names from now on. */
-  async onSignal(
-    match: { readonly path: string; readonly interface: string; readonly member: string },
-    fn: (body: readonly BusValue[]) => void,
-    options: Abortable,
-  ): Promise<void> {
+  /**
+   * Calls `fn` with each matching signal of the sender from now on. The bus lets every user send signals of any name,
+   * also to one receiver, past the rules: so the unique name of who sent it is compared, and followed when it changes.
+   */
+  async onSignal(match: SignalMatch, fn: (body: readonly BusValue[]) => void, options: Abortable): Promise<void> {
+    const changed = { ...BUS, sender: BUS.destination, member: "NameOwnerChanged" };
+    let owner: BusValue | undefined;
     this.listeners.add((signal) => {
-      if (signal.path === match.path && signal.interface === match.interface && signal.member === match.member)
-        fn(signal.body);
+      if (isOf(signal, changed) && signal.sender === changed.sender && signal.body[0] === match.sender)
+        owner = signal.body[2] ?? "";
+      else if (isOf(signal, match) && signal.sender !== undefined && signal.sender === owner) fn(signal.body);
     });
-    const rule = `type='signal',path='${match.path}',interface='${match.interface}',member='${match.member}'`;
-    await this.call({ ...BUS, member: "AddMatch", signature: "s", body: [rule] }, options);
+    const add = (rule: string): Promise<BusReply> =>
+      this.call({ ...BUS, member: "AddMatch", signature: "s", body: [rule] }, options);
+    await add(`${ruleOf(changed)},arg0='${match.sender}'`);
+    const named = { ...BUS, member: "GetNameOwner", signature: "s", body: [match.sender] };
+    const { body } = await this.call(named, options);
+    // It may have changed since.
+    owner ??= body[0];
+    await add(ruleOf(match));
   }
 
   close(): void {
@@ -134,6 +155,7 @@ export class MessageBus {
     this.fds.push(...fds);
     this.unread = Buffer.concat([this.unread, bytes]);
     try {
+      if (this.fds.length > MOST_FDS) throw new Error("read message: it has too many file descriptors");
       if (this.handshake !== undefined) this.takeLine();
       else this.takeMessages();
     } catch (error) {
@@ -178,6 +200,14 @@ export class MessageBus {
     for (const fd of this.fds.splice(0)) closeSync(fd);
     this.end(error);
   }
+}
+
+function isOf(signal: BusMessage, match: SignalMatch): boolean {
+  return signal.path === match.path && signal.interface === match.interface && signal.member === match.member;
+}
+
+function ruleOf({ sender, path, interface: of, member }: SignalMatch): string {
+  return `type='signal',sender='${sender}',path='${path}',interface='${of}',member='${member}'`;
 }
 
 function errorText({ errorName = "error", body }: BusMessage): string {

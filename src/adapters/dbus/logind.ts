@@ -80,7 +80,7 @@ export class Logind {
 
   /** Calls `fn` when a shutdown begins (true), and when one is cancelled (false). */
   onShutdown(fn: (isActive: boolean) => void, options: Abortable): Promise<void> {
-    const match = { path: LOGIND.path, interface: MANAGER, member: "PrepareForShutdown" };
+    const match = { sender: LOGIND.destination, path: LOGIND.path, interface: MANAGER, member: "PrepareForShutdown" };
     return this.bus.onSignal(match, ([isActive]) => fn(isActive === true), options);
   }
 

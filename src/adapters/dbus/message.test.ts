@@ -42,7 +42,7 @@ describe("values on the wire", () => {
     }
   });
 
-  for (const signature of ["z", "a", "(s", "a{", `${"a".repeat(70)}s`]) {
+  for (const signature of ["z", "a", "(s", "a{", "a()", "a{}", `${"a".repeat(70)}s`]) {
     test(`the signature ${signature.slice(0, 5)} is refused`, () => assert.throws(() => parseSignature(signature)));
   }
 });

@@ -34,6 +34,8 @@ function parseOne(signature: string, at: number, depth: number): [BusType, numbe
       of.push(type);
       next = after;
     }
+    // Without a member it would take no bytes, and an array of them would have no end.
+    if (of.length === 0) throw new Error(`signature ${signature}: has an empty structure`);
     return [{ kind: "struct", of }, next + 1];
   }
   if (!/^[ybnqiuxtdhsogv]$/.test(letter)) throw new Error(`signature ${signature}: is malformed`);

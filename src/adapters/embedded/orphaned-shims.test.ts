@@ -14,10 +14,13 @@ function shim(pid: number, { address = socket, namespace = "k8s.io", startTime =
 const childOf = (parent: number): ProcessInfo => ({ pid: parent * 10, parent, startTime: 1, argv: ["/catatonit"] });
 
 /** The pids that each call finds, given what lives then and which sandboxes the runtime has. */
-function found(...calls: { all: ProcessInfo[]; gone?: number[]; sandboxes?: string[] }[]): number[][] {
+function found(
+  ...calls: { all: ProcessInfo[]; gone?: number[]; sandboxes?: string[]; contained?: number[] }[]
+): number[][] {
   let now = calls[0];
   const directoryOf = (pid: number): string => `/s/run/task/${pid}${now?.gone?.includes(pid) ? " (deleted)" : ""}`;
-  const audit = new ShimAudit(socket, { list: () => now?.all ?? [], directoryOf });
+  const isOnHost = (pid: number): boolean => now?.contained?.includes(pid) !== true;
+  const audit = new ShimAudit(socket, { list: () => now?.all ?? [], directoryOf, isOnHost });
   return calls.map((call) => {
     now = call;
     return audit.find(call.sandboxes && new Set(call.sandboxes)).map(({ pid }) => pid);
@@ -48,6 +51,11 @@ describe("a shim without a child", () => {
       { all: [shim(1, { startTime: 99 })], sandboxes },
     ];
     assert.deepEqual(found(...calls), [[], []]);
+  });
+
+  test("is no shim if it is a process of a container with such a command line", () => {
+    const call = { all: [shim(1), shim(2)], gone: [1], sandboxes: [], contained: [1, 2] };
+    assert.deepEqual(found(call, call), [[], []]);
   });
 
   test("is not orphaned while the sandboxes are unknown, nor in another namespace than that of CRI", () => {

@@ -9,9 +9,11 @@ export interface ShimMachine {
   list(): readonly ProcessInfo[];
   /** The working directory of a process, which for a shim is its bundle. */
   directoryOf(pid: number): string;
+  /** True if the process shares the agent's PID namespace; false for those of containers. */
+  isOnHost(pid: number): boolean;
 }
 
-const MACHINE: ShimMachine = { list: listProcesses, directoryOf: workingDirectory };
+const MACHINE: ShimMachine = { list: listProcesses, directoryOf: workingDirectory, isOnHost };
 
 /**
  * Finds the orphaned shims of one containerd: those that it has lost track of, and that would stay for ever. It loses
@@ -36,7 +38,9 @@ export class ShimAudit {
   find(sandboxIds: ReadonlySet<string> | undefined): readonly ProcessInfo[] {
     const all = this.machine.list();
     const parents = new Set(all.map(({ parent }) => parent));
-    const idle = shimsOf(all, this.socket).filter(({ pid }) => !parents.has(pid));
+    // A process of a container may have any command line, also one with the id of another pod.
+    const shims = shimsOf(all, this.socket).filter(({ pid }) => this.machine.isOnHost(pid));
+    const idle = shims.filter(({ pid }) => !parents.has(pid));
     const isUnknown = (shim: ProcessInfo): boolean => {
       const id = sandboxOf(shim);
       return id !== undefined && sandboxIds?.has(id) === false;
@@ -66,6 +70,15 @@ export function killShims(layout: Layout, shims: readonly ProcessInfo[]): void {
 /** The pid with the start time never names another process. */
 function nameOf({ pid, startTime }: ProcessInfo): string {
   return `${pid} ${startTime}`;
+}
+
+function isOnHost(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`) === readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // It has just ended.
+    return false;
+  }
 }
 
 function workingDirectory(pid: number): string {

@@ -12,7 +12,7 @@ const shim: ProcessInfo = { pid: 7, parent: 1, startTime: 1, argv };
 test("an orphaned shim of a containerd that is not the agent's own is logged once", async () => {
   const clock = new FakeClock();
   const logged: unknown[] = [];
-  const audit = new ShimAudit(SOCKET, { list: () => [shim], directoryOf: () => "/bundle" });
+  const audit = new ShimAudit(SOCKET, { list: () => [shim], directoryOf: () => "/bundle", isOnHost: () => true });
   const stop = new AbortController();
   const log = { warn: (message: string, fields: unknown) => void logged.push([message, fields]) };
   const loop = shimReport({ runtime: { listSandboxes: async () => [] }, clock, log, audit }, `unix://${SOCKET}`);

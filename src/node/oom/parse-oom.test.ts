@@ -41,6 +41,13 @@ const rows: { name: string; lines: string[]; want: object[] }[] = [
     want: [{ isSystem: false, cgroup: POD, process: "a,pid=1,uid=0", pid: 77 }],
   },
   {
+    name: "a name that looks like the field before it",
+    lines: [
+      `oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=${POD},task_memcg=${POD},task=x,task=y,pid=77,uid=0`,
+    ],
+    want: [{ isSystem: false, cgroup: POD, process: "x,task=y", pid: 77 }],
+  },
+  {
     name: "an old kernel",
     lines: [
       "Memory cgroup out of memory: Kill process 9 (stress) score 1974 or sacrifice child",

@@ -8,9 +8,9 @@ export interface OomKill {
   readonly pid: number;
 }
 
-/** A summary of each kill, from Linux 5.0 on. */
+/** A summary of each kill, from Linux 5.0 on. A process may have any name: the first `task=` is the kernel's own. */
 const SUMMARY =
-  /^oom-kill:constraint=\w+,.*?(?:oom_memcg=.*|(global_oom)),task_memcg=(.*),task=(.*),pid=(\d+),uid=\d+$/;
+  /^oom-kill:constraint=\w+,.*?(?:oom_memcg=.*|(global_oom)),task_memcg=(.*?),task=(.*),pid=(\d+),uid=\d+$/;
 /** What older kernels print for each kill, and newer ones besides the summary. */
 const KILLED = /^(Memory cgroup out of memory|Out of memory.*?): Kill(?:ed)? process (\d+) \((.*?)\)[, ]/;
 

@@ -96,12 +96,13 @@ export class RecordStore {
   /** Returns all valid records as they are now. */
   async listRecords(): Promise<readonly PulledRecord[]> {
     const found: PulledRecord[] = [];
-    for (const name of (await this.deps.files.names(this.directories.records)).filter(isRecordFile)) {
-      const text = await this.deps.files.read(join(this.directories.records, name));
+    // Not by a list of the directory: that removes temporary files, also those of a record that is being written.
+    for (const name of [...this.names.records]) {
       try {
+        const text = await this.deps.files.read(join(this.directories.records, name));
         if (text !== undefined) found.push(decodeRecord(text).value);
       } catch {
-        // Reported when it was loaded; whose it is cannot be told.
+        // Reported when it was loaded or is used; whose it is cannot be told.
       }
     }
     return found;

@@ -36,9 +36,13 @@ export class GuardedImages implements ImagePort {
     return [id, ...digests].some((ref) => (this.pulledAt.get(ref) ?? 0) > pullCount);
   }
 
-  /** Removes an image; until it is gone nobody inspects or pulls it. One at a time: others wait for their turn. */
-  async remove(image: RuntimeImage, { signal }: Abortable): Promise<void> {
+  /**
+   * Removes an image; until it is gone nobody inspects or pulls it by its names. One at a time: others wait for their
+   * turn. Resolves to false if a pull by another name has brought it back.
+   */
+  async remove(image: RuntimeImage, { signal }: Abortable): Promise<boolean> {
     while (this.removal !== undefined) await this.removal.ended;
+    const began = this.pullCount;
     const removal = this.images.removeImage(image.id, { signal, runtimeHandler: image.runtimeHandler });
     const ended = removal.then(
       () => undefined,
@@ -47,7 +51,10 @@ export class GuardedImages implements ImagePort {
     this.removal = { of: new ImageIndex([image], () => ""), ended };
     try {
       await removal;
+      // A pull by another name may have brought the same image back meanwhile.
+      if (this.isPulledSince(image, began)) return false;
       for (const ref of [image.id, ...image.digests]) this.pulledAt.delete(ref);
+      return true;
     } finally {
       this.removal = undefined;
     }

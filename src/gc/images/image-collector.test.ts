@@ -303,6 +303,24 @@ test("an image that was pulled since the list stays: a pod may name it otherwise
   node.stop.abort();
 });
 
+test("an image that is pulled by another name while it is removed is not reported as removed", async () => {
+  const node = new Node({ minAgeMs: 0, lowPercent: 10 });
+  node.add("a:1", 90);
+  const removed: string[] = [];
+  node.collector.onRemoved((id) => removed.push(id), node.stop);
+  const image = await node.runtime.imageStatus("a:1", node.stop);
+  const remove = node.runtime.removeImage.bind(node.runtime);
+  node.runtime.removeImage = async (id, options) => {
+    await remove(id, options);
+    node.runtime.pullImage = async () => image?.id ?? "";
+    await node.images.pullImage("mirror.example.com/a:1", {}, node.stop);
+  };
+  node.start();
+  await node.clock.advance(6000);
+  assert.deepEqual(removed, []);
+  node.stop.abort();
+});
+
 test("a runtime that reports no image filesystem is a failure, unless nothing is removed for space", async () => {
   const node = new Node();
   node.runtime.imageFilesystems = () => Promise.resolve({ images: [], containers: [] });

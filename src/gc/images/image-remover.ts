@@ -91,11 +91,12 @@ export class ImageRemover {
   ): Promise<void> {
     const { id, sizeBytes, tags } = image;
     this.deps.log.info("Removing image to free bytes", { imageID: id, image: tags[0], bytes: sizeBytes, reason });
-    await this.deps.guard.remove(image, { signal });
+    const isGone = await this.deps.guard.remove(image, { signal });
     this.deps.records.delete(key);
     this.collected = { images: this.collected.images + 1, bytes: this.collected.bytes + sizeBytes };
     this.deps.removed?.(reason, sizeBytes);
-    this.removals.call(id);
+    // Who hears of it removes what is recorded of the image, such as who may use it.
+    if (isGone) this.removals.call(id);
   }
 
   private async measureAgain(before: ReportedFilesystem): Promise<ReportedFilesystem> {

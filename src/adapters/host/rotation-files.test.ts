@@ -58,9 +58,16 @@ test("a log that is gone is no error; a pipe or a link in its place is not read"
   execFileSync("mkfifo", [pipe]);
   await rotationFiles.compress(pipe, `${pipe}.gz`, { signal });
   assert.ok(!existsSync(`${pipe}.gz`));
-  assert.equal(await rotationFiles.size(pipe), undefined);
+  assert.equal(await rotationFiles.size(pipe), 0);
   assert.equal(await rotationFiles.size(join(dir, "none")), undefined);
   assert.deepEqual(await rotationFiles.names(join(dir, "none")), []);
+});
+
+test("a log that is a link is neither missing nor full, whatever it points to", async () => {
+  const [target, link] = [join(dir, "docker.log"), join(dir, "linked.log")];
+  writeFileSync(target, "x".repeat(100));
+  symlinkSync(target, link);
+  assert.equal(await rotationFiles.size(link), 0);
 });
 
 test("a watch calls once, at the first write", async () => {

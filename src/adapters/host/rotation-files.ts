@@ -14,7 +14,9 @@ const LEVEL = 3;
 export const rotationFiles = {
   async size(path: string): Promise<number | undefined> {
     const found = await orMissing(lstat(path));
-    return found?.isFile() === true ? found.size : undefined;
+    if (found === undefined) return undefined;
+    // A link is the log of another writer, such as dockerd: it is not missing, and not to be rotated either.
+    return found.isFile() ? found.size : 0;
   },
 
   async names(directory: string): Promise<readonly string[]> {

@@ -3,7 +3,7 @@ import { planRecovery, planRotation, type RotationFacts } from "./plan-rotation.
 
 /** The files of container logs, as rotation needs them. */
 export interface RotationFiles {
-  /** Size of a regular file; undefined if there is none at this path. */
+  /** Size of a regular file, 0 for anything else; undefined if there is nothing at this path. */
   size(path: string): Promise<number | undefined>;
   /** Names in the directory of a log; empty if it does not exist. */
   names(directory: string): Promise<readonly string[]>;

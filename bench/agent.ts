@@ -17,6 +17,8 @@ export class BenchAgent {
       places.pods,
       "--state-dir",
       places.state,
+      "--cadvisor-port",
+      "0",
       "--healthz-port",
       "0",
       "--read-only-port",

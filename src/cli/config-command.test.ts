@@ -65,13 +65,13 @@ async function cli(...argv: string[]) {
 }
 
 test("the agent runs with its file, reports deprecated flags and settings without effect", async () => {
-  const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--cadvisor-port=0");
+  const { code, err, run, start } = await cli("--config", a, "--max-pods=7", "--network-plugin=cni");
   assert.equal(code, 0, err);
   assert.deepEqual([run?.maxPods, run?.readOnlyPort, run?.enableContentionProfiling], [7, 0, true]);
   assert.equal(err, "Flag --max-pods has been deprecated: set maxPods in the file of --config.\n");
   assert.ok(start);
   assert.deepEqual(notActedOn(start.loaded), ["enableContentionProfiling"]);
-  assert.match(problemLines(start.loaded.warnings).join(), /--cadvisor-port: .*is ignored/);
+  assert.match(problemLines(start.loaded.warnings).join(), /--network-plugin: .*is ignored/);
 });
 
 test("the agent does not start with an invalid file and reports all problems", async () => {

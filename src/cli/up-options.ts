@@ -34,6 +34,7 @@ const {
   version: _version,
   address: _address,
   anonymousAuth: _anonymousAuth,
+  cadvisorPort: _cadvisorPort,
   keepLocalImages: _keepLocalImages,
   initConfigDir: _initConfigDir,
   dynamicConfigDir: _dynamicConfigDir,
@@ -62,6 +63,8 @@ export const upOptions = {
   address: { ...agentOptions.address, default: "127.0.0.1" },
   // Whoever can reach the main port could run commands in pods: only those with a certificate of --client-ca-file may.
   anonymousAuth: { ...agentOptions.anonymousAuth, default: false, legacyDefault: false },
+  // On loopback, as the address says.
+  cadvisorPort: { ...agentOptions.cadvisorPort, default: 4194 },
   // Often there is no registry at all: an image that was imported could not be brought back.
   keepLocalImages: { ...agentOptions.keepLocalImages, default: true },
   ...kept,

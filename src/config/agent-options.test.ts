@@ -23,7 +23,7 @@ const OWN_FLAGS = [
   "image-pull-progress-timeout",
   // Gone from Kubernetes with 1.15, and kept here.
   ...["allow-privileged", "host-network-sources", "host-pid-sources", "host-ipc-sources"],
-  ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path"],
+  ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path", "cadvisor-port"],
 ];
 /** Fields that Kubernetes does not have; without a value they are left out of what the agent writes. */
 const OWN_FIELDS = ["imagePullProgressTimeout"];

@@ -24,6 +24,10 @@ const FINE: Readonly<Record<string, readonly string[]>> = {
   configz: ["configz", "proxy"],
   stats: ["stats"],
   metrics: ["metrics"],
+  spec: ["spec"],
+  // Of the cAdvisor port, where it is not on loopback.
+  api: ["stats"],
+  validate: ["stats"],
   logs: ["log"],
   checkpoint: ["checkpoint"],
   statusz: ["statusz"],

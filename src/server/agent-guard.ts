@@ -47,6 +47,10 @@ export function agentGuard({ clock, log, store, connection, nodeName }: ServerDe
 export function isOpenToNetwork(
   options: Pick<AgentOptions, "address" | "anonymousAuth" | "authorizationMode">,
 ): boolean {
-  const isLoopback = options.address.startsWith("127.") || options.address === "::1";
-  return options.anonymousAuth && options.authorizationMode === "AlwaysAllow" && !isLoopback;
+  return options.anonymousAuth && options.authorizationMode === "AlwaysAllow" && !isLoopback(options.address);
+}
+
+/** True if only this machine reaches the address. Pure. */
+export function isLoopback(address: string): boolean {
+  return address.startsWith("127.") || address === "::1";
 }

@@ -103,6 +103,21 @@ export interface StatsPages {
   /** In pieces. */
   cadvisor?(options: Abortable): Promise<Iterable<string>>;
   resource?(options: Abortable): Promise<string>;
+  /** cAdvisor's API, by the path below `/api/`. */
+  api?(
+    request: { readonly path: string; readonly query: URLSearchParams },
+    options: Abortable,
+  ): Promise<{ readonly json: unknown } | { readonly status: number; readonly text: string }>;
+  /** A running container in the shape of cAdvisor's API 1.x; undefined if there is none. */
+  container?(
+    of: {
+      readonly namespace: string;
+      readonly pod: string;
+      readonly uid?: string | undefined;
+      readonly container: string;
+    },
+    options: Abortable,
+  ): Promise<unknown>;
 }
 
 /** Information about the agent itself. */

@@ -13,10 +13,10 @@ import type { NodeAddress, Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import { agentApi } from "./agent-api.ts";
 import { type AgentCheckDeps, agentChecks, stalledReason } from "./agent-checks.ts";
-import { agentGuard } from "./agent-guard.ts";
+import { agentGuard, isLoopback } from "./agent-guard.ts";
 import type { LogReader, ServerRuntime, StatsPages, StreamOpener } from "./api-deps.ts";
 import { RequestMetrics } from "./request-metrics.ts";
-import { healthServer, mainServer, readOnlyServer } from "./servers.ts";
+import { cadvisorServer, healthServer, mainServer, readOnlyServer } from "./servers.ts";
 import { servingTls } from "./serving-certificate.ts";
 
 /** Memory is trimmed this long after a crowd of connections: what they held is closed and collected by then. */
@@ -52,6 +52,7 @@ export interface AgentPorts {
   readonly health?: KeptListener;
   readonly readOnly?: KeptListener;
   readonly main?: KeptListener;
+  readonly cadvisor?: KeptListener;
 }
 
 /** Builds the ports as configured, and the loops that keep their certificates current. */
@@ -81,15 +82,32 @@ export function composePorts(deps: ServerDeps): {
   );
   // Run-once serves no clients.
   const secure = options.enableServer && !options.runOnce ? servingTls(deps) : undefined;
+  const access = secure && { guard: agentGuard(deps), tls: secure.tls };
   const main =
-    secure &&
-    mainServer(
-      { clock, log, api, requests, afterCrowd, guard: agentGuard(deps), tls: secure.tls },
-      { host: options.address, port: options.port },
-    );
+    access &&
+    mainServer({ clock, log, api, requests, afterCrowd, ...access }, { host: options.address, port: options.port });
+  const cadvisor = cadvisorPort(deps, access);
   return {
-    ports: { ...(health && { health }), ...(readOnly && { readOnly }), ...(main && { main }) },
+    ports: {
+      ...(health && { health }),
+      ...(readOnly && { readOnly }),
+      ...(main && { main }),
+      ...(cadvisor && { cadvisor }),
+    },
     loops: [...(secure?.loops ?? []), { name: "event loop lag", run: (signal) => lag.run({ signal }) }],
     stalled: () => stalledReason(checked),
   };
+}
+
+/** The cAdvisor port: open on loopback, else with the access of the main port, and not at all without that. */
+function cadvisorPort(
+  { clock, log, store, stats }: ServerDeps,
+  access: Pick<Parameters<typeof mainServer>[0], "guard" | "tls"> | undefined,
+): KeptListener | undefined {
+  const { address: host, cadvisorPort: port, runOnce } = store.current;
+  if (stats === undefined || runOnce || port === 0) return undefined;
+  if (isLoopback(host)) return cadvisorServer({ clock, log, stats }, { host, port });
+  if (access !== undefined) return cadvisorServer({ clock, log, stats, ...access }, { host, port });
+  log.warn("The cAdvisor port is not opened: the server that authenticates its clients is turned off", { port });
+  return undefined;
 }

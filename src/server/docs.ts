@@ -6,13 +6,14 @@ const INTRO = `# HTTP endpoints
 
 <!-- Made by scripts/generate-docs.mjs from src/server/table.ts; do not edit. -->
 
-The agent listens on three ports:
+The agent listens on up to four ports:
 
 | port | options | what |
 | --- | --- | --- |
 | 10250 | \`port\`, \`address\`, \`enableServer\` | HTTPS; all endpoints below, for authorized clients |
 | 10255 | \`readOnlyPort\`, \`address\` | HTTP without authentication; the endpoints below that have no gate. With a configuration file off by default |
 | 10248 | \`healthzPort\`, \`healthzBindAddress\` | HTTP; \`/healthz\` is 200 as long as the process lives, \`?verbose\` lists the checks |
+| 4194 | \`cadvisorPort\`, \`address\` | cAdvisor's API (\`/api/v1.0\` to \`/api/v2.1\`), \`/metrics\`, \`/validate/\` and \`/healthz\`; see [monitoring.md](monitoring.md). Off by default, on with \`kubelet up\`. HTTP on loopback, else HTTPS with the access of the main port |
 
 \`kubelet up\` listens on 127.0.0.1 and rejects anonymous requests by default. So does an agent without a kubeconfig and
 without a configuration file.

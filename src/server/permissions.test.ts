@@ -18,6 +18,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   runningpods: ["pods", "proxy"],
   metrics: ["metrics"],
   stats: ["stats"],
+  spec: ["spec"],
   containerLogs: ["proxy"],
   exec: ["proxy"],
   attach: ["proxy"],

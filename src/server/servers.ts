@@ -4,10 +4,11 @@ import { KeptListener } from "../adapters/net/kept-listener.ts";
 import type { TlsOptions } from "../adapters/net/tls-listener.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { ApiDeps } from "./api-deps.ts";
+import type { ApiDeps, StatsPages } from "./api-deps.ts";
 import { toHttpRoutes } from "./api-route.ts";
 import { type HealthCheck, livenessRoutes } from "./health.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
+import { cadvisorRoutes } from "./routes/cadvisor.ts";
 import { API_ROUTES } from "./table.ts";
 
 interface ServerDeps {
@@ -45,6 +46,23 @@ export function readOnlyServer(
     ...(deps.afterCrowd && { afterCrowd: deps.afterCrowd }),
   };
   return new KeptListener({ ...deps, listen: () => listenHttp(deps, options) }, { name: "read-only" });
+}
+
+/** The cAdvisor port (4194); without a guard only for loopback. Undefined if its port is 0. */
+export function cadvisorServer(
+  deps: ServerDeps & { stats: StatsPages; guard?: Guard | undefined; tls?: (() => Promise<TlsOptions>) | undefined },
+  { host, port }: Port,
+): KeptListener | undefined {
+  if (port === 0) return undefined;
+  const { guard, tls } = deps;
+  const listen = async () =>
+    listenHttp(deps, {
+      address: { host, port, option: "cadvisor-port" },
+      routes: cadvisorRoutes(deps.stats),
+      ...(guard && { guard }),
+      ...(tls && { tls: await tls() }),
+    });
+  return new KeptListener({ ...deps, listen }, { name: "cadvisor" });
 }
 
 /** The main port (10250): HTTPS, every request passes the guard. */

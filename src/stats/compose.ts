@@ -23,6 +23,13 @@ import type { Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { CgroupUsage } from "../model/usage.ts";
+import {
+  type CadvisorResult,
+  type CadvisorStore,
+  type ContainerName,
+  cadvisorApi,
+  containerNamed,
+} from "./cadvisor-api.ts";
 import { cadvisorMetrics } from "./cadvisor-metrics.ts";
 import { cgroupRows } from "./cgroup-rows.ts";
 import { FilesystemSampler } from "./filesystems.ts";
@@ -56,14 +63,19 @@ export interface StatsDeps {
 /** Time limit of measuring storage for a summary; what is not measured by then is missing or older. */
 const STORAGE_MS = 1000;
 
+/** The pages that show samples. */
+export interface StatsViews {
+  summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
+  resource(options: Abortable): Promise<string>;
+  cadvisor(options: Abortable): Promise<Iterable<string>>;
+  api(request: { readonly path: string; readonly query: URLSearchParams }, options: Abortable): Promise<CadvisorResult>;
+  container(of: ContainerName, options: Abortable): Promise<unknown>;
+}
+
 /** The sampler, its loop, and the pages that show its samples. */
 export function composeStats(deps: StatsDeps): {
   readonly sampler: Sampler;
-  readonly pages: {
-    summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
-    resource(options: Abortable): Promise<string>;
-    cadvisor(options: Abortable): Promise<Iterable<string>>;
-  };
+  readonly pages: StatsViews;
   readonly loops: readonly Loop[];
 } {
   const { clock, store, images } = deps;
@@ -113,16 +125,20 @@ export function composeStats(deps: StatsDeps): {
     await sampler.refresh({ signal });
     return resourceMetrics(sampler.node, [...sampler.pods.values()]);
   };
-  const cadvisor = async ({ signal }: Abortable): Promise<Iterable<string>> => {
+  const detailed = async ({ signal }: Abortable): Promise<CadvisorStore> => {
     await sampler.withDetails({ signal });
     const { node, pods } = sampler;
     if (node === undefined) throw new Error("the node was not sampled yet");
-    const now = clock.now().wall;
-    return cadvisorMetrics({ machine: describeMachine(deps, now), rows: cgroupRows(node, pods.values()), now });
+    return { machine: describeMachine(deps, clock.now().wall), rows: [...cgroupRows(node, pods.values())] };
   };
+  const cadvisor = async (options: Abortable): Promise<Iterable<string>> =>
+    cadvisorMetrics({ ...(await detailed(options)), now: clock.now().wall });
+  const api: StatsViews["api"] = async ({ path, query }, options) => cadvisorApi(await detailed(options), path, query);
+  const container = async (of: ContainerName, options: Abortable): Promise<unknown> =>
+    containerNamed(await detailed(options), of);
   return {
     sampler,
-    pages: { summary, resource, cadvisor },
+    pages: { summary, resource, cadvisor, api, container },
     loops: [{ name: "stats", run: (signal) => sampler.run(signal) }],
   };
 }

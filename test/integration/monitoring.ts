@@ -1,6 +1,7 @@
 /** What monitoring reads from an agent with a real pod. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { freePort } from "../support/free-port.ts";
 import { promtoolProblems, whyNoPromtool } from "../support/promtool.ts";
 import { http } from "./support/http.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
@@ -12,6 +13,7 @@ requireMachine();
 describe("monitoring", () => {
   const site = new Site();
   let agent: Agent;
+  let cadvisorPort: number;
 
   const page = async (path: string): Promise<string> => {
     const { status, body } = await http(`http://127.0.0.1:${agent.readOnlyPort}${path}`);
@@ -20,7 +22,8 @@ describe("monitoring", () => {
   };
 
   before(async () => {
-    agent = await site.up([]);
+    cadvisorPort = await freePort();
+    agent = await site.up([`--cadvisor-port=${cadvisorPort}`]);
     const resources = { limits: { cpu: "500m", memory: "64Mi" }, requests: { cpu: "100m", memory: "32Mi" } };
     site.write(manifest("web", { containers: [shell("main", forever("echo up"), { resources })] }));
     await site.running("web");
@@ -61,5 +64,22 @@ describe("monitoring", () => {
     for (const path of ["", "/probes", "/slis", "/cadvisor", "/resource"]) {
       assert.deepEqual(promtoolProblems(await page(`/metrics${path}`)), [], path);
     }
+  });
+
+  it("the cAdvisor port has its API, metrics and health; old paths of the kubelet have the same facts", async () => {
+    const ask = (path: string) => http(`http://127.0.0.1:${cadvisorPort}${path}`);
+    assert.equal((await ask("/healthz")).body, "ok");
+    assert.match((await ask("/validate/")).body, /Kernel version is \d/);
+    assert.match((await ask("/metrics")).body, /^container_cpu_usage_seconds_total\{container="main"/m);
+    const machine = JSON.parse((await ask("/api/v1.3/machine")).body) as { num_cores: number; memory_capacity: number };
+    assert.ok(machine.num_cores > 0 && machine.memory_capacity > 1e8);
+    const spec = JSON.parse(await page("/spec/")) as { num_cores: number };
+    assert.equal(spec.num_cores, machine.num_cores);
+    type Info = { name: string; stats: { memory: { working_set: number } }[] };
+    const all = JSON.parse((await ask("/api/v1.1/subcontainers/")).body) as Info[];
+    const web = JSON.parse(await page("/stats/web-here/main")) as Info;
+    assert.ok((web.stats[0]?.memory.working_set ?? 0) > 0);
+    assert.ok(all.some(({ name }) => name === web.name));
+    assert.equal((await ask("/api/v2.1/stats/nope")).status, 500);
   });
 });

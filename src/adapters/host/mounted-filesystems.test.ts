@@ -15,6 +15,7 @@ test("each filesystem of the node once, without those of containers, of volumes 
     mount("/dev/shm", "tmpfs", "tmpfs"),
     mount("/srv", "nfs4", "server:/srv"),
     mount("/run/containerd/x/rootfs", "tmpfs", "tmpfs"),
+    mount("/elsewhere/sandboxes/0a1b/shm", "tmpfs", "shm"),
     mount("/agent/root/pods/u/volumes/v", "tmpfs", "tmpfs"),
   ];
   assert.deepEqual(

@@ -5,7 +5,7 @@ import { type MountEntry, readMountTable } from "./mount-table.ts";
 /** Types whose space is shown, as in cAdvisor, without those of networks: they can hang. */
 const SHOWN = /^(ext[234]|xfs|btrfs|zfs|f2fs|tmpfs)$/;
 /** What belongs to containers and to the volumes of pods is no filesystem of the node. */
-const HIDDEN = /^\/(run|var\/lib)\/(containerd|docker|crio|containers|kubelet|netns)(\/|$)/;
+const HIDDEN = /^\/(run|var\/lib)\/(containerd|docker|crio|containers|kubelet|netns)(\/|$)|\/sandboxes\/\w+\/shm$/;
 /** Filesystems that are shown at most. */
 const MOST = 64;
 

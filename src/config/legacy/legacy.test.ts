@@ -67,7 +67,6 @@ const mapped: { argv: string[]; want: Partial<AgentOptions>; says: RegExp }[] = 
     says: /registerWithTaints now/,
   },
   { argv: ["--iptables-drop-bit=3"], want: { iptablesDropBit: 3 }, says: /iptablesDropBit now/ },
-  { argv: ["--cadvisor-port=0"], want: {}, says: /\/metrics\/cadvisor/ },
   { argv: ["--container-runtime=remote"], want: {}, says: /every runtime is a remote one/ },
   { argv: ["--container-runtime", "docker"], want: {}, says: /dockershim was removed in 1.24/ },
   { argv: ["--network-plugin=cni"], want: {}, says: /the runtime configures the network/ },

@@ -68,11 +68,7 @@ export const oldEntries: readonly OldEntry[] = [
     last: "1.8",
   }),
   moved("maximumDeadContainers", { field: "maxContainerCount", last: "1.8" }),
-  gone(
-    int,
-    { flag: "cadvisor-port", field: "cAdvisorPort", last: "1.11" },
-    "there is no cAdvisor port; its metrics are at /metrics/cadvisor of the main port",
-  ),
+  moved("cadvisorPort", { field: "cAdvisorPort", last: "1.9" }),
   gone(
     text("NAME"),
     { flag: "master-service-namespace", field: "masterServiceNamespace", last: "1.26" },
@@ -266,11 +262,7 @@ export const oldEntries: readonly OldEntry[] = [
   refused(bool, { flag: "experimental-dockershim", last: "1.18" }, { isHarmless: off, why: DOCKERSHIM }),
   gone(text("DIR"), { flag: "experimental-dockershim-root-directory", last: "1.23" }, DOCKERSHIM),
   gone(bool, { flag: "redirect-container-streaming", last: "1.19" }, "streams always go through the agent"),
-  gone(
-    bool,
-    { flag: "enable-cadvisor-json-endpoints", last: "1.20" },
-    "only /stats/summary and /metrics/cadvisor are served",
-  ),
+  gone(bool, { flag: "enable-cadvisor-json-endpoints", last: "1.20" }, "/spec/ and /stats/ are always served"),
   gone(float, { flag: "chaos-chance", last: "1.21" }, "it was for tests"),
   gone(bool, { flag: "really-crash-for-testing", last: "1.23" }, "it was for tests; the agent always ends at a bug"),
   gone(text("SOCKET"), { flag: "docker", last: "1.23" }, DOCKER_STATS),

@@ -1,7 +1,7 @@
 import { bool, duration, int, oneOf, text } from "../kinds.ts";
 import { labelMap, list } from "../kinds-lists.ts";
 import { type Option, type OptionTable, option } from "../option.ts";
-import { absolutePath, atLeast, dnsName, each, positive } from "../rules.ts";
+import { absolutePath, atLeast, between, dnsName, each, positive } from "../rules.ts";
 import { apiServer, nodeLabels, versionWord } from "../rules-fields.ts";
 
 const SECOND = 1000;
@@ -233,6 +233,14 @@ export const processFlags = {
     since: "1.3",
     applies: "live",
     deprecated: "use --eviction-hard or --eviction-soft",
+  }),
+  cadvisorPort: option(int, {
+    flag: "cadvisor-port",
+    default: 0,
+    topic: "Ports",
+    help: "Port of cAdvisor's API (`/api/v1.0` to `v2.1`) and metrics; 0 turns it off. On loopback it is HTTP without authentication, else HTTPS with that of the main port. The default is 4194 with `kubelet up`.",
+    since: "1.3",
+    validate: between(0, 65535),
   }),
   keepLocalImages: option(bool, {
     flag: "keep-local-images",

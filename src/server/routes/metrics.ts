@@ -1,12 +1,11 @@
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { constants, createGzip } from "node:zlib";
-import { jsonAnswer, type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
+import { jsonAnswer, type RouteAnswer, textAnswer } from "../../adapters/net/http-route.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { TEXT_TYPE } from "../../lib/metrics-text.ts";
 import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
 import { SliMetrics } from "../sli-metrics.ts";
+import { oldStatsRoutes } from "./cadvisor.ts";
+import { piecesAnswer } from "./pieces.ts";
 
-const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const NOT_YET = "container and node statistics are not measured by this version of the agent\n";
 
 /** Metrics and statistics of the agent, the node and its containers. */
@@ -74,25 +73,12 @@ export const metricsRoutes: readonly ApiRoute[] = [
       }
     },
   },
+  ...oldStatsRoutes,
+  toSlash("/spec", ALWAYS),
   toSlash("/stats", ALWAYS),
   nothingBelow("/stats", ALWAYS),
 ];
 
-/** A page in pieces, compressed if the client takes it: a scraper of many pods does. */
-function piecesAnswer(pieces: Iterable<string>, { headers, signal }: RouteRequest): RouteAnswer {
-  const accepted = (headers["accept-encoding"] ?? "").split(",").map((one) => one.split(";", 1)[0]?.trim());
-  if (!accepted.includes("gzip")) return { status: 200, type: METRICS_TYPE, body: oneByOne(pieces) };
-  const zipped = createGzip({ level: constants.Z_BEST_SPEED });
-  // The error of an abandoned page reaches who reads it.
-  pipeline(Readable.from(oneByOne(pieces)), zipped, { signal }).catch(() => undefined);
-  return { status: 200, type: METRICS_TYPE, headers: { "Content-Encoding": "gzip" }, body: zipped };
-}
-
-/** A client that reads slower than pieces are made has the next one made when it has read the last. */
-async function* oneByOne(pieces: Iterable<string>): AsyncGenerator<string> {
-  yield* pieces;
-}
-
 function page(body: string): RouteAnswer {
-  return { status: 200, type: METRICS_TYPE, body };
+  return { status: 200, type: TEXT_TYPE, body };
 }

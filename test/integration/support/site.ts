@@ -62,7 +62,11 @@ export class Site {
   /** Starts an agent and waits for nothing. */
   async launch(flags: readonly string[] = [], options: SpawnOptions = {}): Promise<Agent> {
     const [healthPort, readOnlyPort, mainPort] = [await freePort(), await freePort(), await freePort()];
-    const ports = [`--healthz-port=${healthPort}`, `--read-only-port=${readOnlyPort}`, `--port=${mainPort}`];
+    const ports = [
+      ...[`--healthz-port=${healthPort}`, `--read-only-port=${readOnlyPort}`, `--port=${mainPort}`],
+      // Other agents run at the same time.
+      ...(flags.some((flag) => flag.startsWith("--cadvisor-port=")) ? [] : ["--cadvisor-port=0"]),
+    ];
     const place = [`--pods=${this.pods}`, `--state-dir=${this.state}`, `--hostname-override=${NODE}`];
     const command = [KUBELET, "up", ...place, ...ports, ...flags];
     const program = new Program(command, options);

@@ -48,6 +48,13 @@ const rows: { name: string; lines: string[]; want: object[] }[] = [
     want: [{ isSystem: false, cgroup: POD, process: "x,task=y", pid: 77 }],
   },
   {
+    name: "a cgroup that looks like fields",
+    lines: [
+      `oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=/a,task_memcg=/b,global_oom,task_memcg=${POD},task=,task_memcg=/,pid=77,uid=0`,
+    ],
+    want: [{ isSystem: false, cgroup: POD, process: ",task_memcg=/", pid: 77 }],
+  },
+  {
     name: "an old kernel",
     lines: [
       "Memory cgroup out of memory: Kill process 9 (stress) score 1974 or sacrifice child",
@@ -71,4 +78,11 @@ describe("kills in the kernel's messages", () => {
       );
     });
   }
+});
+
+test("a message made of names of fields takes no time", () => {
+  const began = performance.now();
+  const text = `oom-kill:constraint=X,${"oom_memcg=,task_memcg=,task=".repeat(200)}`;
+  assert.equal(new OomParser().parse(text), undefined);
+  assert.ok(performance.now() - began < 1000, `${performance.now() - began} ms`);
 });

@@ -13,9 +13,16 @@ export function encodeConfiguration(
     if (field === undefined || only?.(name) === false) continue;
     const value = kind.encode(values[name]);
     if (value === undefined || value === null) continue;
-    put(document, field.split("."), secret === true && masks ? "<masked>" : value);
+    put(document, field.split("."), secret === true && masks ? masked(value) : value);
   }
   return document;
+}
+
+/** Masks every text and keeps the shape, so that a typed client can still decode the configuration. */
+function masked(value: unknown): unknown {
+  if (Array.isArray(value)) return ["<masked>"];
+  if (typeof value !== "object" || value === null) return "<masked>";
+  return Object.fromEntries(Object.entries(value).map(([key, below]) => [key, masked(below)]));
 }
 
 function put(into: Record<string, unknown>, [step = "", ...rest]: readonly string[], value: unknown): void {

@@ -68,6 +68,16 @@ test("an event is sent with whom it is about and who saw it", async () => {
   await end();
 });
 
+test("names of events of one moment sort in the order of sending", async () => {
+  const { clock, made, recorder, end } = site();
+  for (const message of ["Failed to pull image", "Error: ErrImagePull"]) recorder.record(facts(message));
+  await clock.advance(0);
+  const names = made.map(({ metadata }) => metadata.name);
+  assert.equal(new Set(names).size, 2);
+  assert.deepEqual([...names].sort(), names);
+  await end();
+});
+
 test("annotations are those of the Event object", async () => {
   const { clock, made, recorder, end } = site();
   recorder.record({ ...facts("x"), annotations: { starved_resource: "memory" } });

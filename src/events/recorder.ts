@@ -27,6 +27,7 @@ export class EventRecorder {
   private readonly correlator = new EventCorrelator();
   private readonly waiting: Correlated[] = [];
   private wake: (() => void) | undefined;
+  private lastMark = 0n;
 
   constructor(
     private readonly deps: RecorderDeps,
@@ -108,11 +109,17 @@ export class EventRecorder {
     }
   }
 
+  /** Unique for one node and object: the time and a random part, in the order of sending, because lists sort by name. */
+  private nextMark(wall: number): bigint {
+    const drawn = BigInt(Math.floor(wall * 1e6) + Math.floor(this.deps.random() * 1e6));
+    this.lastMark = drawn > this.lastMark ? drawn : this.lastMark + 1n;
+    return this.lastMark;
+  }
+
   private object({ about, type, reason, message, annotations }: EventFacts, series: Correlated["series"]): Event {
     const { nodeName } = this.options;
     const { kind, namespace, name, uid, fieldPath } = about;
-    // Unique for one node and object: the time and a random part.
-    const mark = BigInt(Math.floor(series.last * 1e6) + Math.floor(this.deps.random() * 1e6)).toString(16);
+    const mark = this.nextMark(series.last).toString(16);
     return {
       metadata: { name: `${name}.${mark}`, namespace, ...(annotations && { annotations: { ...annotations } }) },
       involvedObject: {

@@ -60,10 +60,13 @@ describe("guards of the node", () => {
     await up();
   });
   after(async () => {
-    await site.close();
-    logind?.close();
-    bus?.kill();
-    rmSync(dir, { recursive: true });
+    try {
+      await site.close();
+    } finally {
+      logind?.close();
+      bus?.kill();
+      rmSync(dir, { recursive: true });
+    }
   });
 
   it("a child that the kernel kills is reported with its container, which counts as OOMKilled", async () => {

@@ -41,6 +41,7 @@ function node(pods: readonly Known[], flags: readonly string[] = []): GcNode {
       },
       desired: {
         isComplete: true,
+        onComplete: () => undefined,
         get: (uid) => known.find((one) => one.uid === uid),
         list: () => known,
       },

@@ -33,6 +33,8 @@ export interface ComposeGcDeps {
   readonly runtime: Pick<RuntimePort, "listContainers" | "listSandboxes" | "sandboxImage">;
   readonly desired: {
     readonly isComplete: boolean;
+    /** Calls `fn` each time the list of pods becomes complete, until the signal aborts. */
+    onComplete(fn: () => void, options: Abortable): void;
     get(uid: string): GcPod | undefined;
     list(): readonly GcPod[];
   };
@@ -95,6 +97,7 @@ export function composeGc(
         name: "container garbage collection",
         run: (stop) => {
           deps.pool().onStatus(() => containers.wake(), { signal: stop });
+          deps.desired.onComplete(() => containers.wake(), { signal: stop });
           return containers.run(stop);
         },
       },

@@ -44,3 +44,17 @@ test("sources do not touch each other's pods, and all must speak before they cou
   assert.equal(change.removed.length, 0);
   assert.equal(desired.allSourcesReady, true);
 });
+
+test("each time the list becomes complete is reported", () => {
+  const desired = make(["file", "http"]);
+  let reported = 0;
+  desired.onComplete(() => void reported++, new AbortController());
+  desired.apply(list(web));
+  assert.equal(reported, 0);
+  desired.apply({ source: "http", pods: [] });
+  desired.apply(list());
+  assert.equal(reported, 1);
+  desired.apply({ ...list(), isIncomplete: true });
+  desired.apply(list());
+  assert.equal(reported, 2);
+});

@@ -1,4 +1,6 @@
+import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Listeners } from "../lib/listeners.ts";
 import type { Pod } from "../model/generated/types.ts";
 
 /** A pod as its source wants it. */
@@ -35,6 +37,7 @@ export class DesiredPods {
   private readonly byUid = new Map<string, DesiredPod>();
   private readonly awaited: Set<string>;
   private readonly incomplete = new Set<string>();
+  private readonly completions = new Listeners();
 
   constructor(
     private readonly deps: { clock: Clock },
@@ -53,6 +56,11 @@ export class DesiredPods {
     return this.allSourcesReady && this.incomplete.size === 0;
   }
 
+  /** Calls `fn` each time the list becomes complete, until the signal aborts. */
+  onComplete(fn: () => void, options: Abortable): void {
+    this.completions.add(fn, options);
+  }
+
   /** True while the last list of the source may lack pods. */
   isIncomplete(source: string): boolean {
     return this.incomplete.has(source);
@@ -68,6 +76,7 @@ export class DesiredPods {
 
   /** Takes over a source's list; returns what it changed. */
   apply(snapshot: SourceSnapshot): DesiredChange {
+    const wasComplete = this.isComplete;
     const before = this.bySource.get(snapshot.source) ?? new Map<string, DesiredPod>();
     const after = new Map<string, DesiredPod>();
     const added: DesiredPod[] = [];
@@ -98,6 +107,7 @@ export class DesiredPods {
     this.awaited.delete(snapshot.source);
     if (snapshot.isIncomplete === true) this.incomplete.add(snapshot.source);
     else this.incomplete.delete(snapshot.source);
+    if (!wasComplete && this.isComplete) this.completions.call();
     return { removed, added, updated };
   }
 }

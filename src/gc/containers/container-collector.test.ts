@@ -67,6 +67,18 @@ describe("the loop", () => {
     node.stop.abort();
   });
 
+  test("sweeps logs soon after the list of pods is complete, without a change of a pod", async () => {
+    const node = new Node();
+    node.isComplete = false;
+    node.start();
+    await node.clock.advance(5000);
+    node.isComplete = true;
+    node.collector.wake();
+    await node.clock.advance(2000);
+    assert.equal(node.sweeps, 1);
+    node.stop.abort();
+  });
+
   test("has the workers remove what is too much, when a pod changes and when the limit does", async () => {
     const node = new Node();
     node.start();

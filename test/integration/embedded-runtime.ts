@@ -4,7 +4,17 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+} from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
@@ -344,9 +354,12 @@ async function suite(t: TestContext): Promise<void> {
       const bundle = join(layout.containerdState, "io.containerd.runtime.v2.task", "k8s.io", "lost");
       mkdirSync(bundle);
       await writeFile(join(bundle, "config.json"), "{}");
+      // A shim ends soon if nobody reads its log.
+      execFileSync("mkfifo", [join(bundle, "log")]);
+      const reader = openSync(join(bundle, "log"), constants.O_RDWR);
       const place = ["-namespace", "k8s.io", "-id", "lost", "-address", layout.socket];
       execFileSync("containerd-shim-runc-v2", [...place, "-publish-binary", "containerd", "start"], { cwd: bundle });
-      assert.deepEqual(shims().sort(), [...before, "lost"].sort());
+      await until("the shim runs", () => shims().includes("lost"), { limitMs: 5000 });
       const stop = new AbortController();
       const supervised = runtimeOf(stateDir).supervise(stop.signal);
       await until("the shim has ended", () => !shims().includes("lost"), { limitMs: 30_000 });
@@ -354,6 +367,7 @@ async function suite(t: TestContext): Promise<void> {
       assert.equal(await containerState(), "running");
       stop.abort();
       await supervised;
+      closeSync(reader);
       await rm(bundle, { recursive: true });
     },
   );

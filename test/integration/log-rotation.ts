@@ -46,9 +46,12 @@ describe("rotation of container logs", () => {
     const gap = found.findIndex((number, index) => number !== first + index);
     assert.equal(gap, -1, `after ${found[gap - 1]} comes ${found[gap]}`);
   };
-  /** Writes the numbers from 1 in bursts of 5,000 lines, about 0.25 MB each. */
+  /**
+   * Writes the numbers from 1 in bursts of 5,000 lines, about 0.25 MB each. A follower on a busy machine has 3 s before
+   * what it has not read is removed as the oldest of four files.
+   */
   const counting = (bursts: number): string =>
-    `k=0; while [ $k -lt ${bursts} ]; do seq $((k*5000+1)) $((k*5000+5000)); k=$((k+1)); sleep 0.1; done; ${FOREVER}`;
+    `k=0; while [ $k -lt ${bursts} ]; do seq $((k*5000+1)) $((k*5000+5000)); k=$((k+1)); sleep 0.2; done; ${FOREVER}`;
 
   it("a growing log is rotated, old files are compressed and counted, a follower and --tail see every line", async () => {
     site.write(manifest("busy", { containers: [shell("main", counting(40))] }));

@@ -234,14 +234,15 @@ export function measureEventLoop(metrics: Metrics): () => void {
   const seconds = (nanoseconds: number): number =>
     Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1e3) : 0;
   metrics.gaugeFrom("kubelet_event_loop_delay_seconds", "How late the event loop runs timers, since the last scrape.", {
-    labels: ["quantile"],
+    // Not "quantile", which Prometheus keeps for summaries.
+    labels: ["percentile"],
     values: () => {
-      const quantiles = [50, 99, 100].map((percent) => {
+      const percentiles = [50, 99, 100].map((percent) => {
         const value = percent === 100 ? histogram.max : histogram.percentile(percent);
-        return [[String(percent / 100)], histogram.count === 0 ? 0 : seconds(value)] as const;
+        return [[String(percent)], histogram.count === 0 ? 0 : seconds(value)] as const;
       });
       histogram.reset();
-      return quantiles;
+      return percentiles;
     },
   });
   return () => void histogram.disable();

@@ -12,7 +12,8 @@ export function whyNoPromtool(): string | undefined {
 /** Names of Kubernetes and cAdvisor that the tool does not like; they are what dashboards ask for. */
 const THEIRS = new Set([
   ...[...KUBELET_METRICS.keys()].map(fullName),
-  ...["cadvisor_version_info", "container_cpu_load_d_average_10s", "container_memory_failcnt"],
+  ...["cadvisor_version_info", "container_cpu_load_d_average_10s", "container_fs_inodes_total"],
+  "container_memory_failcnt",
 ]);
 
 /** What `promtool check metrics` does not like about a page, beside the names of Kubernetes itself. */

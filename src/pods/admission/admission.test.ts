@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { ADMISSION_NODE } from "../../../test/support/admission-node.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { ContainerPort, NodeSelectorTerm, Pod, PodSpec } from "../../model/generated/types.ts";
 import { type AdmissionNode, admit, type Rejection } from "./admission.ts";
 
 const node: AdmissionNode = {
-  name: "here",
+  ...ADMISSION_NODE,
   labels: { zone: "a", cores: "8" },
-  taints: [],
   kernel: "6.1.0-13-amd64",
-  hasAppArmor: false,
-  hasStrictGroups: false,
-  allowedUnsafeSysctls: [],
   allocatable: { cpu: "4", memory: "8Gi", "ephemeral-storage": "10Gi", pods: "110" },
 };
 

@@ -1,19 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ADMISSION_NODE } from "../../../test/support/admission-node.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { Pod, Toleration } from "../../model/generated/types.ts";
-import { type AdmissionNode, admit } from "./admission.ts";
+import { admit } from "./admission.ts";
 
-const node: AdmissionNode = {
-  name: "here",
-  labels: {},
-  taints: [],
-  kernel: "6.1.0",
-  hasAppArmor: false,
-  hasStrictGroups: false,
-  allowedUnsafeSysctls: [],
-  allocatable: { cpu: "4", memory: "8Gi", pods: "110" },
-};
+const node = ADMISSION_NODE;
 const bestEffort = (tolerations: Toleration[] = []): Pod => pod("web").container("app").with({ tolerations }).build();
 const burstable = pod("web")
   .container("app", { resources: { requests: { memory: "1Mi" } } })

@@ -1,20 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { ADMISSION_NODE } from "../../../test/support/admission-node.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { Pod } from "../../model/generated/types.ts";
-import type { AdmissionNode } from "./admission.ts";
 import { type AllocatedPod, ResizeQueue } from "./resize-queue.ts";
 
-const node: AdmissionNode = {
-  name: "here",
-  labels: {},
-  taints: [],
-  kernel: "6.1.0",
-  hasAppArmor: false,
-  hasStrictGroups: false,
-  allowedUnsafeSysctls: [],
-  allocatable: { cpu: "10", memory: "8Gi", pods: "110" },
-};
+const node = { ...ADMISSION_NODE, allocatable: { cpu: "10", memory: "8Gi", pods: "110" } };
 
 function sized(name: string, cpu: string, more: { limits?: boolean; priority?: number } = {}): Pod {
   const amounts = { cpu, memory: "1Mi" };

@@ -9,7 +9,10 @@ export class BenchAgent {
   private constructor(private readonly child: ChildProcess) {}
 
   /** Resolves when the agent says that its ports are open. */
-  static async start(places: { pods: string; state: string }): Promise<{ agent: BenchAgent; tookMs: number }> {
+  static async start(
+    places: { pods: string; state: string },
+    flags: readonly string[] = [],
+  ): Promise<{ agent: BenchAgent; tookMs: number }> {
     const began = performance.now();
     const args = [
       "up",
@@ -23,6 +26,7 @@ export class BenchAgent {
       "0",
       "--read-only-port",
       "0",
+      ...flags,
     ];
     const child = spawn(join(root, "bin/kubelet"), args, { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise<void>((resolve, reject) => {
@@ -46,15 +50,24 @@ export class BenchAgent {
 
   /** Seconds of CPU that the process has used so far. */
   cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.child.pid}/stat`, "latin1");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / 100;
+    return secondsIn(`/proc/${this.child.pid}/stat`);
+  }
+
+  /** Seconds of CPU of its main thread alone. */
+  mainThreadSeconds(): number {
+    return secondsIn(`/proc/${this.child.pid}/task/${this.child.pid}/stat`);
   }
 
   residentMb(): number {
     const status = readFileSync(`/proc/${this.child.pid}/status`, "latin1");
     return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
   }
+}
+
+function secondsIn(path: string): number {
+  const stat = readFileSync(path, "latin1");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 /** Runs a command of the built agent to its end and returns how long it took, in milliseconds. */

@@ -39,6 +39,8 @@ export class ComparedAgent {
   static async start(
     who: Contestant,
     { plane, containerd, dir }: { plane: TestControlPlane; containerd: TestContainerd; dir: string },
+    /** Fields of the configuration beside those of the comparison. */
+    fields: object = {},
   ): Promise<ComparedAgent> {
     const node = nodeOf(who);
     const root = join(dir, node);
@@ -66,6 +68,7 @@ export class ComparedAgent {
       authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
       authorization: { mode: "AlwaysAllow" },
       evictionHard: { "memory.available": "1Mi" },
+      ...fields,
     };
     writeFileSync(join(root, "config.json"), JSON.stringify(config));
     const command = [

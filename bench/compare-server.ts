@@ -1,4 +1,4 @@
-// The servers of both agents side by side: `/pods`, logs, exec. Called by compare.ts when many pods run.
+// The servers of both agents side by side: `/pods`, statistics, logs, exec. Called by compare.ts when many pods run.
 import { spawn } from "node:child_process";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { Agent, get } from "node:https";
@@ -8,9 +8,18 @@ import { MainPort, type WebSocketChannels } from "../test/integration/support/ma
 import { until } from "../test/integration/support/until.ts";
 import type { ComparedAgent } from "./compare-agent.ts";
 
+/** Sampling for those who read container metrics, beside the agent's own idling; three rounds of ten seconds. */
+const SAMPLED = "idle CPU after scrapes (%)";
+const SAMPLED_MS = 30_000;
+
 /** At most so much of the Go kubelet's value; the times of logs are for a fixed size, so less is faster. */
 export const SERVER_GOALS: Readonly<Record<string, number>> = {
   "/pods (ms)": 1.0,
+  "/metrics/cadvisor (ms)": 0.7,
+  "/metrics/cadvisor, CPU (ms)": 0.5,
+  "/stats/summary (ms)": 0.7,
+  "/stats/summary, CPU (ms)": 0.5,
+  [SAMPLED]: 0.5,
   "log, 100 MB (ms)": 1.0,
   "log, 100 MB followed (ms)": 1.0,
   "exec, round trip (ms)": 0.8,
@@ -18,6 +27,8 @@ export const SERVER_GOALS: Readonly<Record<string, number>> = {
 };
 
 const ASKED = 60;
+/** Enough for a CPU time that is counted in hundredths of a second. */
+const PAGES_ASKED = 40;
 const EXECS = 40;
 const SESSIONS = 200;
 /** Sessions that are begun at a time: more make the runtime stand still. */
@@ -55,7 +66,6 @@ export interface ServerSite {
 export async function measureServer({ agent, pod, logs, note }: ServerSite): Promise<void> {
   const { name = "", namespace = "", uid = "" } = pod.metadata;
   const port = new MainPort(agent.port, undefined);
-  note("/pods (ms)", await askPods(agent.port));
   const file = join(logs, `${namespace}_${name}_${uid}`, "main", "0.log");
   const log = `https://127.0.0.1:${agent.port}/containerLogs/${namespace}/${name}/main`;
   append(file);
@@ -67,18 +77,40 @@ export async function measureServer({ agent, pod, logs, note }: ServerSite): Pro
   note("resident, 200 idle execs (MB)", await idleSessions(agent, port, exec));
 }
 
-async function askPods(port: number): Promise<number> {
+/** The pages of pods and statistics, and what it costs that somebody reads them now and then. */
+export async function measurePages({ agent, note }: Pick<ServerSite, "agent" | "note">): Promise<void> {
+  note("/pods (ms)", (await askPage(agent, "/pods", ASKED)).ms);
+  for (const path of ["/metrics/cadvisor", "/stats/summary"]) {
+    const { ms, cpuMs } = await askPage(agent, path, PAGES_ASKED);
+    note(`${path} (ms)`, ms);
+    note(`${path}, CPU (ms)`, cpuMs);
+  }
+  const before = agent.usage().cpuMs;
+  await new Promise((resolve) => setTimeout(resolve, SAMPLED_MS));
+  note(SAMPLED, ((agent.usage().cpuMs - before) / SAMPLED_MS) * 100);
+}
+
+/** The median of the times that a page takes, and the mean of the CPU time that the agent needs for it. */
+async function askPage(
+  asked: Pick<ComparedAgent, "port" | "usage">,
+  path: string,
+  count: number,
+): Promise<{ ms: number; cpuMs: number }> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = (): Promise<number> =>
     new Promise((resolve, reject) => {
       const began = performance.now();
-      get(`https://127.0.0.1:${port}/pods`, { agent, rejectUnauthorized: false }, (response) => {
+      get(`https://127.0.0.1:${asked.port}${path}`, { agent, rejectUnauthorized: false }, (response) => {
         response.resume().on("end", () => resolve(performance.now() - began));
       }).on("error", reject);
     });
-  const times = await several(ASKED, ask);
+  // What the first one needs to begin with is not its own cost.
+  await several(3, ask);
+  const before = asked.usage().cpuMs;
+  const times = await several(count, ask);
+  const cpuMs = (asked.usage().cpuMs - before) / count;
   agent.destroy();
-  return median(times);
+  return { ms: median(times), cpuMs };
 }
 
 /** Puts lines into a container's log as its runtime would. */

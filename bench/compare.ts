@@ -1,6 +1,7 @@
 // `npm run bench:compare [ROUNDS]`: the agent and the Go kubelet of the same version, in turn, on one containerd and one
 // control plane. Prints both columns, the ratio of the medians and the spread, as a table and as JSON. Without a Go
-// kubelet (`node scripts/build-kubernetes.mjs kubelet` builds it) only our column is measured.
+// kubelet (`node scripts/build-kubernetes.mjs kubelet` builds it) only our column is measured. COMPARE_ONLY=pages measures
+// only what the servers show while many pods run, and what these cost when nobody asks.
 import { mkdtempSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +14,7 @@ import { TEST_IMAGES, TestContainerd } from "../test/support/containerd.ts";
 import { TestControlPlane } from "../test/support/control-plane.ts";
 import { ComparedAgent, type Contestant, containerdDir, goKubelet, nodeOf, removeAgentFiles } from "./compare-agent.ts";
 import { isReady, Watched } from "./compare-cluster.ts";
-import { measureServer, SERVER_GOALS } from "./compare-server.ts";
+import { measurePages, measureServer, SERVER_GOALS } from "./compare-server.ts";
 import { rawBurst, removeRaw } from "./raw.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
@@ -22,6 +23,7 @@ const STUBBORN = 3;
 const FEW = 30;
 const MANY = Number(process.env["COMPARE_MANY"] ?? 100);
 const IDLE_MS = 20_000;
+const ONLY_PAGES = process.env["COMPARE_ONLY"] === "pages";
 /** Between two bursts: what is left of the first is cleared away meanwhile, and belongs to neither. */
 const SETTLE_MS = 5000;
 const START_SETTLE_MS = 15_000;
@@ -37,7 +39,7 @@ const GOALS: Readonly<Record<string, number>> = {
   "delete, SIGTERM ignored (ms)": 0.68,
   "delete, SIGTERM honoured (ms)": 0.4,
   "idle CPU (% of a core)": 0.5,
-  "resident (MB)": 0.9,
+  "resident (MB)": 0.8,
   ...SERVER_GOALS,
 };
 const HONOURS = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done";
@@ -94,7 +96,9 @@ async function serve(watched: Watched, who: Contestant, of: { agent: ComparedAge
   const pod = watched.pod(of.name);
   if (pod === undefined) throw new Error(`${of.name} is not there`);
   const { agent } = of;
-  await measureServer({ agent, pod, logs: agent.logs, note: (what, value) => note(what, who, value) });
+  const noted = (what: string, value: number): void => note(what, who, value);
+  await measurePages({ agent, note: noted });
+  if (!ONLY_PAGES) await measureServer({ agent, pod, logs: agent.logs, note: noted });
 }
 
 async function removeAll(watched: Watched, names: readonly string[]): Promise<void> {
@@ -130,6 +134,30 @@ async function restartAndEnd(
   return { restarts, ends };
 }
 
+/** What one pod takes, and thirty. */
+async function measureFew(who: Contestant, site: { containerd: TestContainerd }, watched: Watched): Promise<void> {
+  const node = nodeOf(who);
+  const singles: number[] = [];
+  const deletes: number[] = [];
+  for (let at = 0; at < SINGLES; at++) {
+    const name = `${node}-one-${at}`;
+    const began = await watched.create(podOf(name, node, HONOURS));
+    singles.push((await watched.until(`${name} is ready`, () => isReady(watched.pod(name)))) - began);
+    const asked = await watched.remove(name);
+    deletes.push((await watched.until(`${name} is gone`, () => watched.pod(name) === undefined)) - asked);
+  }
+  note("one pod to Ready (ms)", who, median(singles));
+  note("delete, SIGTERM honoured (ms)", who, median(deletes));
+  const { restarts, ends } = await restartAndEnd(watched, who, site.containerd);
+  note("exit to running again (ms)", who, median(restarts));
+  note("delete, SIGTERM ignored (ms)", who, median(ends));
+  await pause(SETTLE_MS);
+  const few = await many(watched, who, FEW);
+  note("30 pods, all Ready (ms)", who, few.all);
+  await removeAll(watched, few.names);
+  await pause(SETTLE_MS);
+}
+
 async function round(
   who: Contestant,
   site: { plane: TestControlPlane; containerd: TestContainerd; dir: string },
@@ -146,25 +174,7 @@ async function round(
       who,
       (await watched.until("the node is ready", () => isReady(watched.node(node)))) - started,
     );
-    const singles: number[] = [];
-    const deletes: number[] = [];
-    for (let at = 0; at < SINGLES; at++) {
-      const name = `${node}-one-${at}`;
-      const began = await watched.create(podOf(name, node, HONOURS));
-      singles.push((await watched.until(`${name} is ready`, () => isReady(watched.pod(name)))) - began);
-      const asked = await watched.remove(name);
-      deletes.push((await watched.until(`${name} is gone`, () => watched.pod(name) === undefined)) - asked);
-    }
-    note("one pod to Ready (ms)", who, median(singles));
-    note("delete, SIGTERM honoured (ms)", who, median(deletes));
-    const { restarts, ends } = await restartAndEnd(watched, who, site.containerd);
-    note("exit to running again (ms)", who, median(restarts));
-    note("delete, SIGTERM ignored (ms)", who, median(ends));
-    await pause(SETTLE_MS);
-    const few = await many(watched, who, FEW);
-    note("30 pods, all Ready (ms)", who, few.all);
-    await removeAll(watched, few.names);
-    await pause(SETTLE_MS);
+    if (!ONLY_PAGES) await measureFew(who, site, watched);
     const before = agent.usage().cpuMs;
     const lot = await many(watched, who, MANY);
     note(`${MANY} pods, all Ready (ms)`, who, lot.all);
@@ -241,7 +251,7 @@ try {
       await pause(START_SETTLE_MS);
       await round(who, { plane, containerd, dir }, watched);
     }
-    await measureBare(containerd, dir);
+    if (!ONLY_PAGES) await measureBare(containerd, dir);
   }
   show();
 } finally {

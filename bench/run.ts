@@ -11,11 +11,14 @@ import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
 import { measureLiveChanges, measureValidate } from "./config.ts";
 import { measureImageGc } from "./gc.ts";
+import { measureImages } from "./images.ts";
 import { measureLifecycle } from "./lifecycle.ts";
 import { measureLogs } from "./logs.ts";
+import { measurePage } from "./page.ts";
 import { measureProbes } from "./probes-share.ts";
 import { RAW_CGROUP, rawBurst, rawPod, removeRaw, removeRawCgroup } from "./raw.ts";
-import { median, type Row } from "./table.ts";
+import { measureRotation } from "./rotation.ts";
+import { median, type Row, show } from "./table.ts";
 
 const ROUNDS = 20;
 const BURST = 30;
@@ -175,26 +178,6 @@ async function commandTimes(): Promise<{ version: number; node: number }> {
   return { version: median(versions), node: median(nodes) };
 }
 
-function show(rows: readonly Row[]): void {
-  const cells = rows.map(({ what, measured, raw, limit, unit }) => [
-    what,
-    `${measured.toFixed(1)} ${unit}`,
-    raw === undefined ? "" : `${raw.toFixed(1)} ${unit}`,
-    `${limit.toFixed(1)} ${unit}`,
-    measured <= limit ? "yes" : "NO",
-  ]);
-  const all = [["what", "measured", "raw CRI", "limit", "within"], ...cells];
-  const widths = (all[0] ?? []).map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  const lines = all.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-  process.stdout.write(`${lines.join("\n")}\n\n${JSON.stringify({ node: process.version, rows })}\n`);
-  if (rows.some(({ measured, limit }) => !(measured <= limit))) process.exitCode = 1;
-}
-
 try {
   const { version, node } = await commandTimes();
   say("starting a private containerd");
@@ -219,7 +202,11 @@ try {
   for (let i = 0; i < BURST; i++) unlinkSync(join(pods, `burst${i}x.json`));
   await emptied(runtime);
   const lifecycle = await measureLifecycle(runtime, { pods, state, work, say });
+  say("measuring the agent: pulls");
+  const pulls = await measureImages(runtime, { pods, state, work, say, concurrency: raw.concurrency });
   await agent.stop();
+  say("measuring log rotation");
+  const rotation = await measureRotation(runtime, { pods, state, work, say });
   say("measuring probes");
   const probes = await measureProbes();
   say("measuring the configuration");
@@ -235,9 +222,12 @@ try {
   const logs = await measureLogs(work);
   say("measuring image garbage collection");
   const collected = await measureImageGc();
+  say("measuring the page");
+  const page = await measurePage();
   show([
     ...volumes,
     ...collected,
+    ...page,
     ...logs,
     {
       what: "file written → running, median",
@@ -255,6 +245,8 @@ try {
       unit: "ms",
     },
     ...lifecycle,
+    ...pulls,
+    ...rotation,
     { what: "500 HTTP probes at 1 s, of a core", measured: probes, limit: 10, unit: "%" },
     { what: `idle with ${BURST} pods, of a core`, measured: idle.cpuPercent, limit: 1, unit: "%" },
     { what: `idle with ${BURST} pods, resident`, measured: idle.residentMb, limit: 90, unit: "MB" },

@@ -70,7 +70,10 @@ export async function measureVolumes(directory: string): Promise<readonly Row[]>
       objects,
       clock,
       log: silent,
-      tokens: { token: () => Promise.resolve({ token: "t".repeat(900), refreshAt: clock.now().wall + 3_600_000 }) },
+      tokens: {
+        token: () =>
+          Promise.resolve({ token: "t".repeat(900), refreshAt: clock.now().wall + 3_600_000, expiresAt: 10 ** 15 }),
+      },
       node: { allocatable: { memory: "1Gi" }, labels: {} },
       event: () => undefined,
       waiting: () => undefined,

@@ -1,10 +1,12 @@
-// Bundles the agent: src/main.ts → dist/kubelet.cjs (with a V8 code cache), src/entry.ts → dist/entry.cjs, workers.
+// Bundles the agent: src/main.ts → dist/kubelet.cjs (with a V8 code cache), src/entry.ts → dist/entry.cjs, workers; and
+// the page of port 4194: web/ → dist/page/.
 // CommonJS because an ESM bundle of grpc-js crashes; koffi stays outside because it finds its binary by path.
 import "./require-node.mjs";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { say } from "./progress.mjs";
 
@@ -113,6 +115,51 @@ function makeCodeCache(id) {
   return cache;
 }
 
+/** Bundles the page: names with a hash of their content, so that browsers keep them, and the HTML that names them. */
+async function bundlePage() {
+  const from = join(root, "web");
+  const to = join(dist, "page");
+  const result = await build({
+    entryPoints: [join(from, "main.tsx"), join(from, "icon.svg")],
+    outdir: to,
+    write: false,
+    bundle: true,
+    splitting: true,
+    platform: "browser",
+    format: "esm",
+    target: ["chrome123", "firefox120", "safari17.5"],
+    loader: { ".svg": "copy" },
+    entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
+    assetNames: "[name]-[hash]",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    minify: true,
+    legalComments: "none",
+    define: { "process.env.NODE_ENV": '"production"' },
+    absWorkingDir: root,
+    logLevel: "warning",
+  });
+  const files = new Map(result.outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)]));
+  const named = (pattern) => [...files.keys()].find((name) => pattern.test(name));
+  const chunks = [...files.keys()].filter((name) => name.startsWith("chunk-"));
+  const preloads = chunks.map((name) => `<link rel="modulepreload" href="/page/assets/${name}" />`);
+  const html = readFileSync(join(from, "index.html"), "utf8")
+    .replace("%PRELOADS%", preloads.join("\n    "))
+    .replace("%SCRIPT%", named(/^main-.*\.js$/))
+    .replace("%STYLE%", named(/^main-.*\.css$/))
+    .replace("%ICON%", named(/^icon-.*\.svg$/));
+  mkdirSync(to, { recursive: true });
+  // The HTML last: it never names what is not there yet.
+  for (const [name, contents] of [...files, ["index.html", Buffer.from(html)]]) {
+    replace(join(to, name), contents);
+    replace(join(to, `${name}.gz`), gzipSync(contents, { level: 9 }));
+  }
+  const kept = new Set(["index.html", ...files.keys()].flatMap((name) => [name, `${name}.gz`]));
+  for (const name of readdirSync(to)) if (!kept.has(name)) rmSync(join(to, name));
+  return [...files.values()].reduce((sum, { length }) => sum + length, 0);
+}
+
 mkdirSync(dist, { recursive: true });
 let code;
 for (const { from, to } of BUNDLES) {
@@ -120,6 +167,7 @@ for (const { from, to } of BUNDLES) {
   const contents = await bundle(from, to);
   if (to === "kubelet.cjs") code = contents;
 }
+const pageBytes = await bundlePage();
 const id = createHash("sha256").update(code).update(process.version).digest("hex").slice(0, 16);
 const cache = makeCodeCache(id);
 await bundle("src/entry.ts", "entry.cjs", { __BUILD_ID__: JSON.stringify(id) });
@@ -127,4 +175,6 @@ for (const name of readdirSync(dist)) {
   if (/^kubelet-[0-9a-f]+\.cache(\.new)?$/.test(name) && name !== `kubelet-${id}.cache`) rmSync(join(dist, name));
 }
 const kib = (path) => (existsSync(path) ? `${Math.round(statSync(path).size / 1024)} KiB` : "none");
-say(`dist/kubelet.cjs ${kib(join(dist, "kubelet.cjs"))}, code cache ${kib(cache)}`);
+say(
+  `dist/kubelet.cjs ${kib(join(dist, "kubelet.cjs"))}, code cache ${kib(cache)}, page ${Math.round(pageBytes / 1024)} KiB`,
+);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { say, seconds, tail } from "./progress.mjs";
 
 const root = join(import.meta.dirname, "..");
-const folders = ["src", "test", "bench", "scripts", ".dependency-cruiser.cjs"];
+const folders = ["src", "web", "test", "bench", "scripts", ".dependency-cruiser.cjs"];
 
 const oxlint = join(root, "node_modules/.bin/oxlint");
 const CHECKS = [

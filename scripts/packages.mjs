@@ -26,6 +26,7 @@ const TEST_PACKAGES = [
   { name: "procps", file: "ps", in: BIN },
   { name: "util-linux", file: "nsenter", in: BIN },
   { name: "mount", file: "mount", in: BIN },
+  { name: "chromium", file: "chromium", in: BIN },
 ];
 /** What a runc with seccomp is built with, where there is a Go that could build it. */
 const BUILD_PACKAGES = [

@@ -11,14 +11,26 @@ const wanted = process.argv.slice(2);
 const began = performance.now();
 /** The build script's word for: there is no Go here. */
 const NO_GO = 3;
+/** That there is nothing to build from. */
+const NO_SOURCES = 77;
 
 /** What the suites of kubeadm and of the exchange need beside the control plane. */
 const ON_REQUEST = ["kubelet", "kubeadm", "kube-proxy"];
 
+/** Programs of other projects: for the cluster of kubeadm, for `kubectl top`, for traces. */
+const OTHERS = [
+  ["etcd", "build-etcd.mjs", "ETCD_BIN_DIR"],
+  ["CoreDNS", "build-coredns.mjs", "COREDNS_BIN_DIR"],
+  ["metrics-server", "build-metrics-server.mjs", "METRICS_SERVER_BIN_DIR"],
+  ["receiver of traces", "build-otlp-receiver.mjs", "OTLP_RECEIVER_BIN_DIR"],
+  // Claims need a runtime with CDI.
+  ["containerd 2", "build-containerd.mjs", "CONTAINERD2_BIN_DIR"],
+];
+
 /** The folder that a build script names, or undefined when there is nothing to build with. */
 async function built(title, script, args = []) {
   const command = [process.execPath, join(root, "scripts", script), ...args];
-  const { code, stdout } = await run(title, command, { cwd: root, accept: [NO_GO] });
+  const { code, stdout } = await run(title, command, { cwd: root, accept: [NO_GO, NO_SOURCES] });
   return code === 0 ? stdout.trimEnd().split("\n").at(-1) : undefined;
 }
 
@@ -28,8 +40,9 @@ async function binaries() {
   const more = process.env.KUBE_BIN_DIR ? [] : ON_REQUEST;
   const kubernetes = await built("Kubernetes binaries", "build-kubernetes.mjs", more);
   if (kubernetes === undefined) return undefined;
-  const [etcd, coredns] = [await built("etcd", "build-etcd.mjs"), await built("CoreDNS", "build-coredns.mjs")];
-  return { KUBE_BIN_DIR: kubernetes, ETCD_BIN_DIR: etcd ?? "", COREDNS_BIN_DIR: coredns ?? "" };
+  const folders = { KUBE_BIN_DIR: kubernetes };
+  for (const [title, script, variable] of OTHERS) folders[variable] = (await built(title, script)) ?? "";
+  return folders;
 }
 
 try {

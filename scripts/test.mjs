@@ -14,9 +14,10 @@ const failures = [];
 /** Name, seconds and number of tests of each stage that ran. */
 const stages = [];
 /** Stages that are run only when they are named. */
-const NAMED = new Set(["nodes", "chaos"]);
+const NAMED = new Set(["nodes", "chaos", "features"]);
 /** What `.ci/run` tests besides. */
 const ELSEWHERE = [
+  "longer suites of single features (npm test -- features)",
   "unit and data-loss tests on newer releases of Node (npm test -- nodes)",
   "the agent killed a hundred times in the middle of its work (npm test -- chaos)",
   "suites on a real control plane (npm run test:cluster)",
@@ -121,7 +122,10 @@ try {
 
 // Two lanes: a unit run keeps one core busy, and so do the checks together.
 const checks = async () => {
-  await stage("types", () => run("types", [bin("tsc"), "--noEmit"], { cwd: root }));
+  await stage("types", async () => {
+    await run("types", [bin("tsc"), "--noEmit"], { cwd: root });
+    await run("types of the page", [bin("tsc"), "--noEmit", "-p", "web"], { cwd: root });
+  });
   await stage("format", () =>
     run("format", [bin("biome"), "ci", "--colors=off", "--reporter=summary", "."], { cwd: root }),
   );
@@ -132,6 +136,7 @@ const [isBuilt] = await Promise.all([checks(), stage("unit", () => unit(process.
 if (isBuilt || wanted.length > 0) {
   await stage("integration", async () => suites("contract and integration tests", [], await built()));
 }
+await stage("features", async () => suites("features", ["--features"], await built()));
 await stage("chaos", async () => suites("chaos tests", ["--chaos"], await built()));
 await stage("nodes", otherNodes);
 

@@ -42,6 +42,18 @@ const ALLOWED: readonly AllowedSkip[] = [
     runsInVm: true,
   },
   {
+    file: "test/features/pressure-restarts.ts",
+    test: "a kill ends all processes of the container",
+    why: "needs cgroup v2",
+    runsInVm: true,
+  },
+  {
+    file: "test/features/pressure-logind.ts",
+    test: "systemd's login manager",
+    why: "needs a machine that may be shut down",
+    runsInVm: true,
+  },
+  {
     file: SYSTEMD,
     test: "systemd's slices with the system's containerd, which the agent is told of",
     why: "needs systemd as the first process",

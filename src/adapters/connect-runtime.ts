@@ -5,10 +5,12 @@ import { messageOf } from "../lib/errors.ts";
 import { fixed, type Live, select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import type { Tracer } from "../lib/tracer.ts";
 import { eventMetrics, runtimeCallMetrics } from "./cri/call-metrics.ts";
 import { CallsInFlight } from "./cri/calls-in-flight.ts";
 import { CriImages } from "./cri/cri-images.ts";
 import { CriRuntime } from "./cri/cri-runtime.ts";
+import { tracedCalls } from "./grpc/traced-calls.ts";
 import type { ImagePort, RuntimePort, RuntimeVersion } from "./runtime/port.ts";
 
 /** A container runtime behind its ports. */
@@ -34,17 +36,20 @@ export interface RuntimeEndpoint {
  * beside `cri/` and a line here. Never fails: an endpoint that does not answer is connected to at the next call.
  */
 export function connectRuntime(
-  deps: { readonly clock: Clock; readonly log: Logger; readonly metrics?: Metrics },
+  deps: {
+    readonly clock: Clock;
+    readonly log: Logger;
+    readonly metrics?: Metrics;
+    readonly tracer?: Tracer | undefined;
+  },
   { endpoint, imageEndpoint, requestTimeoutMs }: RuntimeEndpoint,
 ): RuntimeConnection {
-  const { clock, log, metrics } = deps;
+  const { clock, log, metrics, tracer } = deps;
   const calls = new CallsInFlight(clock);
   const measured = metrics && { onCall: runtimeCallMetrics(metrics), onEvents: eventMetrics(metrics) };
-  const runtime = new CriRuntime({ clock, log, calls, ...measured }, { endpoint, requestTimeoutMs });
-  const images = new CriImages(
-    { clock, log, calls, ...measured },
-    { endpoint: imageEndpoint || endpoint, requestTimeoutMs },
-  );
+  const shared = { clock, log, calls, ...measured, traced: tracer && tracedCalls(tracer) };
+  const runtime = new CriRuntime(shared, { endpoint, requestTimeoutMs });
+  const images = new CriImages(shared, { endpoint: imageEndpoint || endpoint, requestTimeoutMs });
   const close = (): void => {
     runtime.close();
     images.close();
@@ -64,6 +69,8 @@ export function connectConfigured(
 
 /** Milliseconds that a start waits for the runtime; one that does not answer yet is connected to later. */
 const IDENTIFY_MS = 2000;
+/** The same for the cgroup driver of one that answers: with another driver than its own no pod could start. */
+const DRIVER_MS = 30_000;
 
 /** Version and cgroup driver of the runtime; undefined if it does not answer in time. */
 export async function identifyRuntime(
@@ -71,10 +78,10 @@ export async function identifyRuntime(
   endpoint: string,
   { signal }: Abortable,
 ): Promise<{ readonly version?: RuntimeVersion | undefined; readonly driver?: "cgroupfs" | "systemd" | undefined }> {
-  const { runtime, close } = connectRuntime({ clock, log }, { endpoint, requestTimeoutMs: fixed(IDENTIFY_MS) });
-  const query = async <T>(call: (limited: Abortable) => Promise<T>): Promise<T | undefined> => {
+  const { runtime, close } = connectRuntime({ clock, log }, { endpoint, requestTimeoutMs: fixed(DRIVER_MS) });
+  const query = async <T>(call: (limited: Abortable) => Promise<T>, ms: number): Promise<T | undefined> => {
     try {
-      return await withScope([signal], { clock, ms: IDENTIFY_MS }, (limited) => call({ signal: limited }));
+      return await withScope([signal], { clock, ms }, (limited) => call({ signal: limited }));
     } catch (error) {
       if (signal.aborted) throw error;
       log.warn("Runtime does not answer yet", { endpoint, error: messageOf(error) });
@@ -82,8 +89,8 @@ export async function identifyRuntime(
     }
   };
   try {
-    const version = await query((limited) => runtime.version(limited));
-    return { version, driver: version && (await query((limited) => runtime.cgroupDriver(limited))) };
+    const version = await query((limited) => runtime.version(limited), IDENTIFY_MS);
+    return { version, driver: version && (await query((limited) => runtime.cgroupDriver(limited), DRIVER_MS)) };
   } finally {
     close();
   }

@@ -1,5 +1,6 @@
 import type { ApiConnection } from "../adapters/kubeapi/index.ts";
 import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
+import { type ClaimRing, type ComposedClaims, composeClaims } from "../claims/index.ts";
 import type { agentOptions, DynamicConfiguration, OptionStore } from "../config/index.ts";
 import { recordJournal } from "../events/index.ts";
 import type { Abortable } from "../lib/abort.ts";
@@ -9,7 +10,13 @@ import type { Logger } from "../lib/log.ts";
 import { type Loop, untilAborted } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { Node, Pod } from "../model/generated/types.ts";
-import { composeClusterNode, type NodeAddresses, type NodeReporter } from "../node/index.ts";
+import {
+  CsiDriverReport,
+  composeClusterNode,
+  type NodeAddresses,
+  type NodeDevices,
+  type NodeReporter,
+} from "../node/index.ts";
 import type { DesiredPods, Journal, WorkerPool } from "../pods/index.ts";
 import {
   ApiFacts,
@@ -17,6 +24,8 @@ import {
   ApiPods,
   ApiTokens,
   ApiTrustBundles,
+  type CertificateSources,
+  composePodCertificates,
   OfflineStart,
   pollTimes,
   type Snapshot,
@@ -51,8 +60,11 @@ export interface ClusterRing {
   readonly images: Pick<ImagePort, "listImages">;
   publish(snapshot: Snapshot): void;
   readonly cgroupVersion: 1 | 2 | undefined;
+  readonly devices: NodeDevices;
   /** The conditions of pressure. */
   readonly pressure: Live<readonly string[]>;
+  readonly volumesInUse: Live<readonly string[] | undefined>;
+  reportedInUse(names: readonly string[]): void;
   readonly shutdown: Live<boolean>;
   /** True if the pod's node selector or affinity does not match the node's labels. */
   mismatchesNode(pod: Pod): boolean;
@@ -63,6 +75,7 @@ export class Cluster {
   readonly objects: ApiObjects;
   readonly tokens: ApiTokens;
   readonly trustBundles: ApiTrustBundles;
+  readonly csiDrivers: CsiDriverReport;
   /** Services and RuntimeClasses. */
   readonly facts: ApiFacts;
   private readonly offline: OfflineStart;
@@ -79,6 +92,7 @@ export class Cluster {
     this.tokens = new ApiTokens({ api, clock, random: Math.random });
     this.trustBundles = new ApiTrustBundles({ api, clock, log }, signal);
     this.facts = new ApiFacts({ api, clock, log });
+    this.csiDrivers = new CsiDriverReport({ api, clock, log }, deps.nodeName, signal);
     const { objects, facts } = this;
     const mayHoldSecrets = (): boolean => deps.store.current.checkpointSecrets;
     this.offline = new OfflineStart(
@@ -90,6 +104,20 @@ export class Cluster {
   /** The Node object of the API server; undefined before it is registered. */
   currentNode(): Node | undefined {
     return this.reporter?.current;
+  }
+
+  /** What volumes are made from besides objects. */
+  volumeSources(journal: Journal): CertificateSources & Pick<Cluster, "tokens" | "trustBundles" | "csiDrivers"> {
+    const { deps, tokens, trustBundles, csiDrivers } = this;
+    const certificates = { ...deps, api: deps.connection.clients.calls, journal, node: () => this.currentNode() };
+    return { tokens, trustBundles, csiDrivers, ...composePodCertificates(certificates, deps.signal) };
+  }
+
+  /** Dynamic resource allocation. */
+  claims(ring: ClaimRing): ComposedClaims {
+    const { connection, nodeName, signal } = this.deps;
+    const isRegistered = () => this.reporter?.current !== undefined;
+    return composeClaims({ ...this.deps, ...ring, api: connection.clients.calls, nodeName, isRegistered }, signal);
   }
 
   /** The desired pods changed: their objects are watched, mirrors of others are deleted. */

@@ -1,6 +1,7 @@
 import { readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { connectConfigured } from "../adapters/connect-runtime.ts";
 import { shimReport } from "../adapters/embedded/shim-report.ts";
+import { checkpointFiles } from "../adapters/host/checkpoint-files.ts";
 import { openQuotas } from "../adapters/host/open-quotas.ts";
 import { PodHost } from "../adapters/host/pod-host.ts";
 import { rotationFiles } from "../adapters/host/rotation-files.ts";
@@ -9,14 +10,17 @@ import { LinuxVolumeHost, type VolumeHostDeps } from "../adapters/host/volume-ho
 import { connectionMetrics } from "../adapters/kubeapi/connection-metrics.ts";
 import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
+import { composeTracing } from "../adapters/otlp/compose.ts";
 import type { RuntimePort } from "../adapters/runtime/port.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, isGateOn, OptionStore } from "../config/index.ts";
+import { composePage } from "../dashboard/index.ts";
+import { composeDevices } from "../devices/index.ts";
 import { composeEviction, type PressureCondition } from "../eviction/index.ts";
 import { composeGc } from "../gc/index.ts";
 import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { LiveValue, select } from "../lib/live.ts";
+import { LiveValue } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Loop, runLoops } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -26,38 +30,38 @@ import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
 import { logReader, rotateLogs } from "../logs/index.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { MachineFacts } from "../model/machine-facts.ts";
-import { composeGuards, NodeRules } from "../node/index.ts";
+import { composeGuards, NodeRules, OomCounts } from "../node/index.ts";
+import { composePlugins } from "../plugins/index.ts";
 import {
   AgentView,
   affinityProblem,
+  composeObserver,
   DesiredPods,
   declarePodMetrics,
   type ExecuteDeps,
   Journal,
-  Observer,
-  observerMetrics,
+  type Observer,
   PodRing,
   PodStreams,
+  podLists,
   poolCounters,
   poolOptions,
-  terminationMessage,
   type UserPool,
   WorkerPool,
   workerMetrics,
 } from "../pods/index.ts";
 import { composeProbes, type ProbeScheduler, probeHooks, recordFiles } from "../probes/index.ts";
-import { type CgroupDriver, classCgroups, type ResourceHost, refreshCgroups } from "../resources/index.ts";
+import { type CgroupDriver, checkDriver, classCgroups, type ResourceHost, refreshCgroups } from "../resources/index.ts";
 import { type AgentPorts, composePorts } from "../server/index.ts";
 import { LOCAL_SOURCES, localSources, ObjectStore, type SourceObject } from "../sources/index.ts";
 import { composeStats } from "../stats/index.ts";
-import { composeStorage, storageOf } from "../volumes/index.ts";
+import { composeTopology, type Topology } from "../topology/index.ts";
+import { composeStorage, composeVolumes, storageOf } from "../volumes/index.ts";
 import { Cluster, type ClusterConnection } from "./cluster.ts";
-import { composeExecute, composeVolumes } from "./execute.ts";
+import { composeExecute } from "./execute.ts";
 
 /** Milliseconds that creates and starts may take to finish once the agent stops. */
 const FINISH_MS = 5000;
-/** The shortest interval between relists in milliseconds, however short `syncFrequency` is. */
-const SHORTEST_RELIST_MS = 1000;
 /** The gate for measuring emptyDirs of pods with a user namespace by quotas. */
 const QUOTA_GATE = "LocalStorageCapacityIsolationFSQuotaMonitoring";
 
@@ -99,6 +103,8 @@ export interface KubeletSettings {
 /** The listeners of the agent. */
 export interface Servers extends AgentPorts {
   readonly localApi: KeptListener;
+  readonly devicePlugins: KeptListener;
+  readonly podResources: KeptListener;
 }
 
 /** The agent, built from its parts: sources → desired → workers → runtime → observed, and the servers around them. */
@@ -129,7 +135,8 @@ export class Kubelet {
     const { rootDir, podLogsDir } = settings.options;
     const store = settings.store ?? new OptionStore(agentOptions, settings.options);
     this.store = store;
-    this.journal = new Journal({ clock });
+    const { tracer, loops: tracing } = composeTracing(deps, store, nodeName);
+    this.journal = new Journal({ clock, tracer });
 
     // Sources and what is desired.
     this.cluster =
@@ -142,58 +149,93 @@ export class Kubelet {
     const objects = new ObjectStore();
     const pressure = new LiveValue<readonly PressureCondition[]>([]);
     const apiNode = () => cluster?.currentNode();
-    this.rules = new NodeRules({ nodeName, options: () => store.current, apiNode, pressure: () => pressure.current });
+    const devices = composeDevices({ ...deps, store, journal }, signal);
+    const options = () => store.current;
+    const admitted = { pressure: () => pressure.current, devices: () => devices.plugins.admissible() };
+    this.rules = new NodeRules({ nodeName, options, apiNode, ...admitted });
 
     // The runtime, what is observed of it, and what acts on it.
-    const { runtime, images, calls } = connectConfigured(deps, store);
+    const { runtime, images, calls } = connectConfigured({ ...deps, tracer }, store);
     this.runtime = runtime;
-    const observer = this.observe(runtime);
+    const observer = composeObserver(
+      { ...deps, runtime, store, files: new PodHost(deps.host) },
+      {
+        wake: (uid) => this.pool.wake(uid),
+        listed: (pods) => {
+          void this.rules.refresh(runtime, { signal });
+          this.ring.listed(pods);
+        },
+      },
+    );
     const volumeHost = new LinuxVolumeHost(deps.host, clock, {
       quotas: openQuotas(deps, () => isGateOn(QUOTA_GATE, store.current.featureGates)),
     });
     const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
       journal.event({ type, reason, message, subject: nodeName });
     const parts = { deps, settings, store, rules: this.rules, cluster, objects, signal, event };
-    const volumes = composeVolumes(parts, { host: volumeHost, journal });
-    const shared = { ...deps, store, desired, observer, event };
+    const ofCluster = cluster?.volumeSources(journal);
+    const sources = { objects: cluster?.objects ?? objects, ...ofCluster };
+    const { plugins, loop: pluginLoop } = composePlugins(deps, { rootDir });
+    const around = { rules: this.rules, journal, plugins, nodeName };
+    const { volumes, csi } = composeVolumes({ ...deps, ...sources, ...around, host: volumeHost }, { rootDir });
+    const shared = { ...deps, store, desired, observer, event, tracer };
     const gc = composeGc({ ...shared, images, runtime, pool: () => this.pool }, settings, signal);
-    const execute = composeExecute(parts, { runtime: observer.recording(runtime), images: gc.images, volumes });
+    const late = { pool: () => this.pool, listedAt: () => this.ring.listedAt };
+    const claims = cluster?.claims({ ...shared, ...late, plugins });
+    const of = claims ? [claims.provider] : [];
+    const resources = () => this.rules.resources();
+    const aligned = { providers: [devices.provider], devices: devices.report };
+    const topology = composeTopology({ ...shared, ...aligned, runtime, resources, files: checkpointFiles });
+    const execute = composeExecute(parts, {
+      runtime: observer.recording(runtime),
+      images: gc.images,
+      volumes,
+      claims: claims?.provider,
+      topology,
+      contributors: [devices.contributor, ...topology.contributors, ...of],
+      resourceHealth: [devices.health, ...of],
+    });
+    plugins.handle("DevicePlugin", devices.handler);
     gc.onImageRemoved((id) => execute.images.imageRemoved(id), { signal });
 
     // One worker per pod, and the ring that feeds them.
-    this.pool = this.workers(observer, execute);
+    this.pool = this.workers(observer, execute, topology);
     const { pool } = this;
-    this.ring = new PodRing(
-      {
-        clock,
-        log,
-        desired,
-        pool,
-        objects,
-        volumes,
-        execute,
-        desiredChanged: (pods) => {
-          cluster?.wanted(pods);
-          volumes.wanted(pods);
-        },
-      },
-      signal,
-    );
+    devices.plugins.onChange((uids) => uids.forEach((uid) => pool.wake(uid)), { signal });
+    const desiredChanged = (pods: readonly Pod[]): void => {
+      cluster?.wanted(pods);
+      volumes.wanted(pods);
+    };
+    this.ring = new PodRing({ clock, log, desired, pool, objects, volumes, execute, desiredChanged }, signal);
     const publish = this.ring.publish.bind(this.ring);
     const listedAt = () => this.ring.listedAt;
 
     // What the outside sees.
     this.view = new AgentView({ desired, pool, journal, observer });
     const podOf = (uid: string) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod;
-    const storage = composeStorage({ host: volumeHost, clock, log, runtime }, { rootDir, podLogsDir }, signal);
+    const storage = composeStorage({ ...deps, host: volumeHost, runtime, volumes }, { rootDir, podLogsDir }, signal);
     const classes = classCgroups({ driver: settings.cgroupDriver, root: settings.options.cgroupRoot });
     const { cgroups } = execute;
-    const stats = composeStats({ ...shared, ...settings, images, cgroups, classes, storage, podOf });
+    const oomKills = new OomCounts();
+    const stats = composeStats({ ...shared, ...settings, runtime, images, cgroups, classes, storage, podOf, oomKills });
     const relief = { ...shared, ...stats, nodeName, storage, pool, journal, reclaim: gc };
     const eviction = composeEviction(relief, pressure, signal);
     const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
     const logs = logReader(clock);
     const version = reportedVersion(store.current.version);
+    const reports = { images: gc.report, usage: stats.usage, topology: topology.report };
+    const local = {
+      ...reports,
+      clock,
+      log,
+      logs,
+      view: this.view,
+      config: settings.configuration,
+      storage: storageOf(storage, podOf),
+      node: (limits: Abortable) => eviction.explain(limits),
+      streams: { exec: streams.exec.bind(streams), portForward: streams.portForward.bind(streams), podOf },
+    };
+    const page = composePage({ ...local, store, details: stats.details }, { nodeName, version });
     const { ports, loops, stalled } = composePorts({
       ...shared,
       nodeName,
@@ -203,50 +245,46 @@ export class Kubelet {
       logs,
       connection: settings.connection,
       stats: stats.pages,
+      page,
       calls,
       listedAt,
       trimMemory: () => deps.host.trimMemory(),
       makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
     });
-    const localApi = localApiServer(
-      {
-        view: this.view,
-        clock,
-        log,
-        logs,
-        config: settings.configuration,
-        images: gc.report,
-        storage: storageOf(storage, podOf),
-        node: (options) => eviction.explain(options),
-        streams: { exec: (...of) => streams.exec(...of), portForward: (...of) => streams.portForward(...of), podOf },
-      },
-      { nodeName, version, path: store.current.localApiSocket },
-    );
-    this.servers = { ...ports, localApi };
+    const pageLink = (): string | undefined => ports.cadvisor?.address && page.link(ports.cadvisor.address);
+    const localApi = localApiServer({ ...local, pageLink }, { nodeName, version, path: store.current.localApiSocket });
+    const held = { ...podLists(desired, pool), claims: claims?.provider, compute: topology.assigned };
+    this.servers = { ...ports, localApi, ...devices.servers(held) };
     this.stalled = stalled;
-    const { view } = this;
-    declarePodMetrics({ ...shared, journal, pool, view, nodeName, listedAt }, this.stop);
+    declarePodMetrics({ ...shared, journal, pool, view: this.view, nodeName, listedAt }, this.stop);
     declareProcessMetrics(deps.metrics, version);
     connectionMetrics(deps.metrics, clock, settings.connection);
     pool.onStatus(trimAfterBursts(deps, signal), { signal });
     const { cgroupVersion } = readKernelLimits(deps.host.cgroupMounts());
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
-    const ring = { desired, pool, journal, runtime, images, publish };
+    const ofNode = { pressure, mismatchesNode, cgroupVersion };
     const { shutdown } = this.rules;
+    const ring = { desired, pool, journal, runtime, images, publish, shutdown };
     rotateLogs({ files: rotationFiles, runtime, clock, log }, { store, observer, pool }, signal);
 
     this.loops = [
       { name: "observer", run: (stop) => observer.run(stop) },
       { name: "cgroups", run: (stop) => refreshCgroups(execute.cgroups, { clock, store }, stop) },
       { name: "images", run: (stop) => execute.images.run(stop) },
+      checkDriver({ clock, runtime }, settings.cgroupDriver),
       shimReport({ runtime, clock, log }, store.current.containerRuntimeEndpoint),
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
-      ...composeGuards({ ...deps, store, observer, journal, pool, event, shutdown, isInCluster: hasApiServer }),
-      ...(cluster?.attach({ ...ring, pressure, shutdown, mismatchesNode, cgroupVersion }) ?? []),
+      ...composeGuards({ ...shared, ...ring, listedAt, oomKills, hasApiServer }),
+      ...(cluster?.attach({ ...ring, ...csi, ...ofNode, devices: devices.node }) ?? []),
+      csi.loop,
       ...loops,
       ...gc.loops,
+      ...topology.loops,
+      pluginLoop,
+      ...(claims?.loops ?? []),
       ...stats.loops,
+      ...tracing,
       ...eviction.loops,
       ...Object.values(this.servers).map((server) => ({
         name: "server",
@@ -288,25 +326,7 @@ export class Kubelet {
     this.journal.event({ ...event, subject: this.settings.machine.nodeName });
   }
 
-  private observe(runtime: RuntimePort): Observer {
-    const { metrics, log, clock, host } = this.deps;
-    const files = new PodHost(host);
-    return new Observer(
-      { runtime, clock, log },
-      {
-        ...observerMetrics({ metrics, clock, log, runtime }),
-        wake: (uid) => this.pool.wake(uid),
-        listed: (pods) => {
-          void this.rules.refresh(runtime, { signal: this.stop.signal });
-          this.ring.listed(pods);
-        },
-        endMessage: (container) => terminationMessage(files, container),
-      },
-      select(this.store.live("syncFrequency"), (o) => Math.max(SHORTEST_RELIST_MS, o.syncFrequency)),
-    );
-  }
-
-  private workers(observer: Observer, execute: ExecuteDeps): WorkerPool {
+  private workers(observer: Observer, execute: ExecuteDeps, topology: Topology): WorkerPool {
     const { clock, log, metrics } = this.deps;
     const { owner } = this.settings;
     const { desired, journal, store, rules } = this;
@@ -316,6 +336,8 @@ export class Kubelet {
         observer,
         desired,
         probes: this.probes(execute),
+        allocators: topology.allocators,
+        resizeProblem: topology.resizeProblem,
         journal,
         clock,
         log,

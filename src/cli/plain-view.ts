@@ -37,7 +37,8 @@ export class PlainView {
   /** Lines for ports that opened, or cannot. */
   ports(ports: readonly PortState[], now: number): string[] {
     return ports.flatMap((port) => {
-      const text = port.address === undefined ? port.trouble : `listening on ${port.address}`;
+      const hint = port.name === "cadvisor" ? ", with the page: kubelet open prints a login link" : "";
+      const text = port.address === undefined ? port.trouble : `listening on ${port.address}${hint}`;
       if (text === undefined || this.toldPorts.get(port.name) === text) return [];
       this.toldPorts.set(port.name, text);
       return [line(now, port.name, text)];

@@ -73,13 +73,15 @@ function containers(pod: PodExplanation, { now, color }: RenderOptions): string 
   return table(rows, { color });
 }
 
-const STORAGE_WORDS = { emptyDir: "emptyDir", log: "log of", layer: "layer of" } as const;
+const STORAGE_WORDS = { emptyDir: "emptyDir", volume: "volume", log: "log of", layer: "layer of" } as const;
 
 const HOW_WORDS = { quota: "counted by quota", walk: "walked", filesystem: "", runtime: "" } as const;
 
 /** The local storage of the pod, where it is worth a line. */
 function storage({ storage }: PodExplanation, { color }: RenderOptions): string {
-  const parts = (storage?.parts ?? []).filter(({ kind, usage }) => kind === "emptyDir" || (usage?.bytes ?? 0) > 0);
+  const parts = (storage?.parts ?? []).filter(
+    ({ kind, usage }) => kind === "emptyDir" || (kind !== "volume" && (usage?.bytes ?? 0) > 0),
+  );
   if (storage === undefined || parts.length === 0) return "";
   const rows = parts.map(({ kind, name, isMemory, sizeLimit, usage }): Cell[] => {
     const isFull = sizeLimit !== undefined && usage !== undefined && usage.bytes > sizeLimit;

@@ -27,7 +27,7 @@ export function renderView(model: ViewModel, now: number, size: ViewSize): strin
 function header(model: ViewModel, now: number): Span[][] {
   const lines: Span[][] = [[[model.title, "bold"], model.runtime === "" ? "" : `  ${model.runtime}`]];
   for (const port of model.ports) {
-    const name = `  ${port.name.padEnd(10)}`;
+    const name = `  ${(port.name === "cadvisor" ? "page" : port.name).padEnd(10)}`;
     if (port.address !== undefined) lines.push([name, [portUrl(port.name, port.address), "cyan"]]);
     else lines.push([name, [port.trouble ?? "not open", port.trouble === undefined ? "dim" : "red"]]);
   }
@@ -40,7 +40,13 @@ function header(model: ViewModel, now: number): Span[][] {
 
 function portUrl(name: string, address: string): string {
   if (name === "main") return `https://${address}/pods`;
+  if (name === "cadvisor") return `${isLoopback(address) ? "http" : "https"}://${address}/`;
   return name === "health" ? `http://${address}/healthz` : `http://${address}/pods`;
+}
+
+/** True if only this machine reaches the address: then it is not HTTPS. */
+function isLoopback(address: string): boolean {
+  return address.startsWith("127.") || address.startsWith("[::1]");
 }
 
 function podLines(pods: readonly PodSummary[], now: number, room: number): Span[][] {
@@ -106,6 +112,9 @@ function footer(model: ViewModel): Span[][] {
     [call("ps"), "list the pods"],
     [call(`logs -f ${named(running)}`), "read along"],
     [call(`explain ${named(troubled)}`), "what it does and why"],
+    ...(model.ports.some(({ name, address }) => name === "cadvisor" && address !== undefined)
+      ? [[call("open"), "a login link of the page"] as [string, string]]
+      : []),
     ["Ctrl-C", "stops the agent, not the pods"],
     [call("down"), "removes everything"],
   ];

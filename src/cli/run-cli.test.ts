@@ -86,7 +86,17 @@ const path = join(dir, "kubelet.sock");
 const clock = new SystemClock();
 const streams = new ProcessStreams(clock);
 const node = async () => ({ node: "n1", conditions: [], signals: [], rankings: [], evictions: [] });
-const server = localApiServer({ view, logs, clock, node, log: silent }, { path, nodeName: "n1", version: "v0" });
+const usage = async () => ({
+  node: { at: 1, workingSetBytes: 1, network: { rxBytes: 0, txBytes: 0 }, swap: { totalBytes: 0, freeBytes: 0 } },
+  cores: 2,
+  memoryBytes: 4,
+  pods: [{ uid: "u1", name: "web-n1", namespace: "default", at: 1, workingSetBytes: 2, containers: [] }],
+});
+const pageLink = () => "http://127.0.0.1:4194/#login=abc";
+const server = localApiServer(
+  { view, logs, clock, node, usage, pageLink, log: silent },
+  { path, nodeName: "n1", version: "v0" },
+);
 const serving = new AbortController();
 const served = server.open().then(() => server.run(serving));
 after(async () => {
@@ -240,6 +250,30 @@ test("ps -w prints the pods and their changes until it is ended", async () => {
     assert.equal(code, 130);
     assert.match(text, c.says);
   }
+});
+
+test("top prints once without a terminal, and draws on one until it is ended", async () => {
+  assert.match((await cli(["top", ...at])).out, /^CPU +- of 2 cores \(0 %\)\n[^]*\ndefault +web-n1 +- +2 +-\n$/);
+  assert.doesNotMatch((await cli(["top", "--node", ...at])).out, /web-n1/);
+  assert.deepEqual(JSON.parse((await cli(["top", "-o", "json", ...at])).out), await usage());
+  const controller = new AbortController();
+  let text = "";
+  const send = async (part: string): Promise<boolean> => {
+    text += part;
+    controller.abort(new AbortedError());
+    return true;
+  };
+  const { code } = await cli(["top", ...at], { out: { send, isTerminal: true }, signal: controller.signal });
+  assert.equal(code, 130);
+  assert.match(text, /^\rCPU .*\u001b\[K\n/);
+});
+
+test("open prints a login link, and on a terminal what it is", async () => {
+  assert.equal((await cli(["open", ...at])).out, "http://127.0.0.1:4194/#login=abc\n");
+  assert.match(
+    (await cli(["open", ...at], { out: { isTerminal: true } })).out,
+    /login=abc\nThe link opens the page once/,
+  );
 });
 
 test("logs passes its options on and joins characters that arrive in pieces", async () => {

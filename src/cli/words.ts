@@ -5,6 +5,7 @@ import type { PodStep, PodSummary, StepProgress } from "../model/step.ts";
 const DOING: Readonly<Record<PodStep["step"], string>> = {
   admitted: "admitted",
   waiting: "waiting",
+  claims: "preparing resource claims",
   volumes: "preparing volumes",
   sandbox: "making sandbox",
   network: "setting up network",

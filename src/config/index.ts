@@ -11,6 +11,7 @@ export { type ConfigSource, isBaseName, sourceId, sourceName } from "./dynamic/s
 export { type ConfigMapVersion, DynamicStore, type HistoryEntry } from "./dynamic/store.ts";
 export { allFlags, encodeConfiguration, encodeFlags } from "./encode.ts";
 export { isGateOn, knownGates } from "./feature-gates.ts";
+export { declareGateMetrics } from "./gate-metrics.ts";
 export { optionHelp, wrap } from "./help.ts";
 export { bool, duration, int, oneOf, optionalInt, text } from "./kinds.ts";
 export { type Headers, headers, list } from "./kinds-lists.ts";

@@ -147,6 +147,12 @@ test("relative paths start at the file, in the file only", async () => {
   assert.equal(relative.values.staticPodPath, posix.resolve("pods"));
 });
 
+test("every signal of Kubernetes may have a threshold, also that of what all pods may use", async () => {
+  const soft = "evictionSoft: {allocatableMemory.available: 180Mi}\n";
+  const { values, problems } = await loadFile(`${soft}evictionSoftGracePeriod: {allocatableMemory.available: 6s}\n`);
+  assert.deepEqual([values.evictionSoft, problems], [{ "allocatableMemory.available": "180Mi" }, []]);
+});
+
 test("hard eviction: as the file has it, with the defaults if asked, over them in drop-ins, alone by flag", async () => {
   assert.deepEqual((await loadFile("evictionHard: {memory.available: 5%}\n")).values.evictionHard, {
     "memory.available": "5%",

@@ -117,6 +117,7 @@ function percent(value: string): number | undefined {
 /** The signals of eviction thresholds that a user may name. */
 export const EVICTION_SIGNALS = [
   "memory.available",
+  "allocatableMemory.available",
   "nodefs.available",
   "nodefs.inodesFree",
   "imagefs.available",

@@ -6,7 +6,7 @@ import { keyOf, thresholdsOf } from "./thresholds.ts";
 
 const MI = 2 ** 20;
 const thresholds = thresholdsOf({
-  evictionHard: { "nodefs.available": "10Mi", "memory.available": "100Mi" },
+  evictionHard: { "nodefs.available": "10Mi", "memory.available": "100Mi", "pid.available": "1000" },
   evictionSoft: { "memory.available": "200Mi" },
   evictionSoftGracePeriod: { "memory.available": "30s" },
   evictionMinimumReclaim: { "memory.available": "50Mi" },
@@ -128,6 +128,7 @@ describe("the next check", () => {
       want: 1000,
     },
     { name: "very near: ten times a second", available: { "memory.available": 201 * MI }, want: 100 },
+    { name: "near, of process ids: four times a second", available: { "pid.available": 1001 }, want: 250 },
     { name: "near, on disk: once a second", available: { "nodefs.available": 11 * MI }, want: 1000 },
   ];
   for (const { name, available, want } of cases) {

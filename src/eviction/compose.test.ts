@@ -12,13 +12,21 @@ import type { PressureCondition } from "./signals.ts";
 
 const MI = 2 ** 20;
 
-function site(lives: Readonly<Record<string, EvictableWorker["life"] & { readonly isAsleep?: boolean }>>) {
+/** What the agent was started with; the file of a reload has the rest. */
+const FLAGS = ["--eviction-hard=memory.available<100Mi"];
+
+function site(
+  lives: Readonly<Record<string, EvictableWorker["life"] & { readonly isAsleep?: boolean }>>,
+  flags: readonly string[] = FLAGS,
+) {
   const clock = new FakeClock();
   const metrics = new Metrics();
   const evicted: string[] = [];
   const events: unknown[] = [];
-  const pods = new Map(Object.keys(lives).map((uid) => [uid, pod(uid, uid).container("c").build()]));
-  const store = new OptionStore(agentOptions, parseAgentOptions(["--eviction-hard=memory.available<100Mi"]).values);
+  const limited = { resources: { limits: { "ephemeral-storage": "1Mi" } } };
+  const pods = new Map(Object.keys(lives).map((uid) => [uid, pod(uid, uid).container("c", limited).build()]));
+  const store = new OptionStore(agentOptions, parseAgentOptions(flags).values);
+  const storageReads: object[] = [];
   const pressure = new LiveValue<readonly PressureCondition[]>([]);
   const stop = manyListeners();
   const usage = { memory: { usage: 1, workingSet: MI, rss: 0, pageFaults: 0, majorPageFaults: 0, swap: 0 } };
@@ -34,7 +42,12 @@ function site(lives: Readonly<Record<string, EvictableWorker["life"] & { readonl
         sample: async () => undefined,
         pods: new Map([...pods.keys()].map((uid) => [uid, { usage, containers: [{ name: "c", usage }] }])),
       },
-      storage: { read: async () => new Map() },
+      storage: {
+        read: async (_pods, { signal: _signal, ...options }) => {
+          storageReads.push(options);
+          return new Map();
+        },
+      },
       pool: {
         uids: () => [...pods.keys()],
         worker: (uid) => {
@@ -59,7 +72,7 @@ function site(lives: Readonly<Record<string, EvictableWorker["life"] & { readonl
     pressure,
     stop.signal,
   );
-  return { clock, metrics, evicted, events, loops, explain, pressure, stop };
+  return { clock, metrics, evicted, events, loops, explain, pressure, stop, store, storageReads };
 }
 
 const running = { phase: "syncing", stop: undefined, isWanted: true };
@@ -97,4 +110,30 @@ test("an eviction reaches the worker, the journal with its annotations, the cond
   const page = (await metrics.expose()).body;
   assert.match(page, /^kubelet_evictions\{eviction_signal="memory.available"\} [1-9]/m);
   assert.match(page, /^kubelet_eviction_stats_age_seconds_count\{eviction_signal="memory.available"\} [1-9]/m);
+});
+
+test("settings follow a reload, and storage is measured anew only if it is older than 10 s", async () => {
+  const { explain, store, storageReads } = site({ a: running });
+  const { signal } = new AbortController();
+  const thresholds = async (): Promise<unknown> =>
+    (await explain({ signal })).signals.flatMap((one) => one.thresholds.map(({ value }) => value));
+  assert.deepEqual(await thresholds(), [100 * MI]);
+  store.update(parseAgentOptions(["--eviction-hard=memory.available<10Mi"]).values, { reload: true });
+  assert.deepEqual(await thresholds(), [10 * MI]);
+  assert.deepEqual(storageReads[0], { maxAgeMs: 10_000, limitMs: 1000 });
+});
+
+test("limits on local storage are checked unless local storage is not isolated", async () => {
+  for (const [flag, want] of [
+    ["--local-storage-capacity-isolation=true", [{ limitMs: 10_000 }]],
+    ["--local-storage-capacity-isolation=false", []],
+  ] as const) {
+    const { clock, loops, storageReads, stop } = site({ a: running }, [flag, "--eviction-hard=memory.available<1Mi"]);
+    const all = loops.map(({ run }) => run(stop.signal).catch(() => undefined));
+    await clock.advance(50);
+    stop.abort();
+    await clock.advance(1000);
+    await Promise.all(all);
+    assert.deepEqual(storageReads, want);
+  }
 });

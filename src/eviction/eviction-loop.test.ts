@@ -53,6 +53,11 @@ class FakeNode {
   onMeasure: () => Promise<void> = () => Promise.resolve();
   overLimits = false;
   reads = 0;
+  /** How long ago filesystems were measured. */
+  diskAgeMs = 0;
+  /** What the loop asked for: the age of filesystems at each read, and the time for disks at each measurement of pods. */
+  readonly spaceAges: number[] = [];
+  readonly diskTimes: number[] = [];
   private readonly stop = new AbortController();
   private done: Promise<void> | undefined;
 
@@ -81,9 +86,11 @@ class FakeNode {
         clock,
         log: silent,
         evictions,
-        signals: async () => {
+        signals: async ({ spaceAgeMs }) => {
           this.reads++;
+          this.spaceAges.push(spaceAgeMs);
           const at = clock.now();
+          const measuredAt = { ...at, mono: at.mono - this.diskAgeMs };
           const workingSet = [...this.pods.values()].reduce((sum, { memory }) => sum + memory, 0);
           const space = {
             device: 1,
@@ -93,9 +100,10 @@ class FakeNode {
             inodesFree: this.inodesFree,
           };
           const node = { ...space, availableBytes: this.disk };
-          return { at, memory: { capacity: 8 * GI, workingSet }, filesystems: { at, node, image: node } };
+          return { at, memory: { capacity: 8 * GI, workingSet }, filesystems: { at: measuredAt, node, image: node } };
         },
-        consumption: async (pods) => {
+        consumption: async (pods, { diskMs }) => {
+          this.diskTimes.push(diskMs);
           await this.onMeasure();
           return new Map(
             pods.map(({ metadata: { uid = "" } }) => {
@@ -134,9 +142,15 @@ class FakeNode {
   }
 
   async run(ms: number): Promise<this> {
-    this.done ??= this.loop.run(this.stop.signal);
+    void this.start();
     await this.clock.advance(ms);
     return this;
+  }
+
+  /** Resolves or rejects as the loop ends. */
+  start(): Promise<void> {
+    this.done ??= this.loop.run(this.stop.signal);
+    return this.done;
   }
 
   async close(): Promise<void> {
@@ -285,6 +299,29 @@ describe("memory", () => {
   });
 });
 
+test("a shortage that went by while the pods were measured does not delay the answer to the next one", async () => {
+  const node = new FakeNode().add({ name: "hog", memory: 7.5 * GI });
+  node.onMeasure = async () => void node.add({ name: "hog", memory: GI });
+  await node.run(500);
+  node.onMeasure = () => Promise.resolve();
+  node.add({ name: "hog", memory: 7.5 * GI });
+  await node.run(1500);
+  assert.deepEqual(node.names, ["hog"]);
+});
+
+test("disks are not measured for an eviction because of memory", async () => {
+  const node = await new FakeNode().add({ name: "hog", memory: 7.5 * GI }).run(500);
+  assert.deepEqual([node.names, node.diskTimes], [["hog"], [0]]);
+});
+
+test("a failure that is not one of the machine's ends the loop", async () => {
+  const node = new FakeNode().add({ name: "hog", memory: 7.5 * GI });
+  node.onMeasure = () => Promise.reject(new Error("a bug"));
+  const ended = assert.rejects(node.start(), /a bug/);
+  await node.run(1000);
+  await ended;
+});
+
 describe("disk", () => {
   const settings = { evictionHard: { "nodefs.available": "10Gi", "memory.available": "1Gi" } };
 
@@ -305,6 +342,32 @@ describe("disk", () => {
     await node.run(900);
     assert.deepEqual(node.names, ["b"]);
     assert.match(node.stopped[0]?.message ?? "", /^The node was low on resource: ephemeral-storage\. /);
+  });
+
+  test("what the node itself kept is enough only with the minimum reclaim", async () => {
+    const node = new FakeNode({ ...settings, evictionMinimumReclaim: { "nodefs.available": "5Gi" } });
+    node.add({ name: "a", memory: GI });
+    node.disk = 5 * GI;
+    node.onReclaim = async () => {
+      node.disk = 12 * GI;
+    };
+    await node.run(900);
+    assert.deepEqual(node.names, ["a"]);
+  });
+
+  test("the age of the measurement that an eviction is based on is told in seconds", async () => {
+    const node = new FakeNode(settings).add({ name: "a", memory: GI });
+    [node.disk, node.diskAgeMs] = [5 * GI, 2000];
+    await node.run(900);
+    assert.ok(node.ages.includes("nodefs.available 2"), node.ages.join());
+  });
+
+  test("filesystems are asked seldom while there is much space, and often near a threshold", async () => {
+    const node = await new FakeNode(settings).add({ name: "a", memory: GI }).run(3000);
+    assert.deepEqual([node.spaceAges.at(0), node.spaceAges.at(-1)], [0, 10_000]);
+    node.disk = 11 * GI;
+    await node.run(15_000);
+    assert.equal(node.spaceAges.at(-1), 1000);
   });
 
   test("pods above their own limits go before anything else is done", async () => {
@@ -386,4 +449,20 @@ test("an explanation ranks without evicting, and shows the last evictions", asyn
     ["static: critical, never evicted", "a: exceeds its request by 512Mi"],
   );
   assert.deepEqual([conditions, evictions, node.names], [[], [], []]);
+});
+
+test("an explanation tells soft thresholds from hard ones, and how long one is met", async () => {
+  const settings = {
+    evictionSoft: { "memory.available": "2Gi" },
+    evictionSoftGracePeriod: { "memory.available": "60s" },
+  };
+  const node = new FakeNode(settings).add({ name: "a", memory: 5 * GI });
+  await node.run(5000);
+  node.add({ name: "a", memory: 7 * GI });
+  await node.run(10_000);
+  const { signals } = await node.loop.explain({ signal: new AbortController().signal });
+  const [threshold] = signals.find((one) => one.signal === "memory.available")?.thresholds ?? [];
+  assert.deepEqual([threshold?.kind, threshold?.graceMs], ["soft", 60_000]);
+  const { metForMs = 0 } = threshold ?? {};
+  assert.ok(metForMs >= 9000 && metForMs <= 10_000, `${metForMs} ms`);
 });

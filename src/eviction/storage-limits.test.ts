@@ -82,6 +82,13 @@ test("the containers of a pod above its limits are removed, or their logs and la
   assert.deepEqual(discarded, ["over"]);
 });
 
+test("a check that is under way is shared", async () => {
+  const { limits, clock, stopped, measured } = site([limited("over", "8Mi")], { takesMs: 1000 });
+  const both = Promise.all([limits.check(new AbortController()), limits.check(new AbortController())]);
+  await clock.advance(1500);
+  assert.deepEqual([await both, stopped, measured.length], [[true, true], ["over"], 1]);
+});
+
 test("nothing is checked where local storage is not isolated", async () => {
   const { limits, measured } = site([limited("over", "8Mi")], { isEnabled: false });
   assert.equal(await limits.check(new AbortController()), false);
@@ -101,4 +108,15 @@ test("pods are measured every 10 s, and less often where it takes long", async (
     stop.abort();
     await running.catch(() => undefined);
   }
+});
+
+test("however long measuring takes, the next check is at most a minute away", async () => {
+  const { clock, limits, measured } = site([limited("within", "20Mi")], { takesMs: 10_000 });
+  const stop = new AbortController();
+  const running = limits.run(stop.signal).catch(() => undefined);
+  await clock.advance(10_000);
+  await clock.advance(60_000);
+  assert.equal(measured.length, 2);
+  stop.abort();
+  await running;
 });

@@ -17,9 +17,13 @@ export interface StorageLimitsDeps {
   isEnabled(): boolean;
 }
 
-/** Interval of checks in milliseconds, as in Kubernetes; longer where measuring takes long, so that it is a 20th of it. */
+/**
+ * Interval of checks in milliseconds, as in Kubernetes; longer where measuring takes long, so that it is a 20th of it, but
+ * never so long that a limit means nothing: on a busy machine the time is not all spent on measuring.
+ */
 const INTERVAL_MS = 10_000;
 const SHARE = 20;
+const LONGEST_MS = 60_000;
 /** Grace period in seconds, as in Kubernetes. */
 const GRACE_SECONDS = 1;
 
@@ -35,7 +39,8 @@ export class StorageLimits {
       const began = clock.now().mono;
       await this.check({ signal });
       const tookMs = clock.now().mono - began;
-      await clock.sleep(Math.max(INTERVAL_MS, tookMs * (SHARE - 1)), { signal });
+      const pauseMs = Math.min(LONGEST_MS, tookMs * (SHARE - 1));
+      await clock.sleep(Math.max(INTERVAL_MS, pauseMs), { signal });
     }
   }
 

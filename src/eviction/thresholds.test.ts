@@ -158,6 +158,11 @@ describe("observations", () => {
     ]);
   });
 
+  test("more tasks than the kernel allows leave none, not less than none", () => {
+    const { available } = observationsOf({ at, tasks: { most: 100, running: 130 } }).get("pid.available") ?? {};
+    assert.equal(available, 0);
+  });
+
   test("what cannot be read is no observation, nor are inodes of a filesystem that has none", () => {
     const bare = { at, filesystems: { at, node: { ...space(1), inodes: 0, inodesFree: 0 } } };
     assert.deepEqual([...observationsOf(bare).keys()], ["nodefs.available"]);

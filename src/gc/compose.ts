@@ -1,5 +1,5 @@
 import { files } from "../adapters/host/files.ts";
-import { filesystemStats } from "../adapters/host/filesystem-stats.ts";
+import { FilesystemMeter } from "../adapters/host/filesystem-stats.ts";
 import { PodHost, type PodHostDeps } from "../adapters/host/pod-host.ts";
 import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
 import { type agentOptions, isGateOn, type OptionStore } from "../config/index.ts";
@@ -42,7 +42,7 @@ export interface ComposeGcDeps {
   /** Called once all is built. */
   pool(): GcPool;
   /** Measures the filesystem at a path of the runtime; the machine's own by default. */
-  readonly statFilesystem?: typeof filesystemStats;
+  readonly statFilesystem?: FilesystemMeter["measure"];
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
@@ -112,6 +112,7 @@ export function composeGc(
 function composeImages(deps: ComposeGcDeps, images: GuardedImages, signal: AbortSignal): ImageCollector {
   const { clock, log, store, runtime, event } = deps;
   const local = new LocalImages(files, store.current.rootDir);
+  const meter = new FilesystemMeter(clock);
   const collector = new ImageCollector(
     {
       images,
@@ -120,7 +121,7 @@ function composeImages(deps: ComposeGcDeps, images: GuardedImages, signal: Abort
       clock,
       log,
       event,
-      statFilesystem: deps.statFilesystem ?? filesystemStats,
+      statFilesystem: deps.statFilesystem ?? ((path) => meter.measure(path)),
       wanted: () => wantedImages(deps),
       mounted: () => mountedImages(deps),
       pulling: () => images.pulling,

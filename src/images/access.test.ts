@@ -48,6 +48,7 @@ function site({
         record: async () => undefined,
         pulled: async (present, credential) => void told.push(["pulled", present, credential]),
         failed: async (name) => void told.push(["failed", name]),
+        unfinished: async (name, before) => void told.push(["unfinished", name, before]),
         removed: () => undefined,
         run: async () => undefined,
       },
@@ -138,10 +139,13 @@ async function both(second: PullCredential, mustPull: boolean) {
         mustPull: async () => mustPull || !isRecorded,
         begin: async () => undefined,
         record: async () => {
+          // As long as a write to disk takes: the next pull waits for it.
+          for (let turns = 0; turns < 50; turns++) await Promise.resolve();
           isRecorded = true;
         },
         pulled: async (_present, credential) => void told.push(["pulled", credential?.auth.username]),
         failed: async () => void told.push(["not recorded"]),
+        unfinished: async () => void told.push(["unfinished"]),
         removed: () => undefined,
         run: async () => undefined,
       },
@@ -170,4 +174,80 @@ test("a pod that may use what another pull has just brought does not pull, and p
   const { outcomes, told } = await both(bad, false);
   assert.deepEqual(outcomes, ["ok", "ok"]);
   assert.deepEqual(told, [["pulled", "good"], ["not recorded"]]);
+});
+
+/** Pulls with a runtime that does this, and aborts after a turn if asked; what the records are told, without checks. */
+async function toldOf(
+  pullImage: (signal: AbortSignal) => Promise<string>,
+  { policy = "IfNotPresent", isAborted = false, credentials = [good] } = {},
+): Promise<readonly unknown[]> {
+  const told: unknown[] = [];
+  const images = {
+    imageStatus: async () => (policy === "Always" ? { ...image, id: "sha256:0" } : undefined),
+    pullImage: (_name: string, _pull: unknown, { signal }: { signal: AbortSignal }) => pullImage(signal),
+  };
+  const puller = new ImagePuller(
+    {
+      images: images as never,
+      clock: new FakeClock(),
+      credentials: async () => credentials,
+      access: {
+        mustPull: async () => true,
+        begin: async () => undefined,
+        record: async () => undefined,
+        pulled: async () => void told.push("pulled"),
+        failed: async () => void told.push("failed"),
+        unfinished: async (name, before) => void told.push("unfinished", name, before),
+        removed: () => undefined,
+        run: async () => undefined,
+      },
+    },
+    fixed({ parallel: 1, qps: 0, burst: 0 }),
+    manyListeners().signal,
+  );
+  const of = pod().container("app", { image: "r.example.com/a", imagePullPolicy: policy }).build();
+  const [container = { name: "" }] = of.spec.containers;
+  const step = { detail: () => undefined, done: () => undefined, fail: () => undefined, abort: () => undefined };
+  const request = {
+    pod: of,
+    container,
+    journal: { begin: () => step, event: () => undefined },
+    slot: { release: () => undefined },
+  };
+  const caller = manyListeners();
+  const done = puller.ensure(request, caller).catch(() => undefined);
+  await new FakeClock().advance(0);
+  if (isAborted) caller.abort(new Error("the pod is gone"));
+  await done;
+  return told;
+}
+
+const untilAborted = (signal: AbortSignal): Promise<string> =>
+  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+const failing = (code: "Unknown" | "Unavailable" | "Timeout", text: string = code) => {
+  return (): Promise<string> => Promise.reject(new RuntimeError(code, text));
+};
+
+test("a pull that is cancelled may have brought the image: its intent is not removed", async () => {
+  assert.deepEqual(await toldOf(untilAborted, { isAborted: true }), ["unfinished", "r.example.com/a", undefined]);
+});
+
+test("of an image that was there before a cancelled pull its id is known", async () => {
+  const told = await toldOf(untilAborted, { isAborted: true, policy: "Always" });
+  assert.deepEqual(told, ["unfinished", "r.example.com/a", "sha256:0"]);
+});
+
+test("a pull that the runtime did not answer may have brought the image", async () => {
+  for (const code of ["Unavailable", "Timeout"] as const)
+    assert.deepEqual((await toldOf(failing(code)))[0], "unfinished");
+  let calls = 0;
+  const first = (): Promise<string> => failing(calls++ === 0 ? "Timeout" : "Unknown")();
+  assert.deepEqual((await toldOf(first, { credentials: [bad, good] }))[0], "unfinished", "with one of the credentials");
+});
+
+test("a pull of which the runtime says that it failed brought nothing", async () => {
+  assert.deepEqual(await toldOf(failing("Unknown")), ["failed"]);
+  let calls = 0;
+  const each = (): Promise<string> => failing("Unknown", `answer ${calls++}`)();
+  assert.deepEqual(await toldOf(each, { credentials: [bad, good] }), ["failed"]);
 });

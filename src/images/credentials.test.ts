@@ -67,3 +67,37 @@ test("credentials that are refused for different reasons fail the pull with the 
   const { ensure } = site("nobody", given, (user) => (user === "first" ? "denied" : "expired"));
   await assert.rejects(ensure(), { message: "[denied, expired]" });
 });
+
+test("other pods start while a credential plugin is asked", async () => {
+  let answer: (credentials: readonly never[]) => void = () => undefined;
+  let released = 0;
+  const puller = new ImagePuller(
+    {
+      images: { imageStatus: async () => image } as never,
+      clock: new FakeClock(),
+      providers: { check: async () => undefined, forImage: () => new Promise((resolve) => (answer = resolve)) },
+      access: {
+        mustPull: async (_present, credentials) => (await credentials()).length > 0,
+        begin: async () => undefined,
+        record: async () => undefined,
+        pulled: async () => undefined,
+        failed: async () => undefined,
+        unfinished: async () => undefined,
+        removed: () => undefined,
+        run: async () => undefined,
+      },
+    },
+    fixed({ parallel: 0, qps: 0, burst: 0 }),
+    manyListeners().signal,
+  );
+  const of = pod().container("app", { image: "r.example.com/a:1", imagePullPolicy: "Never" }).build();
+  const [container = { name: "" }] = of.spec.containers;
+  const step = { detail: () => undefined, done: () => undefined, fail: () => undefined, abort: () => undefined };
+  const journal = { begin: () => step, event: () => undefined };
+  const request = { pod: of, container, journal, slot: { release: () => void released++ } };
+  const ensured = puller.ensure(request, manyListeners());
+  await new FakeClock().advance(0);
+  assert.equal(released, 1, "the plugin has not answered yet");
+  answer([]);
+  assert.equal((await ensured).ref, image.id);
+});

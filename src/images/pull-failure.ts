@@ -1,3 +1,4 @@
+import { RuntimeError, type RuntimeErrorCode } from "../adapters/runtime/port.ts";
 import { clip } from "../lib/bounded-text.ts";
 import { messageOf } from "../lib/errors.ts";
 import { StuckPullError } from "./pull-progress.ts";
@@ -20,7 +21,18 @@ export function pullFailure(image: string, error: unknown): { readonly reason: s
 /** One error for the failed tries with each credential; equal messages count once, as in Kubernetes. */
 export function joinPullErrors(errors: readonly unknown[]): unknown {
   const messages = [...new Set(errors.map(messageOf))];
-  return messages.length === 1 ? errors[0] : new Error(`[${messages.join(", ")}]`, { cause: errors.at(-1) });
+  if (messages.length === 1) return errors[0];
+  const cause = errors.find((error) => !isAnswer(error)) ?? errors.at(-1);
+  return new Error(`[${messages.join(", ")}]`, { cause });
+}
+
+/** Errors of calls that the runtime did not answer: what it did is not known. */
+const UNANSWERED: ReadonlySet<RuntimeErrorCode> = new Set(["Unavailable", "Timeout"]);
+
+/** True if the runtime itself says that the pull failed; false if the call was cancelled or got lost. Pure. */
+export function isAnswer(error: unknown): boolean {
+  const own = error instanceof Error && !(error instanceof RuntimeError) ? error.cause : error;
+  return own instanceof RuntimeError && !UNANSWERED.has(own.code);
 }
 
 /** How many answers are kept, and what one may take in bytes: registries choose them. */

@@ -173,3 +173,22 @@ test("an abort cancels the pull with its own reason", async () => {
   assert.equal(await result, given.signal.reason);
   assert.equal(watching.clock.waiting, 0);
 });
+
+test("the rate is that of the last ten seconds", async () => {
+  const clock = new FakeClock();
+  let doneBytes = 0;
+  const images = {
+    pullProgress: async () => {
+      doneBytes += (clock.now().mono <= 20_000 ? 1 : 10) * MIB;
+      return new Map([["app:1", { doneBytes, totalBytes: 1000 * MIB, isTransferring: true }]]);
+    },
+  };
+  const watch = new PullProgressWatch({ images, clock }, new LiveValue({ progressTimeoutMs: 0 }));
+  const details: PullDetail[] = [];
+  const work = { signal: manyListeners().signal, onDetail: (detail: PullDetail) => void details.push(detail) };
+  void watch.during("app:1", work, () => new Promise(() => undefined));
+  await clock.advance(20_500);
+  assert.equal(details.at(-1)?.progress?.bytesPerSecond, MIB);
+  await clock.advance(15_000);
+  assert.equal(details.at(-1)?.progress?.bytesPerSecond, 10 * MIB);
+});

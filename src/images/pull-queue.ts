@@ -19,6 +19,8 @@ export interface QueuedPull<T> {
   /** Called after another pull of the same image; if it resolves to a result, there is no pull. */
   arrived(): Promise<T | undefined>;
   pull(): Promise<T>;
+  /** Called with what the pull resolved to. Only the next pull of the same image waits for it. */
+  pulled(result: T): Promise<void>;
 }
 
 /**
@@ -48,10 +50,13 @@ export class PullQueue {
   async run<T>(pull: QueuedPull<T>, work: PullWork): Promise<T> {
     const ahead = this.counts.get(pull.image) ?? 0;
     this.counts.set(pull.image, ahead + 1);
-    if (ahead > 0) work.onDetail({ text: `${behind(ahead)} of the same image` });
+    if (ahead > 0) waits(work, `${behind(ahead)} of the same image`);
     const alone = async (): Promise<T> => {
       const arrived = ahead > 0 ? await pull.arrived() : undefined;
-      return arrived ?? (await this.inTurn(pull, work));
+      if (arrived !== undefined) return arrived;
+      const result = await this.inTurn(pull, work);
+      await pull.pulled(result);
+      return result;
     };
     try {
       return await this.images.run(pull.image, alone, work);
@@ -64,11 +69,11 @@ export class PullQueue {
 
   private inTurn<T>({ pull }: QueuedPull<T>, work: PullWork): Promise<T> {
     const onPosition = (position: number): void => {
-      if (position > 0) work.onDetail({ text: behind(this.lane.running + position - 1) });
+      if (position > 0) waits(work, behind(this.lane.running + position - 1));
     };
     const onAhead = (ahead: number): void => {
       const limit = `(registryPullQPS ${this.options.current.qps})`;
-      work.onDetail({ text: ahead === 0 ? `next to be pulled ${limit}` : `${behind(ahead)} ${limit}` });
+      waits(work, ahead === 0 ? `next to be pulled ${limit}` : `${behind(ahead)} ${limit}`);
     };
     const begin = async (): Promise<T> => {
       await this.bucket.take({ signal: work.signal, onAhead });
@@ -76,6 +81,10 @@ export class PullQueue {
     };
     return this.lane.run(begin, { signal: work.signal, onPosition });
   }
+}
+
+function waits(work: PullWork, text: string): void {
+  work.onDetail({ text, isWaiting: true });
 }
 
 function behind(pulls: number): string {

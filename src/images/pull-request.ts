@@ -45,6 +45,8 @@ export interface ImageAccess {
     credential: PullCredential | undefined,
   ): Promise<void>;
   failed(image: string): Promise<void>;
+  /** It is not known what came of the pull. `before` is the id that the image had before it, undefined if none. */
+  unfinished(image: string, before: string | undefined, options: Abortable): Promise<void>;
   removed(ref: string): void;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -56,6 +58,8 @@ export interface PullRequest {
   readonly journal: PullJournal;
   /** Released while a pull goes on, so that other pods start meanwhile. */
   readonly slot: { release(): void };
+  /** Called with what the pull waits for, and with undefined once it waits no longer. */
+  onWait?(text: string | undefined): void;
   /** The pod's sandbox configuration, which the runtime gets with the pull; called only if the image is pulled. */
   sandbox?(): Promise<SandboxConfig>;
   /** The runtime's handler of the pod, empty for the default one; called only where images are kept by handler. */

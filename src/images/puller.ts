@@ -11,7 +11,7 @@ import type { PullCredential } from "../model/pull-credential.ts";
 import { StartError } from "../model/start-error.ts";
 import type { ImageCounters } from "./image-metrics.ts";
 import { PULL_BACKOFF, PullBackoff } from "./pull-backoff.ts";
-import { joinPullErrors, LastAnswers, pullFailure } from "./pull-failure.ts";
+import { isAnswer, joinPullErrors, LastAnswers, pullFailure } from "./pull-failure.ts";
 import { PullProgressWatch, StuckPullError } from "./pull-progress.ts";
 import { PullQueue, type PullQueueOptions } from "./pull-queue.ts";
 import type { CredentialSource, ImageAccess, ProviderSource, PullRequest } from "./pull-request.ts";
@@ -49,14 +49,14 @@ export class ImagePuller {
       namesHandler?: boolean;
     },
     options: Live<PullerOptions>,
-    signal: AbortSignal,
+    private readonly agent: AbortSignal,
   ) {
-    this.queue = new PullQueue(deps.clock, options, signal);
+    this.queue = new PullQueue(deps.clock, options, agent);
     this.progress = new PullProgressWatch(
       deps,
       select(options, ({ progressTimeoutMs = 0 }) => ({ progressTimeoutMs })),
     );
-    this.pulls = new SharedPulls(signal);
+    this.pulls = new SharedPulls(agent);
   }
 
   /** Loads the credential providers and the records of earlier pulls. Rejects if the configuration is invalid. */
@@ -91,7 +91,7 @@ export class ImagePuller {
     const runtimeHandler = this.deps.namesHandler === true ? await request.runtimeHandler?.() : undefined;
     const credentials = once(() => this.credentials(name, request, options));
     const needed = { name, request, credentials, runtimeHandler };
-    const present = policy === "Always" ? undefined : await this.inspect(needed, options);
+    const present: RuntimeImage | undefined = policy === "Always" ? undefined : await this.inspect(needed, options);
     if (policy !== "Always") found.isPresent = present !== undefined;
     if (present !== undefined) found.isRequired = await this.mustPull(needed, present);
     if (present !== undefined && found.isRequired === false) {
@@ -107,7 +107,7 @@ export class ImagePuller {
       throw refusal(request, "ErrImageNeverPull", { afterMs: PULL_BACKOFF.initialMs, message });
     }
     found.isRequired = true;
-    return this.pull(needed, options);
+    return this.pull({ ...needed, present }, options);
   }
 
   private fullName(request: PullRequest): string {
@@ -152,7 +152,10 @@ export class ImagePuller {
     const step = journal.begin("pull", { container: container.name, detail: container.image ?? "" });
     journal.event("Normal", "Pulling", { message: `Pulling image "${container.image}"`, container: container.name });
     try {
-      const onDetail = ({ text, progress }: PullDetail): void => step.detail(`${container.image}: ${text}`, progress);
+      const onDetail = ({ text, progress, isWaiting }: PullDetail): void => {
+        step.detail(`${container.image}: ${text}`, progress);
+        request.onWait?.(isWaiting === true ? text : undefined);
+      };
       const { pulled, image } = await this.pullRecorded(needed, { signal: options.signal, onDetail });
       this.answers.succeeded(name);
       const totalMs = this.deps.clock.now().mono - began;
@@ -170,6 +173,8 @@ export class ImagePuller {
       const failure = this.answers.failed(name, error);
       step.fail(failure);
       throw this.pullFailed(request, failure);
+    } finally {
+      request.onWait?.(undefined);
     }
   }
 
@@ -191,18 +196,30 @@ export class ImagePuller {
     const wanted = { image: name, auths, annotations, sandbox, runtimeHandler, record };
     const arrived = (shared: PullWork): Promise<RuntimeImage | undefined> => this.arrived(needed, shared);
     const pull = (shared: PullWork): Promise<PulledImage> => this.pullInTurn(wanted, arrived, shared);
-    await access?.begin(image);
+    const [before] = await Promise.all([access && this.idBefore(needed, work), access?.begin(image)]);
     let pulled: PulledImage | undefined;
     let status: RuntimeImage | undefined;
+    let isUnfinished = false;
     try {
       pulled = await this.pulls.join(pullKey(name, request, auths), { ...work, pull });
       status = await this.status(needed, work);
       if (status === undefined) throw new Error(`inspect pulled image: ${pulled.ref} not found`);
       return { pulled, image: status };
+    } catch (error) {
+      isUnfinished = pulled === undefined && (work.signal.aborted || !isAnswer(error));
+      throw error;
     } finally {
-      if (pulled === undefined || pulled.isReused === true) await access?.failed(image);
+      if (isUnfinished) void access?.unfinished(image, before, { signal: this.agent });
+      else if (pulled === undefined || pulled.isReused === true) await access?.failed(image);
       else await access?.pulled({ image, ref: status?.id ?? pulled.ref }, found[pulled.credential ?? -1]);
     }
+  }
+
+  /** The id of the image before it is pulled; undefined if it is not there, or not known to be. */
+  private async idBefore(needed: NeededImage, work: Abortable): Promise<string | undefined> {
+    if (needed.present !== undefined) return needed.present.id;
+    if (needed.request.container.imagePullPolicy !== "Always") return undefined;
+    return (await this.status(needed, work).catch(() => undefined))?.id;
   }
 
   /** The pod's credentials first, then the node's, then those of credential providers, as in Kubernetes. */
@@ -296,15 +313,15 @@ export class ImagePuller {
       work.onDetail({ text: "pulling" });
       const began = clock.now().mono;
       const pulled = await this.progress.during(wanted.image, work, (options) => this.pullAs(wanted, options));
-      const tookMs = clock.now().mono - began;
-      await wanted.record(pulled);
-      return { ...pulled, tookMs };
+      return { ...pulled, tookMs: clock.now().mono - began };
     };
     const reuse = async (): Promise<PulledImage | undefined> => {
       const image = await arrived(work);
       return image && { ref: image.id, tookMs: 0, isReused: true };
     };
-    return this.queue.run({ image: wanted.image, arrived: reuse, pull }, work);
+    const pulled = (image: PulledImage): Promise<void> => wanted.record(image);
+    const queued = { image: wanted.image, arrived: reuse, pull, pulled };
+    return this.queue.run(queued, work);
   }
 }
 
@@ -317,6 +334,8 @@ interface EnsureFacts {
 /** An image that a container needs; the credentials are looked up once. */
 interface NeededImage {
   readonly name: string;
+  /** The image on the node, which the pod may not use; undefined if there is none, or if nobody asked. */
+  readonly present?: RuntimeImage | undefined;
   readonly runtimeHandler: string | undefined;
   readonly request: PullRequest;
   credentials(): Promise<readonly PullCredential[]>;

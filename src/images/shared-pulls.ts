@@ -16,6 +16,8 @@ export interface PulledImage {
 export interface PullDetail {
   readonly text: string;
   readonly progress?: StepProgress;
+  /** True while the pull waits for its turn. */
+  readonly isWaiting?: boolean;
 }
 
 /** What a pull is given: the signal that cancels it, and where it reports its progress. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { AbortedError, AbortScope, abortCalls, isAborted, TimeLimitError, withScope } from "./abort.ts";
+import { type Abortable, AbortedError, AbortScope, abortCalls, isAborted, TimeLimitError, withScope } from "./abort.ts";
 import { FakeClock } from "./clock.ts";
 
 test("a scope aborts with the reason of whichever parent aborts, and not the other way", () => {
@@ -13,6 +13,12 @@ test("a scope aborts with the reason of whichever parent aborts, and not the oth
   other.abort();
   assert.ok(other.signal.reason instanceof AbortedError);
   assert.equal(a.signal.aborted, false);
+});
+
+test("a scope passes its signal on when it is spread into options", () => {
+  const scope = new AbortScope([]);
+  const call = (options: Abortable): Abortable => ({ ...options });
+  assert.equal(call(scope).signal, scope.signal);
 });
 
 test("a scope of an aborted parent is aborted from the start and sets no timer", () => {

@@ -26,6 +26,8 @@ export class TimeLimitError extends Error {
  */
 export class AbortScope {
   private readonly controller = manyListeners();
+  /** Its own property, not a getter: a scope is spread into the options of calls. */
+  readonly signal: AbortSignal = this.controller.signal;
   private readonly parents: readonly AbortSignal[];
   private timer: Timer | undefined;
   private readonly onParent = (event: Event): void => {
@@ -42,10 +44,6 @@ export class AbortScope {
     if (limit !== undefined && !this.signal.aborted) {
       this.timer = limit.clock.after(limit.ms, () => this.abort(new TimeLimitError(limit.ms)));
     }
-  }
-
-  get signal(): AbortSignal {
-    return this.controller.signal;
   }
 
   /** Aborts this scope only, never its parents. */

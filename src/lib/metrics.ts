@@ -26,6 +26,8 @@ export interface Gauge {
 
 export interface Histogram {
   observe(value: number, labels?: LabelValues): void;
+  /** Ends a series, when what it measured is gone. */
+  remove(labels: LabelValues): void;
 }
 
 /** Where values come from at a scrape. */
@@ -84,7 +86,7 @@ export class Metrics {
     const { labels = [], buckets = DEFAULT_BUCKETS } = isList(options) ? { labels: options } : options;
     const values = new HistogramValues(labels, buckets);
     this.register({ name, help, type: "histogram", collect: () => values.collect() });
-    return { observe: (value, of = []) => values.observe(value, of) };
+    return { observe: (value, of = []) => values.observe(value, of), remove: (of) => values.delete(of) };
   }
 
   /** The selected metrics, all by default, as a page of Prometheus' text format. */
@@ -204,6 +206,10 @@ class HistogramValues {
     const place = found === -1 ? this.buckets.length : found;
     own.counts[place] = (own.counts[place] ?? 0) + 1;
     own.sum += value;
+  }
+
+  delete(labels: LabelValues): void {
+    this.values.delete(labels);
   }
 
   collect(): Sample[] {

@@ -5,8 +5,10 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { ImageReport } from "../model/image-report.ts";
 import type { NodeExplanation } from "../model/node-pressure.ts";
+import type { NodeUsageReport } from "../model/node-usage.ts";
 import type { PodStorage } from "../model/pod-storage.ts";
 import type { PodExplanation } from "../model/step.ts";
+import type { TopologyReport } from "../model/topology-report.ts";
 import { type AgentConfiguration, configRoutes } from "./agent-config.ts";
 import type { AgentInfo, AgentView, LogOpener } from "./agent-view.ts";
 import { containerLog, refuse } from "./container-log.ts";
@@ -24,6 +26,12 @@ export interface LocalApiDeps {
   readonly images?: (options: Abortable) => Promise<ImageReport>;
   /** Explains the pressure of the node. Missing if it is not measured. */
   readonly node?: (options: Abortable) => Promise<NodeExplanation>;
+  /** The usage of node and pods. Missing if it is not measured. */
+  readonly usage?: (options: Abortable) => Promise<NodeUsageReport>;
+  /** A new login link of the page; undefined while its port is closed. Missing if there is no page. */
+  readonly pageLink?: () => string | undefined;
+  /** The processors and the memory of the machine, and who has what of them. Missing if they were not read. */
+  readonly topology?: () => TopologyReport;
   /** Missing if there is no runtime. */
   readonly streams?: StreamDeps | undefined;
   /** Missing if the configuration cannot be reloaded. */
@@ -36,6 +44,7 @@ export interface LocalApiOptions {
   readonly version: string;
 }
 
+const NO_PAGE = "the page is not served: --cadvisor-port is 0, or the port is in use";
 const LINES_TYPE = "application/x-ndjson";
 
 /** The routes of the commands. */
@@ -62,6 +71,14 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
       const node = await deps.node?.({ signal });
       return node === undefined ? refuse(404, "this agent does not measure its node") : jsonAnswer(200, node);
     }),
+    get("/v1/usage", async ({ signal }) => {
+      const usage = await deps.usage?.({ signal });
+      return usage === undefined ? refuse(404, "this agent does not measure usage") : jsonAnswer(200, usage);
+    }),
+    get("/v1/topology", () => {
+      const topology = deps.topology?.();
+      return topology === undefined ? refuse(404, "this agent does not know its topology") : jsonAnswer(200, topology);
+    }),
     get("/v1/pods", () => jsonAnswer(200, view.summaries())),
     get("/v1/pods/:name", explain),
     get("/v1/pods/:namespace/:name", explain),
@@ -71,6 +88,10 @@ export function localApiRoutes(deps: LocalApiDeps, options: LocalApiOptions): Ht
     post("/v1/exec/:namespace/:name", exec),
     post("/v1/port-forward/:name", forward),
     post("/v1/port-forward/:namespace/:name", forward),
+    post("/v1/page", () => {
+      const link = deps.pageLink?.();
+      return link === undefined ? refuse(404, NO_PAGE) : jsonAnswer(200, { link });
+    }),
     get("/v1/events", ({ query, signal }) => {
       const since = Number(query.get("since") ?? 0);
       if (!Number.isSafeInteger(since) || since < 0)

@@ -1,5 +1,13 @@
 import type { Abortable } from "../lib/abort.ts";
-import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, ServiceAccount } from "./generated/types.ts";
+import type {
+  ConfigMap,
+  CSIDriver,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Secret,
+  ServiceAccount,
+  VolumeAttachment,
+} from "./generated/types.ts";
 
 /** The kinds of objects that pods refer to. */
 export interface ObjectKinds {
@@ -8,11 +16,13 @@ export interface ObjectKinds {
   readonly PersistentVolumeClaim: PersistentVolumeClaim;
   readonly PersistentVolume: PersistentVolume;
   readonly ServiceAccount: ServiceAccount;
+  readonly CSIDriver: CSIDriver;
+  readonly VolumeAttachment: VolumeAttachment;
 }
 
 export type ObjectKind = keyof ObjectKinds;
 
-/** Names one object; the namespace of a PersistentVolume is empty. */
+/** Names one object; the namespace of those without one, such as a PersistentVolume, is empty. */
 export interface ObjectRef<K extends ObjectKind = ObjectKind> {
   readonly kind: K;
   readonly namespace: string;

@@ -37,6 +37,12 @@ const cases: Case[] = [
     want: { cpuShares: 1024, cpuQuota: { quota: 100_000, period: 100_000 }, memoryLimit: 128 * MIB },
   },
   {
+    name: "a container with CPUs of its own: no quota",
+    containers: [{ limits: full, requests: full }],
+    rules: { hasExclusiveCpus: () => true },
+    want: { cpuShares: 512, cpuQuota: none, memoryLimit: 64 * MIB },
+  },
+  {
     name: "burstable with limits on every container: quota and memory",
     containers: [{ limits: full, requests: { cpu: "100m" } }],
     want: { cpuShares: 102, cpuQuota: { quota: 50_000, period: 100_000 }, memoryLimit: 64 * MIB },

@@ -15,6 +15,8 @@ export interface CgroupValues {
   /** Bytes that the kernel reclaims only when nothing else is left; only in version 2. */
   readonly memoryLow?: number;
   readonly pids?: number;
+  /** The CPUs that may be used, as the kernel lists them (`0-3,8`); only written in version 2. */
+  readonly cpus?: string;
   /** Bytes by page size as the kernel's files name it (`2MB`). */
   readonly hugepages?: Readonly<Record<string, number>>;
 }
@@ -22,6 +24,8 @@ export interface CgroupValues {
 /** How limits are enforced on this node. */
 export interface CgroupRules {
   readonly cpuCfsQuota: boolean;
+  /** True if a container of the pod has CPUs of its own: then the pod has no quota. */
+  readonly hasExclusiveCpus?: (pod: Pod) => boolean;
   readonly cpuPeriodUs: number;
   /** Page sizes that the kernel has, as `2MB`. */
   readonly hugepageSizes: readonly string[];
@@ -59,8 +63,8 @@ export function memoryRequest(pod: Pod): number {
   return bytesOf(podRequests(pod), "memory") ?? 0;
 }
 
-function quotaOf(pod: Pod, limits: ResourceAmounts, { cpuCfsQuota, cpuPeriodUs }: CgroupRules): number {
-  if (!cpuCfsQuota || !isLimited(pod, "cpu")) return -1;
+function quotaOf(pod: Pod, limits: ResourceAmounts, { cpuCfsQuota, cpuPeriodUs, ...rules }: CgroupRules): number {
+  if (!cpuCfsQuota || rules.hasExclusiveCpus?.(pod) === true || !isLimited(pod, "cpu")) return -1;
   return cpuQuota(cpuMilli(limits), cpuPeriodUs) || -1;
 }
 

@@ -1,12 +1,16 @@
 /** One place where a pod keeps data on its node. */
 export interface StoragePart {
-  /** An emptyDir by its name; the log or the writable layer of a container by the container's. */
-  readonly kind: "emptyDir" | "log" | "layer";
+  /** An emptyDir, or another volume with files, by its name; the log or the writable layer of a container by the container's. */
+  readonly kind: "emptyDir" | "volume" | "log" | "layer";
   readonly name: string;
   /** It takes memory and not disk. */
   readonly isMemory: boolean;
   /** Bytes that it may hold; missing without a limit. */
   readonly sizeLimit?: number;
+  /** Where a volume is that has a filesystem of its own to ask for its space. */
+  readonly path?: string;
+  /** The claim that a volume is of: it is as full as its filesystem. */
+  readonly claim?: string;
   /** Missing until it was measured once. */
   readonly usage?: StorageUsage;
 }

@@ -28,15 +28,6 @@ const container: Readonly<Record<string, Rule>> = {
   volumeDevices: part("claims of local volumes with volumeMode Block; other block volumes are not supported yet"),
 };
 
-const nativeResources = ["cpu", "memory", "ephemeral-storage"];
-
-/** True if the list requests something that only a device plugin provides. */
-function hasDevices(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return Object.keys(value).some((name) => !nativeResources.includes(name) && !name.startsWith("hugepages-"));
-}
-
-const resourceList = refuse("devices and extended resources are not supported yet", hasDevices);
 const scheduler = part("the scheduler's business; the node does nothing with it");
 
 /**
@@ -59,7 +50,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     schedulingGroup: scheduler,
     hostUsers: part("false needs a runtime and a kernel that can"),
     ...all("runtimeClassName imagePullSecrets readinessGates"),
-    resourceClaims: refuse("resource claims are not supported yet"),
+    resourceClaims: part("in a cluster; devices reach the container by CDI, which the runtime must have enabled"),
   },
   Container: container,
   EphemeralContainer: { ...container, targetContainerName: ok },
@@ -80,25 +71,30 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   ContainerResizePolicy: all("resourceName restartPolicy"),
   Volume: {
     ...all("name hostPath emptyDir configMap secret downwardAPI projected image persistentVolumeClaim ephemeral"),
+    csi: part("in a cluster: the driver needs a CSIDriver object with the lifecycle mode Ephemeral"),
+    awsElasticBlockStore: part("by the CSI driver ebs.csi.aws.com"),
+    azureDisk: part("by the CSI driver disk.csi.azure.com"),
+    azureFile: part("by the CSI driver file.csi.azure.com"),
+    cinder: part("by the CSI driver cinder.csi.openstack.org"),
+    gcePersistentDisk: part("by the CSI driver pd.csi.storage.gke.io"),
+    portworxVolume: part("by the CSI driver pxd.portworx.com"),
+    vsphereVolume: part("by the CSI driver csi.vsphere.vmware.com"),
     gitRepo: refuse("gitRepo volumes are disabled; clone into an emptyDir with an init container"),
     ...Object.fromEntries(
-      (
-        "awsElasticBlockStore azureDisk azureFile cephfs cinder csi fc flexVolume flocker gcePersistentDisk " +
-        "glusterfs iscsi nfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume"
-      )
+      "cephfs fc flexVolume flocker glusterfs iscsi nfs photonPersistentDisk quobyte rbd scaleIO storageos"
         .split(" ")
         .map((name) => [name, refuse("this kind of volume is not supported yet")]),
     ),
   },
   EmptyDirVolumeSource: {
     medium: ok,
-    sizeLimit: warn("the size limit is not enforced yet"),
+    sizeLimit: part("a pod whose volume grows beyond it is evicted; in memory it is the size of the filesystem"),
   },
   HostPathVolumeSource: all("path type"),
   ProjectedVolumeSource: all("sources defaultMode"),
   VolumeProjection: {
     ...all("configMap secret downwardAPI serviceAccountToken clusterTrustBundle"),
-    podCertificate: refuse("pod certificates are not supported yet"),
+    podCertificate: part("needs the feature gate PodCertificateRequest here and at the API server, and a signer"),
   },
   VolumeMount: {
     ...all("name mountPath readOnly mountPropagation subPath subPathExpr"),
@@ -110,9 +106,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     ...all("fieldRef resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef"),
   },
   ResourceRequirements: {
-    limits: resourceList,
-    requests: resourceList,
-    claims: refuse("resource claims are not supported yet"),
+    ...all("limits requests claims"),
   },
   SecurityContext: {
     ...all("privileged runAsUser runAsGroup runAsNonRoot capabilities readOnlyRootFilesystem"),

@@ -5,6 +5,7 @@ export type StepName =
   | "admitted"
   | "waiting"
   | "volumes"
+  | "claims"
   | "sandbox"
   | "network"
   | "pull"

@@ -26,6 +26,8 @@ export interface MemoryUsage {
   readonly rss: number;
   readonly pageFaults: number;
   readonly majorPageFaults: number;
+  /** Faults of the cgroup itself, where the kernel counts those below apart (version 1). */
+  readonly own?: { readonly pageFaults: number; readonly majorPageFaults: number };
   /** Absent if unlimited. */
   readonly limit?: number;
   readonly swap: number;
@@ -40,6 +42,8 @@ export interface CgroupUsage {
   readonly memory?: MemoryUsage;
   /** Tasks in the cgroup and below. */
   readonly pids?: number;
+  /** Processes of the cgroup itself. */
+  readonly processes?: number;
   readonly io?: { readonly psi: PressureStall };
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nodeResources, type Reservations, withPatchedResources } from "./capacity.ts";
+import { nodeResources, type Reservations, withDevices, withPatchedResources } from "./capacity.ts";
 
 const machine = { cores: 4, memoryBytes: 8 * 2 ** 30, storageBytes: 100 * 2 ** 30, hugePages: {} };
 const nothing = { maxPods: 110, podsPerCore: 0, systemReserved: {}, kubeReserved: {}, evictionHard: {} };
@@ -84,4 +84,16 @@ test("huge page sizes that the kernel lost are dropped", () => {
   const own = { capacity: { cpu: "4" }, allocatable: { cpu: "3" } };
   const known = { capacity: { "hugepages-1Gi": "1Gi" }, allocatable: { "hugepages-1Gi": "1Gi" } };
   assert.deepEqual(withPatchedResources(own, known), own);
+});
+
+test("devices of plugins count as their plugins report them, whatever the Node object has", () => {
+  const own = { capacity: { cpu: "4" }, allocatable: { cpu: "3" } };
+  const counts = new Map([["example.com/gpu", { capacity: 2, allocatable: 1 }]]);
+  const resources = withDevices(own, counts);
+  assert.deepEqual(resources, {
+    capacity: { cpu: "4", "example.com/gpu": "2" },
+    allocatable: { cpu: "3", "example.com/gpu": "1" },
+  });
+  const known = { capacity: { "example.com/gpu": "8" }, allocatable: { "example.com/gpu": "8" } };
+  assert.deepEqual(withPatchedResources(resources, known), resources);
 });

@@ -40,6 +40,30 @@ export interface NodeResources {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
+/** Devices of plugins by resource: how many there are, and how many may be allocated. */
+export type DeviceCounts = ReadonlyMap<string, { readonly capacity: number; readonly allocatable: number }>;
+
+/** Adds the devices of plugins. Pure. */
+export function withDevices(own: NodeResources, devices: DeviceCounts): NodeResources {
+  const of = (side: keyof NodeResources): Record<string, string> =>
+    Object.fromEntries([...devices].map(([name, counts]) => [name, String(counts[side])]));
+  return {
+    capacity: { ...own.capacity, ...of("capacity") },
+    allocatable: { ...own.allocatable, ...of("allocatable") },
+  };
+}
+
+/** Returns 0 of each extended resource that the Node object has: they are those of an earlier machine. Pure. */
+export function withoutExtended(known: Partial<NodeResources> | undefined): Partial<NodeResources> {
+  const zeroed = (amounts: Readonly<Record<string, string>> = {}): Record<string, string> =>
+    Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, isExtendedName(name) ? "0" : amount]));
+  return { capacity: zeroed(known?.capacity), allocatable: zeroed(known?.allocatable) };
+}
+
+function isExtendedName(name: string): boolean {
+  return name.includes("/") && !name.includes("kubernetes.io/");
+}
+
 /** Returns the capacity, and the allocatable rest without reservations and hard eviction thresholds. Pure. */
 export function nodeResources(machine: MachineResources, reserved: Reservations): NodeResources {
   const byCore = reserved.podsPerCore * machine.cores;
@@ -78,10 +102,7 @@ export function reservedResources({
  * Adds the resources that others patched into the node's capacity, such as `example.com/dongle`: all of them are
  * allocatable, as in Kubernetes. Huge page sizes that the kernel no longer has are dropped. Pure.
  */
-export function withPatchedResources(
-  own: NodeResources,
-  known: { readonly capacity?: NodeResources["capacity"]; readonly allocatable?: NodeResources["allocatable"] } = {},
-): NodeResources {
+export function withPatchedResources(own: NodeResources, known: Partial<NodeResources> = {}): NodeResources {
   const capacity: Record<string, string> = { ...own.capacity };
   const allocatable: Record<string, string> = { ...own.allocatable };
   for (const [name, amount] of Object.entries(known.capacity ?? {})) {

@@ -9,6 +9,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { Node } from "../model/generated/types.ts";
+import type { DeviceCounts } from "./capacity.ts";
 import { ConfigFollower } from "./config-follower.ts";
 import { ConfigReporter } from "./config-reporter.ts";
 import { configConditions } from "./config-status.ts";
@@ -40,10 +41,24 @@ export interface ClusterNodeDeps {
   readonly pressure: Live<readonly string[]>;
   /** True while the node shuts down; a change is reported at once. */
   readonly shutdown: Live<boolean>;
+  /** The devices of plugins; a change is reported at once. */
+  readonly devices?: NodeDevices | undefined;
+  /** Attachable volumes that are in use, undefined while unknown; a change is reported at once. */
+  readonly volumesInUse: Live<readonly string[] | undefined>;
+  /** The Node object of the API server names these volumes as in use. */
+  reportedInUse(names: readonly string[]): void;
   /** Undefined without `--dynamic-config-dir`. */
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
+}
+
+/** Device plugins, as far as the Node object shows them. */
+export interface NodeDevices {
+  counts(): DeviceCounts;
+  /** True if the agent has never kept devices on this machine: extended resources of the Node object are stale. */
+  readonly isNew: boolean;
+  onChange(fn: () => void, options: Abortable): void;
 }
 
 /** The Node object with its lease, its CSINode and its dynamic configuration; the loops run as long as the agent. */
@@ -65,6 +80,9 @@ export function composeClusterNode(
   );
   deps.pressure.onChange(() => reporter.kick(), { signal });
   deps.shutdown.onChange(() => reporter.kick(), { signal });
+  deps.devices?.onChange(() => reporter.kick(), { signal });
+  deps.volumesInUse.onChange(() => reporter.kick(), { signal });
+  reporter.onNode(({ status }) => deps.reportedInUse(status?.volumesInUse ?? []), { signal });
   const lease = leaseKeeper(deps, reporter);
   const watch = nodeWatch(deps, reporter);
   recordStart(deps);
@@ -103,6 +121,8 @@ function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefine
     store,
     addresses: deps.addresses,
     pressure: () => deps.pressure.current,
+    devices: () => deps.devices?.counts() ?? new Map(),
+    volumesInUse: () => deps.volumesInUse.current,
     problems: () => [csiProblem(), shutdownProblem(deps)].filter((problem) => problem !== undefined),
     moreConditions: (previous, now) => (dynamic === undefined ? [] : configConditions(dynamic.report(), previous, now)),
   });
@@ -118,6 +138,7 @@ function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefine
     {
       identity: gatherer.identity(deps.nodeName),
       registers: store.current.registerNode,
+      zeroesExtended: deps.devices?.isNew === true,
       frequency: select(store.live("nodeStatusUpdateFrequency", "nodeStatusReportFrequency"), (o) => ({
         updateMs: o.nodeStatusUpdateFrequency,
         reportMs: o.nodeStatusReportFrequency,

@@ -9,7 +9,7 @@ import type { Logger } from "../lib/log.ts";
 import { orAborted } from "../lib/or-aborted.ts";
 import { gitVersion, reportedVersion } from "../lib/version.ts";
 import type { NodeAddress, NodeCondition, NodeStatus } from "../model/generated/types.ts";
-import { nodeResources } from "./capacity.ts";
+import { type DeviceCounts, nodeResources, withDevices } from "./capacity.ts";
 import { nodeConditions } from "./conditions.ts";
 import { declaredFeatures } from "./declared-features.ts";
 import type { NodeAddresses } from "./node-addresses.ts";
@@ -30,6 +30,10 @@ export interface NodeGatherDeps {
   readonly addresses: NodeAddresses;
   /** The conditions of pressure, as eviction has them. */
   pressure?(): readonly string[];
+  /** The devices of plugins. */
+  devices?(): DeviceCounts;
+  /** Attachable volumes that are in use; undefined while unknown. */
+  volumesInUse?(): readonly string[] | undefined;
   /** Further problems that keep the node from being ready. */
   problems(): readonly string[];
   /** Conditions in addition to those that every node has. */
@@ -79,6 +83,7 @@ export class NodeGatherer {
     const { status } = this.health;
     const { machine } = this;
     const pressure = this.deps.pressure?.() ?? [];
+    const volumesInUse = this.deps.volumesInUse?.();
     const health = {
       memoryPressure: pressure.includes("MemoryPressure"),
       diskPressure: pressure.includes("DiskPressure"),
@@ -88,9 +93,12 @@ export class NodeGatherer {
     const now = `${new Date(clock.now().wall).toISOString().slice(0, 19)}Z`;
     return {
       addresses,
-      resources: nodeResources(
-        { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
-        options,
+      resources: withDevices(
+        nodeResources(
+          { cores: machine.cores, memoryBytes: machine.memoryBytes, storageBytes, hugePages: hugePages() },
+          options,
+        ),
+        this.deps.devices?.() ?? new Map(),
       ),
       conditions: [
         ...nodeConditions(health, previous?.conditions, now),
@@ -112,8 +120,7 @@ export class NodeGatherer {
       handlers: status?.handlers ?? [],
       supplementalGroupsPolicy: status?.handlers.length ? status.supplementalGroupsPolicy : undefined,
       declaredFeatures: this.declared,
-      // No supported kind of volume is attached by a controller.
-      volumesInUse: [],
+      ...(volumesInUse && { volumesInUse }),
     };
   }
 

@@ -32,15 +32,15 @@ export interface GuardDeps extends OomDeps, ShutdownDeps {
     exec(file: string, args: readonly string[], options: { readonly timeoutMs: number }): ReturnType<RunProgram>;
   };
   /** True if there is an API server: only then are there other components that look for chains. */
-  readonly isInCluster: boolean;
+  readonly hasApiServer: boolean;
 }
 
 /** What watches over the node: kills for lack of memory, its shutdown, and the chains of iptables. */
 export function composeGuards(deps: GuardDeps): readonly Loop[] {
-  const loops = [composeOom(deps).loop, composeShutdown(deps)];
+  const loops = [composeOom(deps), composeShutdown(deps)];
   const { store, host, clock, log } = deps;
   recordSwapRisk({ swapBytes: swapSize(), kernel: machineInfo().kernel }, deps.event);
-  if (!deps.isInCluster || !store.current.makeIPTablesUtilChains) return loops;
+  if (!deps.hasApiServer || !store.current.makeIPTablesUtilChains) return loops;
   const run: RunProgram = (file, args) =>
     host.exec(file, args, { timeoutMs: PROGRAM_MS }).catch(() => ({ code: undefined, stderr: "" }));
   const chains = new UtilChains({ run, clock, log });

@@ -22,7 +22,7 @@ const identity: NodeIdentity = {
 };
 
 /** A server that keeps one node, and a machine that is well or not. */
-function site(existing?: Node, problems: readonly string[] = []) {
+function site(existing?: Node, problems: readonly string[] = [], zeroesExtended = false) {
   const clock = new FakeClock();
   const world = { node: existing, away: false, problems, version: 1 };
   const patches: { status: NodeStatus }[] = [];
@@ -89,7 +89,7 @@ function site(existing?: Node, problems: readonly string[] = []) {
   const reporter = new NodeReporter(
     // The fake speaks of one node only.
     { api: api as never, clock, log: silent, random: () => 0.5, gather, event: (_type, reason) => events.push(reason) },
-    { identity, registers: true, frequency: fixed({ updateMs: 10_000, reportMs: 300_000 }) },
+    { identity, registers: true, zeroesExtended, frequency: fixed({ updateMs: 10_000, reportMs: 300_000 }) },
   );
   const stop = manyListeners();
   const running = reporter.run(stop.signal);
@@ -227,6 +227,22 @@ test("an extended resource that somebody patched into the capacity becomes alloc
   reporter.observed(world.node);
   await clock.advance(11_000);
   assert.deepEqual(world.node.status?.allocatable, { "example.com/dongle": "4" });
+  await end();
+});
+
+test("a machine without devices of an earlier agent zeroes the extended resources of its Node object, once", async () => {
+  const capacity = { cpu: "1", "example.com/dongle": "4" };
+  const existing: Node = { metadata: { name: "n1", uid: "u" }, spec: {}, status: { capacity, allocatable: capacity } };
+  const { clock, world, reporter, end } = site(existing, [], true);
+  await clock.advance(0);
+  assert.equal(world.node?.status?.capacity?.["example.com/dongle"], "0");
+  assert.equal(world.node?.status?.allocatable?.["example.com/dongle"], "0");
+  assert.equal(world.node?.status?.capacity?.["cpu"], "2");
+  world.version = 1000;
+  world.node = { ...world.node, metadata: { ...world.node.metadata, resourceVersion: "1000" }, status: { capacity } };
+  reporter.observed(world.node);
+  await clock.advance(11_000);
+  assert.equal(world.node?.status?.allocatable?.["example.com/dongle"], "4");
   await end();
 });
 

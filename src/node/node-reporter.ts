@@ -7,7 +7,7 @@ import { Listeners } from "../lib/listeners.ts";
 import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Node, NodeStatus } from "../model/generated/types.ts";
-import { withPatchedResources } from "./capacity.ts";
+import { withoutExtended, withPatchedResources } from "./capacity.ts";
 import { conditionEvents, isNodeReady, keepTimes } from "./conditions.ts";
 import { initialNode, metadataPatch, type NodeIdentity, type NodeStatusFacts, nodeStatus } from "./node-object.ts";
 import { registerNode } from "./node-registrar.ts";
@@ -36,6 +36,8 @@ export interface NodeReporterDeps {
 export interface NodeReporterOptions {
   readonly identity: NodeIdentity;
   readonly registers: boolean;
+  /** True if extended resources of an existing Node object are stale: 0 of them is reported, once. */
+  readonly zeroesExtended?: boolean;
   /** Milliseconds. */
   readonly frequency: Live<{ readonly updateMs: number; readonly reportMs: number }>;
 }
@@ -54,6 +56,7 @@ export class NodeReporter {
   private last: SentStatus | undefined;
   private isRegistered = false;
   private isReady = false;
+  private isZeroing = false;
   /** Monotonic time until which a node that was ready before this start stays ready. */
   private startsUntil = 0;
   /** Monotonic time of the next report of an unchanged status. */
@@ -171,6 +174,7 @@ export class NodeReporter {
     const found = await this.gather(signal);
     const { node, isNew } = await registerNode(this.deps, initialNode(identity, found), { signal });
     this.isRegistered = true;
+    this.isZeroing = !isNew && this.options.zeroesExtended === true;
     this.recordReboot(node, found);
     this.take(node);
     // The object was created with this status.
@@ -185,13 +189,18 @@ export class NodeReporter {
     const { name } = identity;
     this.node ??= await api.get(NODES, { name }, { signal });
     const { capacity = {}, allocatable = {} } = found;
-    const status = { ...found, ...withPatchedResources({ capacity, allocatable }, this.node.status) };
+    const known = this.isZeroing ? withoutExtended(this.node.status) : this.node.status;
+    const status = { ...found, ...withPatchedResources({ capacity, allocatable }, known) };
     const refresh = clock.now().mono >= this.reportDue;
     const changes = statusPatch(status, { known: this.node.status, last: this.last, refresh });
     const metadata = metadataPatch(this.node, identity);
-    if (changes === undefined && metadata === undefined) return;
+    if (changes === undefined && metadata === undefined) {
+      this.isZeroing = false;
+      return;
+    }
     const body = { ...(metadata && { metadata }), ...changes };
     const answer = await api.patch(NODES, { name, type: "strategic", subresource: "status", body }, { signal });
+    this.isZeroing = false;
     this.last = rememberSent(changes?.status ?? {}, { status, answer: answer.status ?? {}, last: this.last });
     this.sent();
     this.take(answer);

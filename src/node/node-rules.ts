@@ -6,7 +6,7 @@ import type { Abortable } from "../lib/abort.ts";
 import { LiveValue } from "../lib/live.ts";
 import type { Node, Taint } from "../model/generated/types.ts";
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
-import { type NodeResources, nodeResources, withPatchedResources } from "./capacity.ts";
+import { type NodeResources, nodeResources, withDevices, withPatchedResources } from "./capacity.ts";
 
 /** What `NodeRules` is built from. */
 export interface NodeRulesDeps {
@@ -16,6 +16,8 @@ export interface NodeRulesDeps {
   apiNode(): Node | undefined;
   /** The conditions of pressure. */
   pressure?(): readonly string[];
+  /** Devices of plugins that pods may have or already have, by resource. */
+  devices?(): ReadonlyMap<string, number>;
 }
 
 /** The node as pod admission sees it. */
@@ -80,7 +82,11 @@ export class NodeRules {
     const { nodeName } = this.deps;
     const { nodeLabels, allowedUnsafeSysctls, maxPods } = this.deps.options();
     const api = this.deps.apiNode();
-    const { pods, ...allocatable } = withPatchedResources(this.resources(), api?.status).allocatable;
+    const devices = [...(this.deps.devices?.() ?? [])].map(
+      ([name, count]) => [name, { capacity: count, allocatable: count }] as const,
+    );
+    const own = withDevices(this.resources(), new Map(devices));
+    const { pods, ...allocatable } = withPatchedResources(own, api?.status).allocatable;
     const { runtime } = this;
     return {
       name: nodeName,

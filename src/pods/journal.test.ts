@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../lib/clock.ts";
+import { type EndedSpan, Tracer } from "../lib/tracer.ts";
 import { Journal } from "./journal.ts";
 
 const web = { uid: "u1", name: "web", namespace: "default" };
@@ -93,4 +94,23 @@ test("each text of the journal is bounded, whatever its author", () => {
   assert.equal(bytes(own.distinctErrors[0]?.message), 1024, "error");
   own.event("Warning", "Failed", huge);
   assert.equal(bytes(journal.events(0)[0]?.message), 2048, "event");
+});
+
+test("steps that go on beside each other are spans of the same pass, and none outside of one", async () => {
+  const clock = new FakeClock();
+  const spans: EndedSpan[] = [];
+  const tracer = new Tracer({ clock, ended: (span) => void spans.push(span) }, { samplingRatePerMillion: 1_000_000 });
+  const journal = new Journal({ clock, tracer }).of(web);
+  journal.begin("waiting").done();
+  assert.equal(spans.length, 0);
+  const pass = tracer.begin("syncPod", { parent: undefined });
+  await tracer.run(pass, async () => {
+    const [first, second] = [journal.begin("volumes"), journal.begin("sandbox")];
+    first.done();
+    second.abort();
+  });
+  const [volumes, sandbox] = spans;
+  assert.deepEqual([volumes?.name, sandbox?.name], ["volumes", "sandbox"]);
+  for (const span of [volumes, sandbox]) assert.equal(span?.parentSpanId, pass.context.spanId, span?.name);
+  assert.deepEqual([volumes?.attributes["outcome"], sandbox?.error], ["ok", undefined]);
 });

@@ -3,6 +3,9 @@ import { clip } from "../lib/bounded-text.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { Listeners } from "../lib/listeners.ts";
+import type { Span, Tracer } from "../lib/tracer.ts";
+import type { Pod } from "../model/generated/types.ts";
+import { podIdentity } from "../model/pod-facts.ts";
 import type { NextTry, PodError, PodEvent, PodIdentity, PodStep, StepName, StepProgress } from "../model/step.ts";
 
 /** Steps kept a pod: a crash loop of hours still shows its first and its last ones' neighbours. */
@@ -40,6 +43,9 @@ interface MutableStep {
   progress?: StepProgress;
 }
 
+/** Begins the span of a step in that of the worker that takes it; undefined outside of one. */
+type StepTracer = (step: { readonly step: StepName; readonly container?: string }) => Pick<Span, "end"> | undefined;
+
 /** What one pod's worker did, does, and will do next. The only bookkeeping that explain, events and the views read. */
 export class PodJournal {
   private readonly steps: MutableStep[] = [];
@@ -53,6 +59,7 @@ export class PodJournal {
       changed(uid: string): void;
       event(event: NewEvent): void;
       ended(step: EndedStep): void;
+      span?: StepTracer | undefined;
     },
   ) {}
 
@@ -64,12 +71,14 @@ export class PodJournal {
     if (this.steps.length > STEPS_KEPT) this.steps.shift();
     this.nextTry = undefined;
     this.owner.changed(this.pod.uid);
+    const span = this.owner.span?.(entry);
     const end = (outcome: "ok" | "failed" | "aborted", detail: string | undefined, error?: unknown): void => {
       if (entry.until !== undefined) return;
       entry.until = this.owner.now();
       entry.outcome = outcome;
       delete entry.progress;
       if (detail !== undefined) entry.detail = clip(detail, DETAIL_BYTES);
+      span?.end({ attributes: { outcome }, error: outcome === "failed" ? entry.detail : undefined });
       this.owner.ended({ ...entry, pod: this.pod, error });
       this.owner.changed(this.pod.uid);
     };
@@ -168,12 +177,19 @@ export class Journal {
   private readonly stepListeners = new Listeners<EndedStep>();
   private sequence = 0;
 
-  constructor(private readonly deps: { clock: Clock }) {}
+  constructor(private readonly deps: { readonly clock: Clock; readonly tracer?: Tracer | undefined }) {}
+
+  /** What the workers trace with; undefined where nothing is traced. */
+  get tracer(): Tracer | undefined {
+    return this.deps.tracer;
+  }
 
   of(pod: PodIdentity): PodJournal {
     const known = this.pods.get(pod.uid);
     if (known !== undefined) return known;
+    const { tracer } = this.deps;
     const made = new PodJournal(pod, {
+      span: tracer && stepTracer(tracer),
       now: () => this.deps.clock.now().wall,
       changed: (uid) => this.changed(uid),
       event: (event) => this.record(event),
@@ -181,6 +197,12 @@ export class Journal {
     });
     this.pods.set(pod.uid, made);
     return made;
+  }
+
+  /** Notes what a pod waits for until the result is called. */
+  waiting(pod: Pod, what: string): () => void {
+    const step = this.of(podIdentity(pod)).begin("waiting", { detail: what });
+    return () => step.done(what);
   }
 
   find(uid: string): PodJournal | undefined {
@@ -242,4 +264,17 @@ export class Journal {
   private changed(uid: string): void {
     this.listeners.call(uid);
   }
+}
+
+/** A step is a span in that of the worker's pass; what the step calls belongs to it. Steps are no part of each other. */
+function stepTracer(tracer: Tracer): StepTracer {
+  return ({ step, container }) => {
+    const { active } = tracer;
+    const parent = active?.options.isStep === true ? active.parent : active;
+    if (parent === undefined) return undefined;
+    const attributes = { ...(container !== undefined && { "k8s.container.name": container }) };
+    const span = tracer.begin(step, { parent, attributes, isStep: true });
+    tracer.enter(span);
+    return span;
+  };
 }

@@ -15,10 +15,14 @@ test("the series of a pod's probes end with the pod, and no others", async () =>
     });
   for (const name of ["one", "two"]) for (const result of ["success", "failure", "success"] as const) run(name, result);
   const series = async (): Promise<string[]> =>
-    (await metrics.expose()).body.split("\n").filter((line) => line.startsWith("prober_probe_total{"));
-  assert.equal((await series()).length, 4);
+    (await metrics.expose()).body
+      .split("\n")
+      .filter((line) => /^prober_probe_(total|duration_seconds_count)\{/.test(line));
+  assert.equal((await series()).length, 6);
+  const labels = 'probe_type="Readiness",container="app",pod="one",namespace="default"';
+  assert.ok((await series()).includes(`prober_probe_duration_seconds_count{${labels}} 3`));
   hooks.forgotten({ uid: "uid-of-one", name: "one", namespace: "default" });
   const left = await series();
-  assert.equal(left.length, 2);
+  assert.equal(left.length, 3);
   assert.ok(left.every((line) => line.includes('pod="two"')));
 });

@@ -28,10 +28,13 @@ export function probeHooks({ journal, metrics, changed }: ReportDeps): ProbeHook
     labels,
   );
   const duration = metrics.histogram("prober_probe_duration_seconds", "Duration in seconds of a probe run.", [
-    "probe_type",
+    ...["probe_type", "container", "pod", "namespace"],
   ]);
   /** The series of each pod by UID, removed with the pod. */
   const series = new Map<string, Map<string, { labels: readonly string[]; count: CounterSeries }>>();
+  const timedAs = ({ pod, container, kind }: Pick<ProbeRun, "pod" | "container" | "kind">): readonly string[] => [
+    ...[NAMES[kind], container, pod.name, pod.namespace],
+  ];
   const seriesOf = ({ pod, container, kind, result }: ProbeRun): CounterSeries => {
     let own = series.get(pod.uid);
     if (own === undefined) series.set(pod.uid, (own = new Map()));
@@ -47,7 +50,7 @@ export function probeHooks({ journal, metrics, changed }: ReportDeps): ProbeHook
     ran: (run) => {
       const { pod, container } = run;
       seriesOf(run).inc();
-      duration.observe(run.tookMs / 1000, [NAMES[run.kind]]);
+      duration.observe(run.tookMs / 1000, timedAs(run));
       const event = probeEvent(run);
       if (event !== undefined) journal.of(pod).event("Warning", event.reason, { message: event.message, container });
     },
@@ -56,7 +59,11 @@ export function probeHooks({ journal, metrics, changed }: ReportDeps): ProbeHook
       changed(change);
     },
     forgotten: ({ uid }) => {
-      for (const one of series.get(uid)?.values() ?? []) total.remove(one.labels);
+      for (const { labels: of } of series.get(uid)?.values() ?? []) {
+        total.remove(of);
+        const [kind = "", , container = "", pod = "", namespace = ""] = of;
+        duration.remove([kind, container, pod, namespace]);
+      }
       series.delete(uid);
     },
   };

@@ -12,7 +12,12 @@ import type { ResourceAmounts } from "../model/resources.ts";
 /** What the limits follow from. */
 export interface LimitRules extends CgroupRules {
   /** What all pods together may use; undefined values are not limited. */
-  readonly node: { readonly allocatable: ResourceAmounts; readonly pids: number | undefined };
+  readonly node: {
+    readonly allocatable: ResourceAmounts;
+    readonly pids: number | undefined;
+    /** The CPUs of the machine, unless a CPU policy decides on them. */
+    readonly cpus?: string | undefined;
+  };
   /**
    * Set with the gate QOSReserved: the share of requested memory that lower classes cannot use, in percent, and the
    * node's memory without reservations. A share of 0 lifts the limits of the classes.
@@ -57,7 +62,8 @@ export function classValues(pods: readonly Pod[], rules: LimitRules): ClassValue
 
 /** The limits of all pods together. Pure. */
 export function nodeValues({ node, hugepageSizes }: LimitRules): CgroupValues {
-  return nodeCgroupValues(node.allocatable, { pids: node.pids, hugepageSizes });
+  const values = nodeCgroupValues(node.allocatable, { pids: node.pids, hugepageSizes });
+  return { ...values, ...(node.cpus !== undefined && { cpus: node.cpus }) };
 }
 
 /** Sums what pods request, by class. Pure. */

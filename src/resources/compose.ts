@@ -1,5 +1,5 @@
 import { endCgroupProcesses } from "../adapters/cgroup/end-processes.ts";
-import { readKernelLimits } from "../adapters/cgroup/facts.ts";
+import { onlineCpus, readKernelLimits } from "../adapters/cgroup/facts.ts";
 import { CgroupProcesses } from "../adapters/cgroup/processes.ts";
 import { CgroupTree } from "../adapters/cgroup/tree.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
@@ -9,6 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { Wakes } from "../lib/wakes.ts";
+import type { Container, Pod } from "../model/generated/types.ts";
 import type { CgroupDriver } from "./cgroup-names.ts";
 import { type ContainerLimitFacts, type LimitMachine, limitFacts, limitRules, reservedRules } from "./limit-rules.ts";
 import { measuredCgroups } from "./measured-cgroups.ts";
@@ -46,6 +47,8 @@ export interface ResourceParts {
   };
   /** The current options. */
   options(): AgentOptions;
+  /** True if the container (one of the pod's if missing) has CPUs of its own: a CPU quota would only slow it down. */
+  hasExclusiveCpus?(pod: Pod, container?: Container): boolean;
   /** Records an event about the node. */
   event?(type: "Normal" | "Warning", reason: string, message: string): void;
 }
@@ -64,8 +67,14 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
   const { cgroupRoot, cgroupsPerQOS, kubeletCgroups, systemCgroups } = parts.options();
   const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
     parts.event?.(type, reason, message);
-  // Huge pages may be reserved while the agent runs.
-  const machine = (): LimitMachine => ({ ...parts.settings.machine, hugePages: hugePages() });
+  const hasExclusiveCpus = (pod: Pod, container?: Container): boolean =>
+    parts.hasExclusiveCpus?.(pod, container) === true;
+  // Huge pages may be reserved and CPUs come and go while the agent runs.
+  const machine = (): LimitMachine => ({
+    ...parts.settings.machine,
+    hugePages: hugePages(),
+    onlineCpus: onlineCpus(),
+  });
   const cgroups = new PodCgroups(
     {
       host,
@@ -82,7 +91,7 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
       driver,
       root: cgroupRoot,
       perQos: cgroupsPerQOS,
-      rules: () => limitRules(parts.options(), machine(), kernel),
+      rules: () => ({ ...limitRules(parts.options(), machine(), kernel), hasExclusiveCpus }),
     },
   );
   const none = { guaranteed: 0, burstable: 0 };
@@ -92,7 +101,10 @@ export function composeResources(parts: ResourceParts): { cgroups: PodCgroups; l
   }
   return {
     cgroups,
-    limits: () => limitFacts(parts.options(), { ...parts.settings.machine, swapBytes: swapSize }, kernel),
+    limits: () => ({
+      ...limitFacts(parts.options(), { ...parts.settings.machine, swapBytes: swapSize }, kernel),
+      hasExclusiveCpus,
+    }),
   };
 }
 

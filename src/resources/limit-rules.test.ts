@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { KernelLimits } from "../adapters/cgroup/facts.ts";
+import { type AgentOptions, parseAgentOptions } from "../config/index.ts";
 import { nodeCgroupValues } from "../model/pod-cgroup-values.ts";
-import { type LimitOptions, limitRules, reservedRules } from "./limit-rules.ts";
+import { nodeValues } from "./class-values.ts";
+import { type LimitOptions, limitFacts, limitRules, reservedRules } from "./limit-rules.ts";
 
 const MIB = 2 ** 20;
 const OPTIONS: LimitOptions = {
@@ -12,6 +15,7 @@ const OPTIONS: LimitOptions = {
   cpuCFSQuotaPeriod: 100,
   podPidsLimit: -1,
   reservedSystemCPUs: "",
+  cpuManagerPolicy: "none",
   qosReserved: {},
   memoryReservationPolicy: "None",
   featureGates: {},
@@ -38,7 +42,7 @@ describe("what all pods together may use", () => {
     ],
     [
       "is everything where reservations are not enforced",
-      { enforceNodeAllocatable: [], systemReserved: { memory: "24Mi" } },
+      { enforceNodeAllocatable: [], systemReserved: { memory: "24Mi", pid: "100" } },
       { cpuShares: 2048, memoryLimit: 1024 * MIB, pids: 1000, hugepages: { "2MB": 32 * MIB, "1GB": 0 } },
     ],
   ];
@@ -48,6 +52,15 @@ describe("what all pods together may use", () => {
       assert.deepEqual(nodeCgroupValues(node.allocatable, { pids: node.pids, hugepageSizes }), wanted);
     });
   }
+});
+
+test("all pods may use all CPUs, in words that systemd keeps, unless a CPU policy hands them out", () => {
+  const machine = { ...MACHINE, onlineCpus: "0-1" };
+  const cpus = (options: Partial<LimitOptions>, cgroupVersion: 1 | 2): string | undefined =>
+    nodeValues(limitRules({ ...OPTIONS, ...options }, machine, { ...KERNEL, cgroupVersion })).cpus;
+  assert.equal(cpus({}, 2), "0-1");
+  assert.equal(cpus({}, 1), undefined, "version 1 has copied them from above");
+  assert.equal(cpus({ cpuManagerPolicy: "static" }, 2), undefined);
 });
 
 describe("what the gates add", () => {
@@ -67,6 +80,33 @@ describe("what the gates add", () => {
     assert.equal(rules(gate).protectsMemory, false);
     assert.equal(rules({ ...gate, memoryReservationPolicy: "TieredReservation" }).protectsMemory, true);
     assert.equal(rules(gate, { cgroupVersion: 1 }).protectsMemory, undefined);
+  });
+});
+
+describe("what the limits of containers follow from", () => {
+  const ALL = parseAgentOptions([]).values;
+  const machine = { memoryBytes: 1000, swapBytes: () => 500 };
+  const kernel = { ...KERNEL, pageSize: 4096, canLimitSwap: true };
+  const facts = (options: Partial<AgentOptions>, more: Partial<KernelLimits> = {}) =>
+    limitFacts({ ...ALL, ...options }, machine, { ...kernel, ...more });
+
+  test("all processes of a container are killed together on cgroup v2, unless it is set otherwise", () => {
+    assert.equal(facts({}).singleProcessOomKill, false);
+    assert.equal(facts({ singleProcessOOMKill: true }).singleProcessOomKill, true);
+    assert.equal(facts({}, { cgroupVersion: 1 }).singleProcessOomKill, true, "version 1 cannot");
+  });
+
+  test("containers have swap only with LimitedSwap, on cgroup v2, where the kernel counts it", () => {
+    assert.equal(facts({ swapBehavior: "LimitedSwap" }).swapBytes, 500);
+    assert.equal(facts({ swapBehavior: "NoSwap" }).swapBytes, undefined);
+    assert.equal(facts({ swapBehavior: "LimitedSwap" }, { cgroupVersion: 1 }).swapBytes, undefined);
+    assert.equal(facts({ swapBehavior: "LimitedSwap" }, { canLimitSwap: false }).swapBytes, undefined);
+  });
+
+  test("memory is throttled with MemoryQoS, below the node's memory without reservations", () => {
+    assert.equal(facts({}).memoryQos, undefined);
+    const { memoryQos } = facts({ featureGates: { MemoryQoS: true }, systemReserved: { memory: "100" } });
+    assert.deepEqual([memoryQos?.nodeBytes, memoryQos?.isProtected, memoryQos?.pageSize], [900, false, 4096]);
   });
 });
 

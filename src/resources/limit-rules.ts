@@ -1,6 +1,7 @@
 import type { KernelLimits } from "../adapters/cgroup/facts.ts";
 import { type AgentOptions, isGateOn, reservationsOf } from "../config/index.ts";
 import { cpuShares } from "../model/cgroup-values.ts";
+import type { Container, Pod } from "../model/generated/types.ts";
 import { type CgroupValues, hugepageValues, pageSizeName } from "../model/pod-cgroup-values.ts";
 import { type Amount, amountOf, subtractAmounts, tryParseQuantity, wholeValue, ZERO } from "../model/quantity.ts";
 import { addResources, bytesOf, cpuMilli, parseResources, type ResourceAmounts } from "../model/resources.ts";
@@ -15,6 +16,7 @@ export type LimitOptions = Pick<
   | "systemReserved"
   | "kubeReserved"
   | "reservedSystemCPUs"
+  | "cpuManagerPolicy"
   | "cpuCFSQuota"
   | "cpuCFSQuotaPeriod"
   | "podPidsLimit"
@@ -27,6 +29,8 @@ export type LimitOptions = Pick<
 export interface LimitMachine {
   readonly cores: number;
   readonly memoryBytes: number;
+  /** The CPUs that are online, as the kernel lists them; undefined if that cannot be read. */
+  readonly onlineCpus?: string | undefined;
   /** Bytes by the suffix of the resource, `2Mi`. */
   readonly hugePages: Readonly<Record<string, number>>;
 }
@@ -54,6 +58,8 @@ export function limitRules(
     node: {
       allocatable: isEnforced ? absolute : whole,
       pids: kernel.pidMax === undefined ? undefined : kernel.pidMax - keptPids,
+      // systemd would take the controller away that no unit of it uses, as in Kubernetes.
+      cpus: kernel.cgroupVersion === 2 && options.cpuManagerPolicy !== "static" ? machine.onlineCpus : undefined,
     },
     ...(isGateOn("QOSReserved", options.featureGates) && {
       qosReserved: {
@@ -141,6 +147,7 @@ function guarded(reserved: Readonly<Record<string, string>>): CgroupValues {
 
 /** The node's facts that limits of containers are computed from. */
 export interface ContainerLimitFacts {
+  readonly hasExclusiveCpus?: (pod: Pod, container?: Container) => boolean;
   readonly memoryCapacity: number;
   readonly cpuCfsQuota: boolean;
   readonly cpuPeriodUs: number;

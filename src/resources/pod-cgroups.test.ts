@@ -22,6 +22,7 @@ class Machine {
   readonly sets: string[] = [];
   readonly removed: string[] = [];
   readonly ended: string[] = [];
+  readonly forgotten: string[] = [];
   readonly warnings: unknown[] = [];
   readonly events: string[] = [];
   refuses: string[] = [];
@@ -56,7 +57,7 @@ class Machine {
           },
           exists: (path) => this.values.has(path),
           read: (path) => this.values.get(path),
-          forget: () => Promise.resolve(),
+          forget: (path) => Promise.resolve(void this.forgotten.push(path)),
           memoryUsage: () => undefined,
           unreclaimable: (path) => this.used.get(path),
           childrenOf: (path) => this.children.get(path) ?? [],
@@ -108,9 +109,11 @@ describe("the cgroup of a pod", () => {
 
   test("is removed wherever it may be, because the class of a pod that is gone is not known", async () => {
     const machine = new Machine();
-    const { removed, ended } = machine;
+    const { removed, ended, forgotten } = machine;
     await machine.cgroups({ driver: "cgroupfs", root: "/agents" }).remove(UID);
     assert.deepEqual(ended, removed, "what still runs in it is killed first");
+    assert.deepEqual(forgotten, removed, "a slice that systemd still has would come back");
+    assert.ok(machine.warnings.length > 0, "killing what the runtime forgot is a warning");
     assert.deepEqual(removed.sort(), [
       "/agents/kubepods/besteffort/pod1b2c-3d",
       "/agents/kubepods/burstable/pod1b2c-3d",
@@ -271,6 +274,20 @@ describe("events of the node's limits", () => {
     assert.deepEqual(machine.events, ["NodeAllocatableEnforced Updated Node Allocatable limit across pods"]);
   });
 
+  test("what the kernel refused is tried again at the next refresh, and then told", async () => {
+    const machine = new Machine();
+    const cgroups = machine.cgroups({ driver: "cgroupfs" });
+    machine.refuses = ["memory: device or resource busy"];
+    await cgroups.refresh();
+    await cgroups.refresh();
+    machine.refuses = [];
+    await cgroups.refresh();
+    assert.deepEqual(
+      machine.events.map((event) => event.split(" ")[0]),
+      ["FailedNodeAllocatableEnforcement", "NodeAllocatableEnforced"],
+    );
+  });
+
   test("a failure is told once, and the success after it", async () => {
     const machine = new Machine();
     machine.refuses = ["memory: device or resource busy"];
@@ -307,6 +324,9 @@ describe("memory between the classes", () => {
     await made.ensure(guaranteed("a"));
     await made.ensure(burstable("b"));
     assert.deepEqual(classes(machine, "memoryLimit").slice(1), [968 * MIB, 918 * MIB]);
+    machine.rules = { ...machine.rules, qosReserved: { percent: 100, memory: 100 * MIB } };
+    await made.refresh();
+    assert.deepEqual(classes(machine, "memoryLimit").slice(1), [36 * MIB, 0], "never below 0, which would be no limit");
     machine.rules = { ...machine.rules, qosReserved: { percent: 0, memory: 1000 * MIB } };
     await made.refresh();
     await made.refresh();

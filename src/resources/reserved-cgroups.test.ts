@@ -18,6 +18,7 @@ function scene() {
   const writes: string[] = [];
   let rules: readonly ReservedRule[] = [RULE];
   let used = 0;
+  let refused: readonly string[] = [];
   const cgroups = new ReservedCgroups(
     {
       log: silent,
@@ -28,8 +29,8 @@ function scene() {
         unreclaimable: () => used,
         set: async (path, given) => {
           writes.push(path);
-          values.set(path, { ...values.get(path), ...given });
-          return [];
+          if (refused.length === 0) values.set(path, { ...values.get(path), ...given });
+          return refused;
         },
       },
     },
@@ -42,6 +43,9 @@ function scene() {
     writes,
     enforce: (next: readonly ReservedRule[]) => {
       rules = next;
+    },
+    refuse: (problems: readonly string[]) => {
+      refused = problems;
     },
     use: (bytes: number) => {
       used = bytes;
@@ -83,6 +87,20 @@ test("a memory limit below what the daemons use is not set, so that none is kill
   use(10);
   await cgroups.refresh();
   assert.equal(values.get("/system.slice")?.memoryLimit, 1000);
+});
+
+test("what the kernel refuses after somebody changed it is tried again", async () => {
+  const { cgroups, values, refuse } = scene();
+  await cgroups.refresh();
+  values.set("/system.slice", { cpuShares: 2 });
+  refuse(["cpu.shares: busy"]);
+  await cgroups.refresh();
+  values.set("/system.slice", RULE.values);
+  await cgroups.refresh();
+  values.set("/system.slice", { cpuShares: 2 });
+  refuse([]);
+  await cgroups.refresh();
+  assert.deepEqual(values.get("/system.slice"), RULE.values);
 });
 
 test("a reservation that is no longer enforced is lifted", async () => {

@@ -13,7 +13,7 @@ import { reportedVersion } from "../lib/version.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import type { ServerDeps } from "./compose.ts";
 import type { HealthCheck } from "./health.ts";
-import { SliMetrics } from "./sli-metrics.ts";
+import { SliMetrics, START_TIME } from "./sli-metrics.ts";
 
 /** The directory that `/logs` serves. */
 const SYSTEM_LOGS = "/var/log";
@@ -41,7 +41,7 @@ export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiD
     systemLogs: new HostSystemLogs(clock, SYSTEM_LOGS),
     metrics: {
       agent: async () => (await metrics.expose((name) => !isProbeMetric(name))).body,
-      probes: async () => (await metrics.expose(isProbeMetric)).body,
+      probes: async () => (await metrics.expose((name) => isProbeMetric(name) || name === START_TIME)).body,
     },
     ...(deps.stats && { stats: deps.stats }),
     about: {

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
+import { bearerToken } from "../adapters/net/bearer-token.ts";
 import type { RouteRequest } from "../adapters/net/http-route.ts";
 import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -32,7 +33,6 @@ const REVIEW_MS = 30_000;
 const MOST_TOKENS = 4096;
 /** A longer token is invalid; those with many groups have a few thousand bytes. */
 const LONGEST_TOKEN = 64 * 1024;
-const TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io.";
 
 /**
  * Authenticates requests: by client certificate, else by bearer token, else as anonymous if that is enabled.
@@ -67,7 +67,7 @@ export class Authenticator {
       }
       if (!isTrusted) isWrong = true;
     }
-    const token = tokenOf(headers);
+    const token = bearerToken(headers);
     if (token !== undefined && this.deps.reviewer !== undefined) {
       const user = token === "" || token.length > LONGEST_TOKEN ? undefined : await this.review(token, signal);
       if (user !== undefined) return known(user);
@@ -108,18 +108,4 @@ export class Authenticator {
 
 function known(user: User): User {
   return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
-}
-
-/** The bearer token of a request, also as a WebSocket subprotocol; empty if it is malformed. */
-function tokenOf(headers: RouteRequest["headers"]): string | undefined {
-  const match = /^bearer +(\S.*)$/i.exec(headers["authorization"]?.trim() ?? "");
-  if (match !== null) return match[1] ?? "";
-  const protocols = (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
-  const tokens = protocols.filter((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
-  const [token] = tokens;
-  // A subprotocol beside the token is required.
-  if (token === undefined || protocols.length === tokens.length) return undefined;
-  const encoded = token.slice(TOKEN_PROTOCOL.length);
-  if (tokens.length > 1 || !/^[\w-]+$/.test(encoded)) return "";
-  return Buffer.from(encoded, "base64url").toString("utf8");
 }

@@ -1,7 +1,7 @@
 import { collectGarbage } from "../adapters/host/collect-garbage.ts";
 import type { KubeClients } from "../adapters/kubeapi/index.ts";
 import type { KeptListener } from "../adapters/net/kept-listener.ts";
-import type { agentOptions, OptionStore } from "../config/index.ts";
+import { type agentOptions, declareGateMetrics, type OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { EventLoopLag } from "../lib/event-loop-lag.ts";
@@ -9,6 +9,7 @@ import type { Live } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import type { Tracer } from "../lib/tracer.ts";
 import type { NodeAddress, Pod } from "../model/generated/types.ts";
 import type { ObservedPod } from "../model/observed.ts";
 import { agentApi } from "./agent-api.ts";
@@ -16,7 +17,7 @@ import { type AgentCheckDeps, agentChecks, stalledReason } from "./agent-checks.
 import { agentGuard, isLoopback } from "./agent-guard.ts";
 import type { LogReader, ServerRuntime, StatsPages, StreamOpener } from "./api-deps.ts";
 import { RequestMetrics } from "./request-metrics.ts";
-import { cadvisorServer, healthServer, mainServer, readOnlyServer } from "./servers.ts";
+import { cadvisorServer, healthServer, mainServer, type PageRoutes, readOnlyServer } from "./servers.ts";
 import { servingTls } from "./serving-certificate.ts";
 
 /** Memory is trimmed this long after a crowd of connections: what they held is closed and collected by then. */
@@ -29,6 +30,8 @@ export interface ServerDeps {
   readonly metrics: Metrics;
   readonly store: OptionStore<typeof agentOptions>;
   readonly nodeName: string;
+  /** Undefined where requests are not traced. */
+  readonly tracer?: Tracer | undefined;
   /** The desired pods with their status. */
   readonly view: { pods(): readonly Pod[]; onChange(fn: () => void, options: Abortable): void };
   readonly observer: { get(uid: string): ObservedPod | undefined; list(): readonly ObservedPod[] };
@@ -45,6 +48,8 @@ export interface ServerDeps {
   /** Undefined without an API server. */
   readonly connection?: { readonly clients: KubeClients; readonly addresses: Live<readonly NodeAddress[]> } | undefined;
   readonly stats?: StatsPages | undefined;
+  /** The page of the cAdvisor port. */
+  readonly page?: PageRoutes | undefined;
 }
 
 /** The TCP ports of the agent; those that are turned off are missing. */
@@ -62,13 +67,14 @@ export function composePorts(deps: ServerDeps): {
   /** Why the agent makes no progress; undefined if it does. */
   stalled(): string | undefined;
 } {
-  const { clock, log, store, metrics } = deps;
+  const { clock, log, store, metrics, tracer } = deps;
   const options = store.current;
   const { listedAt, calls } = deps;
   const lag = new EventLoopLag(clock);
   const checked = { clock, listedAt, calls, lag, syncFrequency: () => store.current.syncFrequency };
   const checks = agentChecks(checked);
   const requests = new RequestMetrics(clock, metrics);
+  declareGateMetrics(metrics, () => store.current.featureGates);
   const api = { ...agentApi(deps, checks), streamed: requests.streamed.bind(requests) };
   const afterCrowd = (): void =>
     void clock.after(TRIM_AFTER_MS, () => {
@@ -77,7 +83,7 @@ export function composePorts(deps: ServerDeps): {
     });
   const health = healthServer({ clock, log, checks }, { host: options.healthzBindAddress, port: options.healthzPort });
   const readOnly = readOnlyServer(
-    { clock, log, api, requests, afterCrowd },
+    { clock, log, tracer, api, requests, afterCrowd },
     { host: options.address, port: options.readOnlyPort },
   );
   // Run-once serves no clients.
@@ -85,7 +91,10 @@ export function composePorts(deps: ServerDeps): {
   const access = secure && { guard: agentGuard(deps), tls: secure.tls };
   const main =
     access &&
-    mainServer({ clock, log, api, requests, afterCrowd, ...access }, { host: options.address, port: options.port });
+    mainServer(
+      { clock, log, tracer, api, requests, afterCrowd, ...access },
+      { host: options.address, port: options.port },
+    );
   const cadvisor = cadvisorPort(deps, access);
   return {
     ports: {
@@ -101,13 +110,13 @@ export function composePorts(deps: ServerDeps): {
 
 /** The cAdvisor port: open on loopback, else with the access of the main port, and not at all without that. */
 function cadvisorPort(
-  { clock, log, store, stats }: ServerDeps,
+  { clock, log, store, stats, page }: ServerDeps,
   access: Pick<Parameters<typeof mainServer>[0], "guard" | "tls"> | undefined,
 ): KeptListener | undefined {
   const { address: host, cadvisorPort: port, runOnce } = store.current;
   if (stats === undefined || runOnce || port === 0) return undefined;
-  if (isLoopback(host)) return cadvisorServer({ clock, log, stats }, { host, port });
-  if (access !== undefined) return cadvisorServer({ clock, log, stats, ...access }, { host, port });
+  if (isLoopback(host)) return cadvisorServer({ clock, log, stats, page }, { host, port });
+  if (access !== undefined) return cadvisorServer({ clock, log, stats, page, ...access }, { host, port });
   log.warn("The cAdvisor port is not opened: the server that authenticates its clients is turned off", { port });
   return undefined;
 }

@@ -1,6 +1,9 @@
 import { metricsText, type Sample } from "../lib/metrics-text.ts";
 import type { HealthCheck } from "./health.ts";
 
+/** On every page of metrics of the agent itself. */
+export const START_TIME = "process_start_time_seconds";
+
 const STATUSES = ["success", "error"] as const;
 type Counts = Record<(typeof STATUSES)[number], number>;
 
@@ -46,6 +49,12 @@ export class SliMetrics {
         help: "[STABLE] This metric records the results of all healthcheck.",
         type: "counter",
         collect: () => ever,
+      },
+      {
+        name: START_TIME,
+        help: "[ALPHA] Start time of the process since unix epoch in seconds.",
+        type: "gauge",
+        collect: () => [{ labels: [], value: performance.timeOrigin / 1000 }],
       },
     ]);
   }

@@ -1,12 +1,14 @@
 import {
   type ApiError,
   CONFIG_MAPS,
+  CSI_DRIVERS,
   type KubeApi,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
   Reflector,
   SECRETS,
   SERVICE_ACCOUNTS,
+  VOLUME_ATTACHMENTS,
 } from "../adapters/kubeapi/index.ts";
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -145,7 +147,7 @@ class WatchedObject {
 
 /**
  * ConfigMaps and Secrets of the API server: one watch per object while a pod of this node refers to it, or polled if
- * configured so. PersistentVolumeClaims, PersistentVolumes and ServiceAccounts are fetched at each use.
+ * configured so. Other kinds are fetched at each use.
  */
 export class ApiObjects implements ObjectSource {
   private readonly entries = new Map<string, Entry>();
@@ -230,6 +232,10 @@ export class ApiObjects implements ObjectSource {
         return getOrUndefined(api, PERSISTENT_VOLUMES, { at: { name }, ...options });
       case "ServiceAccount":
         return getOrUndefined(api, SERVICE_ACCOUNTS, { at: { namespace, name }, ...options });
+      case "CSIDriver":
+        return getOrUndefined(api, CSI_DRIVERS, { at: { name }, ...options });
+      case "VolumeAttachment":
+        return getOrUndefined(api, VOLUME_ATTACHMENTS, { at: { name }, ...options });
       default:
         return getOrUndefined(api, PERSISTENT_VOLUME_CLAIMS, { at: { namespace, name }, ...options });
     }

@@ -168,7 +168,7 @@ export class ApiPods {
   }
 }
 
-/** Returns everything but the status and the version; of the status only the conditions of readiness gates. */
+/** Returns everything but the status and the version; of the status only readiness gates and the names of claims. */
 function relevantText({ metadata, spec, status }: Pod): string {
   const gates = new Set(spec.readinessGates?.map(({ conditionType }) => conditionType));
   const conditions = gates.size === 0 ? [] : status?.conditions?.filter(({ type }) => gates.has(type));
@@ -181,6 +181,8 @@ function relevantText({ metadata, spec, status }: Pod): string {
     generation,
     spec,
     conditions,
+    status?.resourceClaimStatuses,
+    status?.extendedResourceClaimStatus,
   ]);
 }
 

@@ -10,6 +10,7 @@ const JITTER_MS = 10_000;
 /** After a failed request the old token is used; the next request comes after this time, in milliseconds. */
 const RETRY_MS = 10_000;
 
+/** A token with its times, as wall-clock milliseconds. */
 interface CachedToken {
   readonly token: string;
   readonly refreshAt: number;
@@ -39,7 +40,7 @@ export class ApiTokens {
   ) {}
 
   /** Returns a valid token and when to refresh it. If the request fails, the old one is returned until it expires. */
-  async token(need: TokenNeed, options: Abortable): Promise<{ token: string; refreshAt: number }> {
+  async token(need: TokenNeed, options: Abortable): Promise<CachedToken> {
     const key = keyOf(need);
     const known = this.cached.get(key);
     const now = this.deps.clock.now().wall;
@@ -54,7 +55,7 @@ export class ApiTokens {
     } catch (error) {
       options.signal.throwIfAborted();
       if (known === undefined || now >= known.expiresAt) throw error;
-      return { token: known.token, refreshAt: now + RETRY_MS };
+      return { ...known, refreshAt: now + RETRY_MS };
     }
   }
 

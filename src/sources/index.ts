@@ -4,6 +4,7 @@ export { ApiPods } from "./api-pods.ts";
 export { ApiTokens } from "./api-tokens.ts";
 export { ApiTrustBundles } from "./api-trust-bundles.ts";
 export { LOCAL_SOURCES, localSources } from "./compose.ts";
+export { type CertificateSources, composePodCertificates } from "./compose-pod-certificates.ts";
 export { type DecodedManifest, decodeManifest, type ManifestProblem } from "./decode.ts";
 export { FileSource, type FileSourceDeps, type FileSourceOptions } from "./file-source.ts";
 export type { FileFacts, ManifestFiles } from "./manifest-file.ts";

@@ -135,9 +135,9 @@ const MEMORY: readonly Column[] = [
     help: "Cumulative count of memory allocation failures.",
     each: ({ usage: { memory: of } }, add) => {
       if (of === undefined) return;
-      for (const scope of ["container", "hierarchy"]) {
-        add(of.pageFaults, `failure_type="pgfault",scope="${scope}"`);
-        add(of.majorPageFaults, `failure_type="pgmajfault",scope="${scope}"`);
+      for (const [scope, faults] of [["container", of.own ?? of] as const, ["hierarchy", of] as const]) {
+        add(faults.pageFaults, `failure_type="pgfault",scope="${scope}"`);
+        add(faults.majorPageFaults, `failure_type="pgmajfault",scope="${scope}"`);
       }
     },
   },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CgroupDetails, CpuDetails } from "../model/usage.ts";
 import { cadvisorMetrics } from "./cadvisor-metrics.ts";
-import { cgroupRows } from "./cgroup-rows.ts";
+import { cgroupRows, withOomKills } from "./cgroup-rows.ts";
 import type { MachineDescription } from "./machine-description.ts";
 import type { NodeSample, PodSample, UsageSample } from "./samples.ts";
 
@@ -90,7 +90,9 @@ const machine = {
 } as MachineDescription; // reason: the page shows no more of it
 
 function page(pods: readonly PodSample[] = [pod]): string {
-  return [...cadvisorMetrics({ machine, rows: cgroupRows(node, pods), now: AT + 4000 })].join("");
+  return [...cadvisorMetrics({ machine, rows: cgroupRows(node, pods, { memoryBytes: 4096 }), now: AT + 4000 })].join(
+    "",
+  );
 }
 
 const lines = (name: string, of = page()): string[] => of.split("\n").filter((line) => line.startsWith(`${name}{`));
@@ -104,6 +106,29 @@ test("every cgroup once, with the labels of the kubelet and the time of the samp
   assert.deepEqual(
     lines("container_memory_working_set_bytes"),
     [ROOT, ALL, CLASS, POD, SANDBOX, MAIN].map((labels) => `container_memory_working_set_bytes{${labels}} 16 ${AT}`),
+  );
+});
+
+test("the limit of the node is its memory; faults of a cgroup itself are apart where the kernel counts them so", () => {
+  const [root, all] = lines("container_spec_memory_limit_bytes");
+  assert.deepEqual(
+    [root, all],
+    [`container_spec_memory_limit_bytes{${ROOT}} 4096`, `container_spec_memory_limit_bytes{${ALL}} 64`],
+  );
+  const own = { pageFaults: 3, majorPageFaults: 4 };
+  const memory = { usage: 20, workingSet: 16, rss: 8, pageFaults: 30, majorPageFaults: 31, swap: 0, own };
+  const faults = lines("container_memory_failures_total", page([{ ...pod, usage: usage({ memory }) }]));
+  assert.deepEqual(
+    faults.filter((line) => line.includes(POD)),
+    [
+      ["pgfault", "container", 3],
+      ["pgmajfault", "container", 4],
+      ["pgfault", "hierarchy", 30],
+      ["pgmajfault", "hierarchy", 31],
+    ].map(
+      ([type, scope, value]) =>
+        `container_memory_failures_total{${POD},failure_type="${type}",scope="${scope}"} ${value} ${AT}`,
+    ),
   );
 });
 
@@ -188,4 +213,22 @@ test("each family has one head, the machine its identity, and no error is report
   assert.match(page(), /^container_scrape_error 0$/m);
   assert.match(page(), /^machine_scrape_error 0$/m);
   assert.match(page(), /^cadvisor_version_info\{.*kernelVersion="6",osVersion="Linux"\} 1$/m);
+});
+
+test("kills of earlier instances of a container count, where the kernel has forgotten them", () => {
+  const known = { of: (uid: string, container: string) => (`${uid}/${container}` === "u1/main" ? 3 : 0) };
+  const row = {
+    path: "/c",
+    kind: "container",
+    startedAt: 0,
+    usage: usage(),
+    details,
+    network: [],
+    filesystems: [],
+  } as const;
+  const kills = (names: object): number => withOomKills({ ...row, ...names }, known).details.oomKills;
+  assert.deepEqual(
+    [kills({ uid: "u1", container: "main" }), kills({ uid: "u1", container: "side" }), kills({})],
+    [3, 1, 1],
+  );
 });

@@ -3,6 +3,7 @@ import type { Column } from "./cgroup-column.ts";
 import { type CgroupRow, rowLabels } from "./cgroup-rows.ts";
 import { familyHead, labelText, type MetricFamily } from "./exposition.ts";
 import type { MachineDescription } from "./machine-description.ts";
+import { type ListedMetrics, runtimeMetricsText } from "./runtime-metrics.ts";
 
 const VERSION: MetricFamily = {
   name: "cadvisor_version_info",
@@ -65,6 +66,13 @@ export function* cadvisorMetrics({ machine, rows, now }: CadvisorFacts): Generat
     if (text !== "") yield familyHead(column) + text;
   }
   yield `${familyHead(CONTAINER_ERROR)}${CONTAINER_ERROR.name} 0\n`;
+  yield machineText(machine);
+}
+
+/** The same page where the runtime lists the metrics of pods and containers. */
+export function* runtimePage(machine: MachineDescription, listed: ListedMetrics): Generator<string> {
+  yield versionText(machine);
+  yield* runtimeMetricsText(listed);
   yield machineText(machine);
 }
 

@@ -24,11 +24,17 @@ export interface CgroupRow {
 
 const NOTHING: CgroupDetails = { disks: [], oomKills: 0 };
 
-/** The cgroups of the store, each once, those above before those below. */
-export function* cgroupRows(node: NodeSample, pods: Iterable<PodSample>): Generator<CgroupRow> {
+/** The cgroups of the store, each once, those above before those below. The root is limited by the memory of the node. */
+export function* cgroupRows(
+  node: NodeSample,
+  pods: Iterable<PodSample>,
+  { memoryBytes }: { readonly memoryBytes: number },
+): Generator<CgroupRow> {
   const none = { network: [], filesystems: [] };
   const { usage, bootedAt, network, filesystems } = node;
-  yield { path: "/", kind: "root", startedAt: bootedAt, usage, details: detailsOf(usage), network, filesystems };
+  const { memory, ...rest } = detailsOf(usage);
+  const details = { ...rest, ...(memory && { memory: { ...memory, limit: memoryBytes } }) };
+  yield { path: "/", kind: "root", startedAt: bootedAt, usage, details, network, filesystems };
   const seen = new Set(["/"]);
   for (const { cgroup, startedAt, usage: used } of [...node.system, ...node.classes]) {
     if (seen.has(cgroup)) continue;
@@ -57,6 +63,13 @@ function rowOf({ id, name, cgroup, image, startedAt, usage }: ContainerSample) {
 
 function detailsOf({ details }: UsageSample): CgroupDetails {
   return details ?? NOTHING;
+}
+
+/** The row with the kills of all instances of the container: the kernel forgets those of the ones before. Pure. */
+export function withOomKills(row: CgroupRow, known: { of(uid: string, container: string): number }): CgroupRow {
+  const { uid, container, details } = row;
+  const kills = uid === undefined || container === undefined ? 0 : known.of(uid, container);
+  return kills <= details.oomKills ? row : { ...row, details: { ...details, oomKills: kills } };
 }
 
 /** The labels of the kubelet for a cgroup, without braces; empty where a name is missing. */

@@ -2,6 +2,7 @@ import { CgroupDetailsReader } from "../adapters/cgroup/details.ts";
 import { ownCgroup } from "../adapters/cgroup/own-cgroup.ts";
 import { CgroupUsageReader } from "../adapters/cgroup/usage.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import { readDiskTraffic } from "../adapters/host/disk-traffic.ts";
 import { readHardware } from "../adapters/host/hardware.ts";
 import { machineInfo } from "../adapters/host/machine.ts";
 import { readMountedFilesystems } from "../adapters/host/mounted-filesystems.ts";
@@ -13,15 +14,18 @@ import {
   readTasks,
   SpaceReader,
 } from "../adapters/host/node-usage.ts";
-import type { ImagePort } from "../adapters/runtime/port.ts";
-import type { agentOptions, OptionStore } from "../config/index.ts";
+import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
+import { type agentOptions, isGateOn, type OptionStore } from "../config/index.ts";
 import { type Abortable, manyListeners } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
 import type { Loop } from "../lib/loop.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { reportedVersion } from "../lib/version.ts";
 import type { Pod } from "../model/generated/types.ts";
+import type { NodeUsageReport } from "../model/node-usage.ts";
 import type { ObservedPod } from "../model/observed.ts";
-import type { PodStorage } from "../model/pod-storage.ts";
+import type { ContainerDetails } from "../model/page-lines.ts";
 import type { CgroupUsage } from "../model/usage.ts";
 import {
   type CadvisorResult,
@@ -30,38 +34,45 @@ import {
   cadvisorApi,
   containerNamed,
 } from "./cadvisor-api.ts";
-import { cadvisorMetrics } from "./cadvisor-metrics.ts";
-import { cgroupRows } from "./cgroup-rows.ts";
+import { cadvisorMetrics, runtimePage } from "./cadvisor-metrics.ts";
+import { cgroupRows, withOomKills } from "./cgroup-rows.ts";
 import { FilesystemSampler } from "./filesystems.ts";
 import type { MachineDescription } from "./machine-description.ts";
+import { podDetails } from "./pod-details.ts";
+import { type PodStorageDeps, PodStorageReader } from "./pod-storage-reader.ts";
 import { resourceMetrics } from "./resource-metrics.ts";
+import { RuntimeStats } from "./runtime-stats.ts";
 import { type CgroupSource, type SampledPod, Sampler } from "./sampler.ts";
+import { SandboxImage } from "./sandbox-image.ts";
+import { declareStorageMetrics } from "./storage-metrics.ts";
 import { summaryOf } from "./summary.ts";
+import { usageReport } from "./usage-report.ts";
 
 /** What the sampler and its views are built from. */
 export interface StatsDeps {
   readonly clock: Clock;
   readonly host: { cgroupMounts(): readonly CgroupMount[] };
   readonly store: OptionStore<typeof agentOptions>;
-  readonly machine: { readonly nodeName: string; readonly memoryBytes: number };
+  readonly machine: { readonly nodeName: string; readonly cores: number; readonly memoryBytes: number };
   readonly images: Pick<ImagePort, "imageFilesystems">;
   readonly observer: { list(): readonly ObservedPod[] };
   /** The cgroups of pods. */
   readonly cgroups: { parentOf(pod: Pod): string };
   /** The cgroups above those of pods: that of all pods, and those of QoS classes. */
   readonly classes: { readonly all: string; readonly burstable: string; readonly bestEffort: string };
-  /** Measures what pods keep on disk. */
-  readonly storage: {
-    read(
-      pods: readonly Pod[],
-      options: Abortable & { maxAgeMs?: number; limitMs?: number },
-    ): Promise<ReadonlyMap<string, PodStorage>>;
-  };
+  readonly metrics: Metrics;
+  readonly runtime: Pick<RuntimePort, "sandboxImage" | "stats">;
+  readonly log: Logger;
+  readonly storage: PodStorageDeps["storage"];
   podOf(uid: string): Pod | undefined;
+  /** Processes of a pod's container that were killed for lack of memory, in all its instances. */
+  readonly oomKills: { of(uid: string, container: string): number };
 }
 
-/** Time limit of measuring storage for a summary; what is not measured by then is missing or older. */
-const STORAGE_MS = 1000;
+/** The gate for statistics of pods and containers from the runtime. */
+const RUNTIME_GATE = "PodAndContainerStatsFromCRI";
+/** An older sample is not shown live, in milliseconds. */
+const LIVE_AGE_MS = 1500;
 
 /** The pages that show samples. */
 export interface StatsViews {
@@ -76,6 +87,10 @@ export interface StatsViews {
 export function composeStats(deps: StatsDeps): {
   readonly sampler: Sampler;
   readonly pages: StatsViews;
+  /** The usage of now, for views that show it live: sampled for them if the last sample is older than a second or two. */
+  usage(options: Abortable): Promise<NodeUsageReport>;
+  /** Counters of a pod's running containers, read now. */
+  details(uid: string): readonly ContainerDetails[];
   readonly loops: readonly Loop[];
 } {
   const { clock, store, images } = deps;
@@ -88,10 +103,14 @@ export function composeStats(deps: StatsDeps): {
     { clock, space: (path) => spaces.read(path), imageFilesystems: (options) => images.imageFilesystems(options) },
     { rootDir },
   );
+  const cgroups = cgroupSource(deps.host.cgroupMounts());
+  const isFromRuntime = isGateOn(RUNTIME_GATE, store.current.featureGates);
+  const port = isFromRuntime ? deps.runtime.stats : undefined;
+  const fromRuntime = port && new RuntimeStats({ clock, log: deps.log, port });
   const sampler = new Sampler(
     {
       clock,
-      cgroups: cgroupSource(deps.host.cgroupMounts()),
+      cgroups,
       node: {
         tasks: readTasks,
         swap: readSwap,
@@ -100,7 +119,8 @@ export function composeStats(deps: StatsDeps): {
         filesystems: () => readMountedFilesystems((path) => filesystems.space(path, never.signal), rootDir),
       },
       filesystems,
-      pods: () => sampledPods(deps),
+      pods: () => sampledPods(deps, sandboxImage.name),
+      ...(fromRuntime && { runtimeUsages: () => fromRuntime.usages({ signal: never.signal }) }),
     },
     {
       memoryBytes,
@@ -112,32 +132,68 @@ export function composeStats(deps: StatsDeps): {
     },
   );
   const { nodeName } = deps.machine;
+  const stored = new PodStorageReader({
+    clock,
+    storage: deps.storage,
+    space: (path, signal) => filesystems.space(path, signal),
+    pods: () => [...sampler.pods.keys()].flatMap((uid) => deps.podOf(uid) ?? []),
+    maxAgeMs: () => store.current.volumeStatsAggPeriod,
+  });
+  declareStorageMetrics(deps.metrics, fromRuntime ? "cri" : "cadvisor", {
+    pods: () => sampler.pods,
+    storage: () => stored.readLater(never.signal),
+    spaceAt: (path) => stored.spaceAt(path),
+  });
+  const sandboxImage = new SandboxImage(deps);
   const summary = async ({ signal, onlyCpuAndMemory }: Abortable & { readonly onlyCpuAndMemory: boolean }) => {
     await sampler.refresh({ signal });
     const { node, pods } = sampler;
     if (node === undefined) throw new Error("the node was not sampled yet");
     const base = { nodeName, bootedAt, memoryBytes, node, pods: pods.values(), onlyCpuAndMemory };
     if (onlyCpuAndMemory) return summaryOf(base);
-    const storage = await readStorage(deps, [...pods.keys()], signal);
-    return summaryOf({ ...base, filesystems: filesystems.latest, tasks: readTasks(), storage });
+    const storage = await stored.read({ signal });
+    const spaceAt = (path: string) => stored.spaceAt(path);
+    return summaryOf({ ...base, filesystems: filesystems.latest, tasks: readTasks(), storage, spaceAt });
   };
   const resource = async ({ signal }: Abortable): Promise<string> => {
     await sampler.refresh({ signal });
     return resourceMetrics(sampler.node, [...sampler.pods.values()]);
   };
   const detailed = async ({ signal }: Abortable): Promise<CadvisorStore> => {
+    await sandboxImage.find({ signal });
     await sampler.withDetails({ signal });
     const { node, pods } = sampler;
     if (node === undefined) throw new Error("the node was not sampled yet");
-    return { machine: describeMachine(deps, clock.now().wall), rows: [...cgroupRows(node, pods.values())] };
+    const rows = [...cgroupRows(node, pods.values(), deps.machine)].map((row) => withOomKills(row, deps.oomKills));
+    return { machine: describeMachine(deps, clock.now().wall), rows };
   };
-  const cadvisor = async (options: Abortable): Promise<Iterable<string>> =>
-    cadvisorMetrics({ ...(await detailed(options)), now: clock.now().wall });
+  const cadvisor = async (options: Abortable): Promise<Iterable<string>> => {
+    const listed = await fromRuntime?.metrics(options);
+    if (listed !== undefined) return runtimePage(describeMachine(deps, clock.now().wall), listed);
+    return cadvisorMetrics({ ...(await detailed(options)), now: clock.now().wall });
+  };
   const api: StatsViews["api"] = async ({ path, query }, options) => cadvisorApi(await detailed(options), path, query);
   const container = async (of: ContainerName, options: Abortable): Promise<unknown> =>
     containerNamed(await detailed(options), of);
+  const { cores } = deps.machine;
+  const usage = async ({ signal }: Abortable): Promise<NodeUsageReport> => {
+    const age = sampler.node === undefined ? Infinity : clock.now().mono - sampler.node.usage.at.mono;
+    if (age > LIVE_AGE_MS) await sampler.sample({ signal });
+    const { node, pods } = sampler;
+    if (node === undefined) throw new Error("the node was not sampled yet");
+    return usageReport({
+      node,
+      pods: pods.values(),
+      filesystems: filesystems.latest,
+      diskTraffic: readDiskTraffic(),
+      cores,
+      memoryBytes,
+    });
+  };
   return {
     sampler,
+    usage,
+    details: (uid) => podDetails(sampler.pods.get(uid), (cgroup) => cgroups.details(cgroup)),
     pages: { summary, resource, cadvisor, api, container },
     loops: [{ name: "stats", run: (signal) => sampler.run(signal) }],
   };
@@ -169,18 +225,6 @@ function cgroupSource(mounts: readonly CgroupMount[]): CgroupSource {
   };
 }
 
-/** A negative period turns the measuring of volumes off. */
-async function readStorage(
-  { store, storage, podOf }: StatsDeps,
-  uids: readonly string[],
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, PodStorage>> {
-  const { volumeStatsAggPeriod } = store.current;
-  if (volumeStatsAggPeriod < 0) return new Map();
-  const pods = uids.flatMap((uid) => podOf(uid) ?? []);
-  return storage.read(pods, { signal, maxAgeMs: volumeStatsAggPeriod, limitMs: STORAGE_MS });
-}
-
 /** Those of the configuration, by their names in the summary; the agent's own is known without it. */
 function systemCgroups({ store }: StatsDeps): Readonly<Record<string, string>> {
   const { kubeletCgroups, runtimeCgroups, systemCgroups: misc } = store.current;
@@ -188,7 +232,7 @@ function systemCgroups({ store }: StatsDeps): Readonly<Record<string, string>> {
 }
 
 /** The pods of the runtime whose spec is known, with the newest instance of each container if it runs. */
-function sampledPods({ observer, podOf, cgroups, store }: StatsDeps): readonly SampledPod[] {
+function sampledPods({ observer, podOf, cgroups, store }: StatsDeps, image: string): readonly SampledPod[] {
   const isOwnCgroup = store.current.cgroupsPerQOS;
   return observer.list().flatMap(({ uid, name, namespace, sandboxes, containers }): SampledPod[] => {
     const pod = podOf(uid);
@@ -196,7 +240,8 @@ function sampledPods({ observer, podOf, cgroups, store }: StatsDeps): readonly S
     if (pod === undefined || sandbox?.state !== "ready") return [];
     const newest = new Map(containers.toReversed().map((container) => [container.name, container]));
     const running = [...newest.values()].filter(({ state }) => state === "running");
-    return [{ uid, name, namespace, cgroup: cgroups.parentOf(pod), isOwnCgroup, sandbox, containers: running }];
+    const names = { uid, name, namespace, cgroup: cgroups.parentOf(pod), isOwnCgroup };
+    return [{ ...names, sandbox: { ...sandbox, image }, containers: running }];
   });
 }
 

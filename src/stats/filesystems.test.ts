@@ -48,6 +48,35 @@ test("a filesystem that hangs is missing, and does not delay the other for long"
   assert.deepEqual([node, images?.device], [undefined, 2]);
 });
 
+test("a filesystem that is slow for once counts with its last measurement and its time, one that goes on hanging is missing", async () => {
+  const clock = new FakeClock();
+  let answers: Promise<FilesystemSpace> = Promise.resolve(space(1));
+  const sampler = new FilesystemSampler(
+    { clock, space: () => answers, imageFilesystems: async () => ({ images: [], containers: [] }) },
+    { rootDir: "/r" },
+  );
+  const sample = async (): Promise<unknown[]> => {
+    const sampling = sampler.sample({ signal, maxAgeMs: 0 });
+    await clock.advance(200);
+    const { at, node } = await sampling;
+    return [at.mono, node?.device];
+  };
+  const first = clock.now().mono;
+  assert.deepEqual(await sample(), [first, 1]);
+  let answer = (_space: FilesystemSpace): void => undefined;
+  answers = new Promise((resolve) => {
+    answer = resolve;
+  });
+  const second = clock.now().mono;
+  assert.deepEqual(await sample(), [first, 1]);
+  answer(space(2));
+  answers = never;
+  await clock.advance(0);
+  assert.deepEqual(await sample(), [second, 2]);
+  await clock.advance(60_000);
+  assert.equal((await sample())[1], undefined);
+});
+
 test("a runtime that stops answering is not waited for: its last answer counts", async () => {
   const clock = new FakeClock();
   let answer: Promise<RuntimeFilesystems> = Promise.resolve({ images: [image], containers: [] });
@@ -83,4 +112,22 @@ test("writable layers may have a filesystem of their own", async () => {
   );
   const found = await sampler.sample({ signal, maxAgeMs: 0 });
   assert.deepEqual([found.node?.device, found.image?.device, found.container?.device], [0, 1, 2]);
+});
+
+test("a runtime that counts nothing yet is asked again soon; layers that it reports apart count for themselves", async () => {
+  const clock = new FakeClock();
+  let images: RuntimeFilesystem = { ...image, usedBytes: 0 };
+  const layers: RuntimeFilesystem = { mountpoint: "/layers", usedBytes: 3, inodesUsed: 4 };
+  const imageFilesystems = async () => ({ images: [images], containers: [layers] });
+  const sampler = new FilesystemSampler({ clock, space: async () => space(1), imageFilesystems }, { rootDir: "/r" });
+  const sampled = async (): Promise<unknown[]> => {
+    const { imageBytes, containerBytes, containerInodes } = await sampler.sample({ signal, maxAgeMs: 0 });
+    return [imageBytes, containerBytes, containerInodes];
+  };
+  assert.deepEqual(await sampled(), [0, 3, 4]);
+  images = image;
+  await clock.advance(1000);
+  await sampled();
+  await clock.advance(0);
+  assert.deepEqual(await sampled(), [7, 3, 4]);
 });

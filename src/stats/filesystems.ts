@@ -1,5 +1,5 @@
 import { type Abortable, withScope } from "../lib/abort.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Clock, Instant } from "../lib/clock.ts";
 import { orAborted } from "../lib/or-aborted.ts";
 import type { FilesystemSpace } from "../model/usage.ts";
 import type { FilesystemSamples } from "./samples.ts";
@@ -24,12 +24,21 @@ export interface FilesystemDeps {
   imageFilesystems(options: Abortable): Promise<RuntimeFilesystems>;
 }
 
-/** A filesystem that takes longer is left out of the sample, in milliseconds. */
+/** A filesystem that takes longer is not waited for: its last measurement counts, up to this age, in milliseconds. */
 const SPACE_MS = 200;
+const SPACE_KEPT_MS = 60_000;
 /** Timeout of the call to the runtime, and the age at which it is made again. */
 const RUNTIME_MS = 2000;
 const IMAGES_AGE_MS = 30_000;
 const RETRY_MS = 1000;
+
+interface Measured {
+  readonly space: FilesystemSpace;
+  /** When the measurement began. */
+  readonly at: Instant;
+}
+
+type Role = "node" | "image" | "container";
 
 /** Samples the filesystems of the node. A filesystem or a runtime that hangs never delays the sample of the others. */
 export class FilesystemSampler {
@@ -37,6 +46,7 @@ export class FilesystemSampler {
   latest: FilesystemSamples | undefined;
   private runtime: { readonly images: RuntimeFilesystem; readonly containers: RuntimeFilesystem } | undefined;
   private askedAt: number | undefined;
+  private readonly measured = new Map<Role, Measured>();
 
   constructor(
     private readonly deps: FilesystemDeps,
@@ -50,16 +60,18 @@ export class FilesystemSampler {
     if (this.latest !== undefined && at.mono - this.latest.at.mono < maxAgeMs) return this.latest;
     const { images, containers } = (await this.runtimeFilesystems(signal)) ?? {};
     const [node, image, container] = await Promise.all([
-      this.space(this.options.rootDir, signal),
-      this.space(images?.mountpoint, signal),
-      this.space(containers?.mountpoint, signal),
+      this.measure("node", this.options.rootDir, signal),
+      this.measure("image", images?.mountpoint, signal),
+      this.measure("container", containers?.mountpoint, signal),
     ]);
+    const oldest = [node, image, container].reduce((at, one) => (one && one.at.mono < at.mono ? one.at : at), at);
     this.latest = {
-      at,
-      ...(node && { node }),
-      ...(image && { image }),
-      ...(container && { container }),
+      at: oldest,
+      ...(node && { node: node.space }),
+      ...(image && { image: image.space }),
+      ...(container && { container: container.space }),
       ...(images && { imageBytes: images.usedBytes, imageInodes: images.inodesUsed }),
+      ...(containers && { containerBytes: containers.usedBytes, containerInodes: containers.inodesUsed }),
     };
     return this.latest;
   }
@@ -82,8 +94,26 @@ export class FilesystemSampler {
     const images = found?.images.find(({ mountpoint }) => mountpoint !== "");
     const containers = found?.containers.find(({ mountpoint }) => mountpoint !== "") ?? images;
     if (images !== undefined && containers !== undefined) this.runtime = { images, containers };
-    // Soon again: the runtime may just be starting.
-    else if (this.runtime === undefined) this.askedAt = this.deps.clock.now().mono - IMAGES_AGE_MS + RETRY_MS;
+    // Soon again: the runtime may just be starting, and then counts nothing yet.
+    if ((this.runtime?.images.usedBytes ?? 0) === 0)
+      this.askedAt = this.deps.clock.now().mono - IMAGES_AGE_MS + RETRY_MS;
+  }
+
+  /**
+   * Measures a filesystem. On a busy machine that may take long just when it matters: then the last measurement counts,
+   * and this one does once it is there. Undefined if it cannot be read, or hangs.
+   */
+  private async measure(role: Role, path: string | undefined, signal: AbortSignal): Promise<Measured | undefined> {
+    if (path === undefined) return undefined;
+    const { clock } = this.deps;
+    const at = clock.now();
+    const reading = this.deps.space(path).then((space) => {
+      if (space === undefined) this.measured.delete(role);
+      else this.measured.set(role, { space, at });
+    });
+    await this.within(SPACE_MS, signal, () => reading);
+    const found = this.measured.get(role);
+    return found !== undefined && clock.now().mono - found.at.mono <= SPACE_KEPT_MS ? found : undefined;
   }
 
   /** Space of the filesystem at a path; undefined if it cannot be read in time. */

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FakeClock } from "../lib/clock.ts";
 import type { CgroupUsage } from "../model/usage.ts";
 import { FilesystemSampler } from "./filesystems.ts";
-import { type SampledPod, Sampler } from "./sampler.ts";
+import { type RuntimeUsages, type SampledPod, Sampler } from "./sampler.ts";
 
 const { signal } = new AbortController();
 const space = { device: 1, capacityBytes: 100, availableBytes: 50, usedBytes: 50, inodes: 10, inodesFree: 5 };
@@ -20,12 +20,12 @@ const web: SampledPod = {
   namespace: "default",
   cgroup: "/pods/podu1",
   isOwnCgroup: true,
-  sandbox: { id: "s1", createdAt: 900, hostNetwork: false },
+  sandbox: { id: "s1", createdAt: 900, hostNetwork: false, image: "pause" },
   containers: [{ id: "c1", name: "main", image: "demo", startedAt: 1000 }],
 };
 
 /** A machine whose cgroups are a table. */
-function machine() {
+function machine(measured?: () => RuntimeUsages | undefined) {
   const clock = new FakeClock();
   const cgroups: Record<string, CgroupUsage> = {
     "/": usage(10, 5000),
@@ -47,6 +47,7 @@ function machine() {
       clock,
       filesystems,
       pods: () => pods,
+      ...(measured && { runtimeUsages: async () => measured() }),
       cgroups: {
         read: (path) => cgroups[path] ?? {},
         details: (path) => {
@@ -97,6 +98,25 @@ test("a sample has the node, its pods, their containers and their network", asyn
     [["pods", 7]],
     "cgroups that are not configured or not there are left out",
   );
+});
+
+test("what the runtime measures comes before cgroups, also of what has none; without it cgroups tell", async () => {
+  let found: RuntimeUsages | undefined = new Map([
+    ["s1", { usage: usage(30, 900), network: [] }],
+    ["c1", { usage: usage(20, 800) }],
+  ]);
+  const { sampler, cgroups, clock } = machine(() => found);
+  delete cgroups["/pods/podu1/c1"];
+  await sampler.sample({ signal });
+  const shown = (): unknown[] => {
+    const pod = sampler.pods.get("u1");
+    return [pod?.usage.memory?.workingSet, pod?.containers[0]?.usage.memory?.workingSet, pod?.network?.length];
+  };
+  assert.deepEqual(shown(), [900, 800, 0]);
+  found = undefined;
+  await clock.advance(10_000);
+  await sampler.sample({ signal });
+  assert.deepEqual(shown(), [200, undefined, 1]);
 });
 
 test("the rate of CPU usage is the mean since the sample before; samples in quick succession keep it", async () => {

@@ -17,6 +17,12 @@ export interface CgroupSource {
   createdAt(path: string): number | undefined;
 }
 
+/** Usage of sandboxes and containers by id, with the network of sandboxes. */
+export type RuntimeUsages = ReadonlyMap<
+  string,
+  { readonly usage: CgroupUsage; readonly network?: readonly InterfaceUsage[] }
+>;
+
 /** Reads the node as a whole. */
 export interface NodeSource {
   tasks(): { readonly most: number; readonly running: number } | undefined;
@@ -34,7 +40,12 @@ export interface SampledPod extends PodIdentity {
   readonly cgroup: string;
   /** False if that cgroup is shared with others. */
   readonly isOwnCgroup: boolean;
-  readonly sandbox?: { readonly id: string; readonly createdAt: number; readonly hostNetwork: boolean };
+  readonly sandbox?: {
+    readonly id: string;
+    readonly createdAt: number;
+    readonly hostNetwork: boolean;
+    readonly image: string;
+  };
   /** Those that run. */
   readonly containers: readonly {
     readonly id: string;
@@ -50,6 +61,8 @@ export interface SamplerDeps {
   readonly node: NodeSource;
   readonly filesystems: FilesystemSampler;
   pods(): readonly SampledPod[];
+  /** Usage by id of sandbox or container as the runtime measures it; absent: cgroups tell. Never rejects. */
+  runtimeUsages?(): Promise<RuntimeUsages | undefined>;
 }
 
 export interface SamplerOptions {
@@ -81,6 +94,8 @@ export class Sampler {
   private readonly rates = new CpuRates();
   /** Cgroups of containers by their ids: looked for once. */
   private paths = new Map<string, string>();
+  /** What the runtime measured for this sample. */
+  private measured: RuntimeUsages | undefined;
   private turn: Promise<unknown> = Promise.resolve();
   private queued: Promise<void> | undefined;
   /** Never aborted: a sample is shared, and a caller that leaves must not end it for the others. */
@@ -161,6 +176,7 @@ export class Sampler {
   private async sampleNow(signal: AbortSignal): Promise<void> {
     await this.deps.filesystems.sample({ signal, maxAgeMs: SPACE_AGE_MS });
     const mounted = this.readsDetails ? await this.deps.node.filesystems() : [];
+    this.measured = await this.deps.runtimeUsages?.();
     this.node = this.sampleNode(mounted);
     const pods = new Map<string, PodSample>();
     const paths = new Map<string, string>();
@@ -200,6 +216,10 @@ export class Sampler {
     const sampled = (one: SampledPod["containers"][number]): ContainerSample[] => {
       const { id, name, image, startedAt } = one;
       const cgroup = this.pathOf(pod.cgroup, id, paths);
+      const measured = this.measured?.get(id);
+      if (measured !== undefined) {
+        return [{ id, name, cgroup: cgroup ?? "", image, startedAt, usage: this.rated(id, measured.usage) }];
+      }
       return cgroup === undefined ? [] : [{ id, name, cgroup, image, startedAt, usage: this.usage(id, cgroup) }];
     };
     const containers = pod.containers.flatMap(sampled);
@@ -212,15 +232,26 @@ export class Sampler {
       namespace,
       startedAt: pod.sandbox?.createdAt ?? 0,
       ...(isOwnCgroup && { cgroup }),
-      usage: isOwnCgroup ? this.usage(uid, cgroup) : this.rated(uid, sumOf(containers)),
+      usage: this.podUsage(pod, containers),
       ...(network && { network }),
       containers,
       ...(sandbox && { sandbox }),
     };
   }
 
+  private podUsage(
+    { uid, cgroup, isOwnCgroup, sandbox }: SampledPod,
+    containers: readonly ContainerSample[],
+  ): UsageSample {
+    const measured = this.measured?.get(sandbox?.id ?? "");
+    if (measured !== undefined) return this.rated(uid, measured.usage);
+    return isOwnCgroup ? this.usage(uid, cgroup) : this.rated(uid, sumOf(containers));
+  }
+
   private network({ cgroup, sandbox }: SampledPod, paths: Map<string, string>): readonly InterfaceUsage[] | undefined {
     if (sandbox === undefined || sandbox.hostNetwork) return undefined;
+    const measured = this.measured?.get(sandbox.id)?.network;
+    if (measured !== undefined) return measured;
     const path = this.pathOf(cgroup, sandbox.id, paths);
     const pid = path === undefined ? undefined : this.deps.cgroups.processIn(path);
     return pid === undefined ? undefined : this.deps.node.interfaces(pid);
@@ -249,9 +280,9 @@ export class Sampler {
   }
 }
 
-/** A sandbox as a container of its pod: it has no name, and no runtime says what its image is. */
-function sandboxOf({ id, createdAt }: NonNullable<SampledPod["sandbox"]>): SampledPod["containers"][number] {
-  return { id, name: "", image: "", startedAt: createdAt };
+/** A sandbox as a container of its pod: it has no name. */
+function sandboxOf({ id, image, createdAt }: NonNullable<SampledPod["sandbox"]>): SampledPod["containers"][number] {
+  return { id, name: "", image, startedAt: createdAt };
 }
 
 /** Usage of a pod that has no cgroup of its own. */

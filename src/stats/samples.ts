@@ -69,6 +69,9 @@ export interface FilesystemSamples {
   /** What images take up there. */
   readonly imageBytes?: number;
   readonly imageInodes?: number;
+  /** What writable layers take up, if the runtime reports them apart. */
+  readonly containerBytes?: number;
+  readonly containerInodes?: number;
 }
 
 /** What decides about pressure, at one moment. */

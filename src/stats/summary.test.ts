@@ -10,10 +10,13 @@ const at = { wall: AT, mono: 10_000 };
 
 function usage(workingSet: number, more: Partial<NonNullable<UsageSample["memory"]>> = {}): UsageSample {
   const memory = { usage: workingSet + 10, workingSet, rss: 5, pageFaults: 6, majorPageFaults: 7, swap: 0, ...more };
-  return { at, cpu: { usageNanos: 8 }, nanoCores: 9, memory, pids: 3 };
+  return { at, cpu: { usageNanos: 8 }, nanoCores: 9, memory, pids: 9, processes: 3 };
 }
 
-const shownCpu = { time: TIME, usageNanoCores: 9, usageCoreNanoSeconds: 8 };
+const noStall = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
+/** Of cgroup v1, which does not measure it; Kubernetes' summary has it all the same. */
+const noPressure = { full: noStall, some: noStall };
+const shownCpu = { time: TIME, usageNanoCores: 9, usageCoreNanoSeconds: 8, psi: noPressure };
 const shownMemory = (workingSet: number, more: object = {}) => ({
   time: TIME,
   ...more,
@@ -22,7 +25,9 @@ const shownMemory = (workingSet: number, more: object = {}) => ({
   rssBytes: 5,
   pageFaults: 6,
   majorPageFaults: 7,
+  psi: noPressure,
 });
+const shownIo = { time: TIME, psi: noPressure };
 const shownSwap = { time: TIME, swapUsageBytes: 0 };
 const space = { device: 1, capacityBytes: 100, availableBytes: 60, usedBytes: 30, inodes: 10, inodesFree: 4 };
 const shownSpace = (usedBytes: number, inodesUsed: number) => ({
@@ -50,7 +55,7 @@ const pod: PodSample = {
   name: "web",
   namespace: "default",
   startedAt: AT - 3000,
-  usage: usage(200),
+  usage: { ...usage(200), processes: 1 },
   network: [{ ...packets, name: "eth0", rxBytes: 11, rxErrors: 12, txBytes: 13, txErrors: 14 }],
   containers: [
     { id: "c1", name: "main", cgroup: "/c1", image: "", startedAt: AT - 2000, usage: usage(100, { limit: 400 }) },
@@ -60,8 +65,11 @@ const measured = (bytes: number) => ({ bytes, inodes: 1, at: AT, by: "walk" }) a
 const storage: PodStorage = {
   parts: [
     { kind: "emptyDir", name: "data", isMemory: false, usage: measured(20) },
-    { kind: "emptyDir", name: "shm", isMemory: true, sizeLimit: 64, usage: measured(24) },
+    { kind: "emptyDir", name: "shm", isMemory: true, path: "/v/shm", sizeLimit: 64, usage: measured(24) },
     { kind: "emptyDir", name: "later", isMemory: false },
+    { kind: "volume", name: "config", isMemory: true, path: "/v/config", usage: measured(5) },
+    { kind: "volume", name: "disk", isMemory: true, path: "/v/disk", claim: "claim-1" },
+    { kind: "volume", name: "gone", isMemory: true, path: "/v/gone", usage: measured(5) },
     { kind: "log", name: "main", isMemory: false, usage: measured(3) },
     { kind: "layer", name: "main", isMemory: false, usage: measured(4) },
   ],
@@ -76,9 +84,19 @@ const facts: SummaryFacts = {
   node,
   pods: [pod],
   onlyCpuAndMemory: false,
-  filesystems: { at, node: space, image: space, imageBytes: 15, imageInodes: 2 },
+  filesystems: {
+    at,
+    node: space,
+    image: space,
+    imageBytes: 15,
+    imageInodes: 2,
+    containerBytes: 16,
+    containerInodes: 3,
+  },
   tasks: { most: 100, running: 40 },
   storage: new Map([["u1", storage]]),
+  spaceAt: (path) =>
+    ({ "/v/config": space, "/v/disk": { ...space, usedBytes: 31 }, "/v/shm": { ...space, inodes: 12 } })[path],
 };
 
 describe("the summary", () => {
@@ -94,19 +112,21 @@ describe("the summary", () => {
           startTime: "2026-01-01T00:00:05Z",
           cpu: shownCpu,
           memory: shownMemory(300, { availableBytes: 700 }),
+          io: shownIo,
           swap: shownSwap,
         },
       ],
       startTime: "2026-01-01T00:00:01Z",
       cpu: shownCpu,
       memory: shownMemory(5000, { availableBytes: 3000 }),
+      io: shownIo,
       network: {
         time: TIME,
         name: "",
         interfaces: [{ name: "eth1", rxBytes: 1, rxErrors: 2, txBytes: 3, txErrors: 4 }],
       },
       fs: shownSpace(30, 6),
-      runtime: { imageFs: shownSpace(15, 2), containerFs: shownSpace(30, 6) },
+      runtime: { imageFs: shownSpace(15, 2), containerFs: shownSpace(16, 3) },
       rlimit: { time: TIME, maxpid: 100, curproc: 40 },
       swap: { time: TIME, swapAvailableBytes: 20, swapUsageBytes: 30 },
     });
@@ -123,6 +143,7 @@ describe("the summary", () => {
             startTime: "2026-01-01T00:00:08Z",
             cpu: shownCpu,
             memory: shownMemory(100, { availableBytes: 300 }),
+            io: shownIo,
             rootfs: shownSpace(4, 1),
             logs: shownSpace(3, 1),
             swap: shownSwap,
@@ -130,6 +151,7 @@ describe("the summary", () => {
         ],
         cpu: shownCpu,
         memory: shownMemory(200),
+        io: shownIo,
         network: {
           time: TIME,
           name: "eth0",
@@ -141,7 +163,9 @@ describe("the summary", () => {
         },
         volume: [
           { ...shownSpace(20, 1), name: "data" },
-          { ...shownSpace(24, 1), capacityBytes: 64, availableBytes: 40, name: "shm" },
+          { ...shownSpace(24, 1), capacityBytes: 64, availableBytes: 40, inodes: 12, name: "shm" },
+          { ...shownSpace(5, 1), name: "config" },
+          { ...shownSpace(31, 6), name: "disk", pvcRef: { name: "claim-1", namespace: "default" } },
         ],
         "ephemeral-storage": shownSpace(27, 3),
         process_stats: { process_count: 3 },

@@ -22,12 +22,17 @@ export interface SummaryFacts {
   readonly tasks?: { readonly most: number; readonly running: number } | undefined;
   /** What pods keep on disk, by UID. */
   readonly storage?: ReadonlyMap<string, PodStorage>;
+  /** The filesystem at the path of a volume. */
+  spaceAt?(path: string): FilesystemSpace | undefined;
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** The interface whose numbers stand for all. */
 const DEFAULT_INTERFACE = "eth0";
+const NO_STALL = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
+/** Where the kernel does not measure it (cgroup v1): clients of the original find the field there, too. */
+const UNKNOWN_PRESSURE = { full: NO_STALL, some: NO_STALL };
 
 /** The summary in the shape of `stats/v1alpha1`. Pure. */
 export function summaryOf(facts: SummaryFacts): Json {
@@ -46,7 +51,7 @@ function nodeStats(facts: SummaryFacts): Json {
     : usage;
   const base = {
     nodeName: facts.nodeName,
-    systemContainers: node.system.map(systemStats),
+    systemContainers: node.system.map((sample) => systemStats(sample, facts)),
     startTime: timeOf(facts.bootedAt),
     ...cpuAndMemory(limited),
   };
@@ -67,10 +72,11 @@ function nodeStats(facts: SummaryFacts): Json {
 
 function runtimeStats(filesystems: FilesystemSamples | undefined): Json {
   const { at, image, container = image, imageBytes = 0, imageInodes = 0 } = filesystems ?? {};
+  const { containerBytes = imageBytes, containerInodes = imageInodes } = filesystems ?? {};
   if (at === undefined || image === undefined || container === undefined) return {};
   return {
     imageFs: fsStats(at.wall, image, { usedBytes: imageBytes, inodesUsed: imageInodes }),
-    containerFs: fsStats(at.wall, container, usedOf(container)),
+    containerFs: fsStats(at.wall, container, { usedBytes: containerBytes, inodesUsed: containerInodes }),
   };
 }
 
@@ -89,30 +95,48 @@ function podStats(pod: PodSample, facts: SummaryFacts): Json {
     ...base,
     ...ioStats(usage),
     ...(network && { network: networkStats(time, network) }),
-    ...storageStats(storage, facts.filesystems),
-    ...(usage.pids !== undefined && { process_stats: { process_count: usage.pids } }),
+    ...storageStats(pod, facts),
+    ...processStats(pod),
     ...swapStats(usage),
   };
 }
 
-function storageStats(storage: PodStorage | undefined, filesystems: FilesystemSamples | undefined): Json {
-  const space = filesystems?.node;
+/** Processes of the pod's containers, without that of the sandbox; a runtime may count only those of the whole pod. */
+function processStats({ containers, usage: { processes = 0 } }: PodSample): Json {
+  const counts = containers.flatMap(({ usage }) => usage.processes ?? []);
+  const count = counts.reduce((sum, one) => sum + one, 0) || processes;
+  return count === 0 ? {} : { process_stats: { process_count: count } };
+}
+
+function storageStats({ uid, namespace }: PodSample, { storage: all, filesystems, spaceAt }: SummaryFacts): Json {
+  const [storage, space] = [all?.get(uid), filesystems?.node];
   if (storage === undefined || space === undefined) return {};
   const at = filesystems?.at.wall ?? 0;
-  const volumes = storage.parts.filter(({ kind, usage }) => kind === "emptyDir" && usage !== undefined);
+  const volumes = storage.parts.flatMap((part) => {
+    const own = part.path === undefined ? undefined : spaceAt?.(part.path);
+    if (part.kind === "emptyDir") return part.usage === undefined ? [] : [emptyDirStats(part, own ?? space)];
+    return part.kind === "volume" && own !== undefined ? [volumeStats(part, { namespace, at, space: own })] : [];
+  });
   const ephemeral = fsStats(at, space, { usedBytes: storage.bytes, inodesUsed: storage.inodes });
-  return {
-    ...(volumes.length > 0 && { volume: volumes.map((part) => volumeStats(part, space)) }),
-    "ephemeral-storage": ephemeral,
-  };
+  return { ...(volumes.length > 0 && { volume: volumes }), "ephemeral-storage": ephemeral };
 }
 
 /** A volume in memory has the size of its limit; one on disk shares the space of its node. */
-function volumeStats({ name, usage, isMemory, sizeLimit }: StoragePart, space: FilesystemSpace): Json {
+function emptyDirStats({ name, usage, isMemory, sizeLimit }: StoragePart, space: FilesystemSpace): Json {
   const used = { usedBytes: usage?.bytes ?? 0, inodesUsed: usage?.inodes ?? 0 };
   const availableBytes = Math.max(0, (sizeLimit ?? 0) - used.usedBytes);
   const place = isMemory && sizeLimit !== undefined ? { ...space, capacityBytes: sizeLimit, availableBytes } : space;
   return { ...fsStats(usage?.at ?? 0, place, used), name };
+}
+
+/** A claim is as full as its filesystem; of other volumes only their own files count. */
+function volumeStats(
+  { name, usage, claim }: StoragePart,
+  { namespace, at, space }: { readonly namespace: string; readonly at: number; readonly space: FilesystemSpace },
+): Json {
+  if (claim !== undefined) return { ...fsStats(at, space, usedOf(space)), name, pvcRef: { name: claim, namespace } };
+  const used = { usedBytes: usage?.bytes ?? 0, inodesUsed: usage?.inodes ?? 0 };
+  return { ...fsStats(usage?.at ?? at, space, used), name };
 }
 
 function containerStats(container: ContainerSample, facts: SummaryFacts, storage: PodStorage | undefined): Json {
@@ -129,8 +153,9 @@ function containerStats(container: ContainerSample, facts: SummaryFacts, storage
   return { ...base, ...ioStats(usage), ...(rootfs && { rootfs }), ...(logs && { logs }), ...swapStats(usage) };
 }
 
-function systemStats({ name, startedAt, usage }: SystemSample): Json {
-  return { name, startTime: timeOf(startedAt), ...cpuAndMemory(usage), ...swapStats(usage) };
+function systemStats({ name, startedAt, usage }: SystemSample, { onlyCpuAndMemory }: SummaryFacts): Json {
+  const io = onlyCpuAndMemory ? {} : ioStats(usage);
+  return { name, startTime: timeOf(startedAt), ...cpuAndMemory(usage), ...io, ...swapStats(usage) };
 }
 
 function cpuAndMemory(usage: UsageSample): Json {
@@ -142,7 +167,7 @@ function cpuAndMemory(usage: UsageSample): Json {
         time,
         ...(nanoCores !== undefined && { usageNanoCores: nanoCores }),
         usageCoreNanoSeconds: cpu.usageNanos,
-        ...(cpu.psi && { psi: cpu.psi }),
+        psi: cpu.psi ?? UNKNOWN_PRESSURE,
       },
     }),
     ...(memory && { memory: memoryStats(time, memory) }),
@@ -150,7 +175,7 @@ function cpuAndMemory(usage: UsageSample): Json {
 }
 
 function memoryStats(time: string, memory: MemoryUsage): Json {
-  const { limit, psi } = memory;
+  const { limit, psi = UNKNOWN_PRESSURE } = memory;
   return {
     time,
     ...(limit !== undefined && { availableBytes: Math.max(0, limit - memory.workingSet) }),
@@ -159,12 +184,12 @@ function memoryStats(time: string, memory: MemoryUsage): Json {
     rssBytes: memory.rss,
     pageFaults: memory.pageFaults,
     majorPageFaults: memory.majorPageFaults,
-    ...(psi && { psi }),
+    psi,
   };
 }
 
 function ioStats({ at, io }: UsageSample): Json {
-  return io === undefined ? {} : { io: { time: timeOf(at.wall), psi: io.psi } };
+  return { io: { time: timeOf(at.wall), psi: io?.psi ?? UNKNOWN_PRESSURE } };
 }
 
 function swapStats({ at, memory }: UsageSample): Json {

@@ -1,4 +1,4 @@
-export { composeStorage, storageOf } from "./compose.ts";
+export { composeStorage, composeVolumes, storageOf } from "./compose.ts";
 export type {
   TokenSource,
   TrustBundleSource,

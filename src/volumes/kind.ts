@@ -6,6 +6,7 @@ import type {
   PersistentVolume,
   PersistentVolumeSpec,
   Pod,
+  PodCertificateProjection,
   Volume,
 } from "../model/generated/types.ts";
 import type { ObjectRef, ObjectSource } from "../model/object-source.ts";
@@ -70,11 +71,11 @@ export interface VolumeHost {
 
 /** Tokens of service accounts; only an API server issues them. */
 export interface TokenSource {
-  /** A token bound to the pod, cached while it is good. `refreshAt` is the wall-clock time at which to ask again. */
+  /** A token bound to the pod, cached while it is good. `refreshAt` is when to ask again, by wall-clock time. */
   token(
     request: { pod: Pod; audience: string; expirationSeconds: number },
     options: Abortable,
-  ): Promise<{ token: string; refreshAt: number }>;
+  ): Promise<{ token: string; refreshAt: number; expiresAt: number }>;
 }
 
 /** Certificates that a cluster trusts, as PEM texts. */
@@ -82,6 +83,23 @@ export interface TrustBundleSource {
   /** Undefined when no bundle is meant by the selection. */
   bundles(selection: ClusterTrustBundleProjection, options: Abortable): Promise<readonly string[] | undefined>;
   onChange(selection: ClusterTrustBundleProjection, fn: () => void, options: Abortable): void;
+}
+
+/** A `podCertificate` source of a projected volume. */
+export interface CertificateNeed {
+  readonly pod: Pod;
+  readonly volume: string;
+  /** Its place among the sources of the volume. */
+  readonly index: number;
+  readonly source: PodCertificateProjection;
+}
+
+/** Certificates of pods with their keys; only a signer of the cluster issues them. */
+export interface PodCertificateSource {
+  /** Throws while it is not issued. */
+  credential(need: CertificateNeed): { readonly keyPem: string; readonly chainPem: string };
+  /** Requests it, and calls `fn` when it is issued, refreshed or refused. */
+  onChange(need: CertificateNeed, fn: () => void, options: Abortable): void;
 }
 
 /** What is true of the node now: read at each use, never kept. */
@@ -97,6 +115,7 @@ export interface VolumeDeps {
   readonly objects: ObjectSource;
   readonly tokens?: TokenSource;
   readonly trustBundles?: TrustBundleSource;
+  readonly podCertificates?: PodCertificateSource;
   readonly clock: Clock;
   readonly node: VolumeNode;
 }
@@ -180,6 +199,7 @@ export interface ReadyVolume {
 export interface VolumeReferences {
   readonly objects: readonly ObjectRef[];
   readonly trustBundles?: readonly ClusterTrustBundleProjection[];
+  readonly podCertificates?: readonly CertificateNeed[];
   /** Labels and annotations of the pod. */
   readonly pod?: boolean;
 }
@@ -227,6 +247,8 @@ export interface VolumeStaging {
   list(pluginsDir: string, host: VolumeHost): Promise<readonly string[]>;
   /** Mounts the volume below `of.stage.directory`. */
   stage(of: VolumeOfPod & { readonly stage: Stage }, deps: SetUpDeps, options: Abortable): Promise<void>;
+  /** True if a volume has to be set up again from time to time: also one that an earlier agent set up. */
+  isRefreshed?(metadata: VolumeMetadata, deps: VolumeDeps, options: Abortable): Promise<boolean>;
   /** Undoes `stage`, also one that failed or never began. */
   unstage(stage: Stage, deps: TearDownDeps, options: Abortable): Promise<void>;
 }
@@ -244,4 +266,18 @@ export function podMount(directory: string): string {
 /** Unmounts everything that is mounted at the directory itself; more than a few layers are not ours. */
 export async function unmountAll(directory: string, host: Pick<VolumeHost, "isMountPoint" | "unmount">): Promise<void> {
   for (let layer = 0; layer < 8 && (await host.isMountPoint(directory)); layer++) await host.unmount(directory);
+}
+
+/** Removes what something was mounted at: an empty directory, or the file of a block device. */
+export async function removeMountTarget(
+  path: string,
+  host: Pick<VolumeHost, "removeDir" | "removeFile" | "kindOf">,
+  options: Abortable,
+): Promise<void> {
+  try {
+    await host.removeDir(path);
+  } catch (error) {
+    if ((await host.kindOf(path, options)) !== "file") throw error;
+    await host.removeFile(path);
+  }
 }

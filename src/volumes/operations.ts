@@ -12,6 +12,7 @@ import {
   type VolumeKind,
   type VolumeOfPod,
 } from "./kind.ts";
+import { readMetadata } from "./metadata.ts";
 import type { OperationMeter } from "./metrics.ts";
 import type { VolumePaths } from "./paths.ts";
 import { type StagedKind, StagedVolumes } from "./staged-volumes.ts";
@@ -58,6 +59,23 @@ export class VolumeOperations {
       return this.mutex.run(of.directory, () => kind.setUp(of, this.setUpDeps, options), options);
     });
     return { ...ready, plugin: kind.plugin };
+  }
+
+  /** True if a staged volume of the pod has to be set up again from time to time, or if that cannot be found out. */
+  async isRefreshed(uid: string, options: Abortable): Promise<boolean> {
+    for (const kind of this.options.kinds.filter(isStaged)) {
+      const base = `${this.options.paths.volumes(uid)}/${directoryName(kind)}`;
+      for (const name of kind.staging.isRefreshed === undefined ? [] : await this.deps.host.list(base)) {
+        try {
+          const metadata = await readMetadata(`${base}/${name}`, this.deps.host);
+          if (metadata !== undefined && (await kind.staging.isRefreshed?.(metadata, this.deps, options))) return true;
+        } catch {
+          // To set up again does no harm, and is tried until it can be done.
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   /** Tears down every volume in a pod's directory, by what is there. Safe to repeat. */

@@ -160,11 +160,12 @@ export class PodVolume {
   private subscribe(): void {
     if (this.isSubscribed || this.closing.signal.aborted) return;
     this.isSubscribed = true;
-    const { objects, trustBundles = [] } = this.kind.references?.(this.of) ?? { objects: [] };
+    const { objects, trustBundles = [], podCertificates = [] } = this.kind.references?.(this.of) ?? { objects: [] };
     const { signal } = this.closing;
     const { deps } = this;
     for (const ref of objects) deps.objects.onChange(ref, () => this.changed(), { signal });
     for (const bundle of trustBundles) deps.trustBundles?.onChange(bundle, () => this.changed(), { signal });
+    for (const need of podCertificates) deps.podCertificates?.onChange(need, () => this.changed(), { signal });
   }
 
   private changed(): void {

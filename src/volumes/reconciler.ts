@@ -4,7 +4,14 @@ import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { Pod, Volume } from "../model/generated/types.ts";
 import { podIdentity } from "../model/pod-facts.ts";
-import { directoryName, type VolumeDeps, type VolumeKind, type VolumeOfPod, type VolumeSource } from "./kind.ts";
+import {
+  directoryName,
+  type VolumeDeps,
+  type VolumeKind,
+  type VolumeOfPod,
+  type VolumeReferences,
+  type VolumeSource,
+} from "./kind.ts";
 import { VOLUME_KINDS } from "./kinds/index.ts";
 import { OperationMeter, type VolumeCount, volumeGauges } from "./metrics.ts";
 import { VolumeOperations } from "./operations.ts";
@@ -87,7 +94,9 @@ export class VolumeReconciler {
       const kind = kinds[at];
       return kind?.references?.(this.of(pod, volume, kind));
     });
-    if (references.some((reference) => (reference?.trustBundles ?? []).length > 0)) return false;
+    const waits = (of: VolumeReferences | undefined): boolean =>
+      (of?.trustBundles ?? []).length + (of?.podCertificates ?? []).length > 0;
+    if (references.some(waits)) return false;
     const refs = references.flatMap((reference) => reference?.objects ?? []);
     try {
       const found = await Promise.all(refs.map((ref) => this.deps.objects.get(ref, options)));
@@ -223,6 +232,20 @@ export class VolumeReconciler {
       if (kind.isLive === true) this.follow(pod, volume).adopt();
     }
     if (found.size > 0) this.found.set(uid, found);
+    await this.adoptRefreshed(pod);
+  }
+
+  /** Follows staged volumes, behind claims too, that have to be set up again from time to time. */
+  private async adoptRefreshed(pod: Pod): Promise<void> {
+    const { uid } = podIdentity(pod);
+    const staged = (pod.spec.volumes ?? []).filter((volume) => {
+      const kind = this.operations.kindOf(volume);
+      return kind !== undefined && (kind.staging !== undefined || kind.plugin === "");
+    });
+    if (staged.length === 0) return;
+    const isRefreshed = await this.operations.isRefreshed(uid, { signal: new AbortController().signal });
+    if (!isRefreshed || !this.listed.has(uid) || this.down.has(uid)) return;
+    for (const volume of staged) this.follow(pod, volume).adopt();
   }
 
   /** What `volume_manager_total_volumes` counts, with Kubernetes' word for a plugin that is not known (yet). */

@@ -201,6 +201,19 @@ describe("a kind that stages", () => {
     assert.deepEqual(await next.removeOrphans(() => false, scene.never), []);
     scene.assertClean();
   });
+
+  test("stages that were kept for a volume with damaged metadata are unstaged soon after it is gone", async () => {
+    const scene = new StagedScene();
+    await scene.prepare(user("a"));
+    await scene.prepare(user("b"));
+    scene.machine.files.set(`${directoryOf("b")}/vol_data.json`, "");
+    const next = scene.newAgent();
+    await scene.teardown("a", next);
+    await scene.teardown("b", next);
+    await scene.clock.advance(1000);
+    scene.assertClean();
+    assert.equal(scene.clock.waiting, 0);
+  });
 });
 
 /** A machine on which the process is killed after a number of calls that change something. */

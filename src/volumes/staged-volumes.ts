@@ -7,6 +7,7 @@ import type { Logger } from "../lib/log.ts";
 import {
   podMount,
   type ReadyVolume,
+  removeMountTarget,
   type SetUpDeps,
   type Stage,
   type TearDownDeps,
@@ -121,16 +122,17 @@ export class StagedVolumes {
     }
   }
 
-  /** Removes a volume without metadata. Its stage, if it had one, is found when unused stages are removed. */
+  /** Removes a volume without metadata. Its stage, and those that it may have used, are looked for a little later. */
   private async discard(kind: StagedKind, directory: string, options: Abortable): Promise<void> {
     const { host, mutex } = this.deps;
     const work = async (): Promise<void> => {
       await unmountAll(podMount(directory), host);
-      await host.removeDir(podMount(directory));
+      await removeMountTarget(podMount(directory), host, options);
       await this.referencesOf(kind).remove(directory);
       await host.removeDir(directory);
     };
     await mutex.run(directory, work, options);
+    this.retry();
   }
 
   /** The pod does not wait for a stage that cannot be undone now: it has no user any more and is tried again. */

@@ -23,11 +23,18 @@ class Site implements UsageHost {
   readonly files = new Map<string, number>();
   layersOf: (uid: string | undefined, signal: AbortSignal) => readonly LayerUsage[] | Promise<readonly LayerUsage[]> =
     () => [];
+  readonly paths = new Map<string, string>();
   open = 0;
   walked = 0;
   web = pod().container("app").with({ volumes: VOLUMES }).build();
   readonly accounts = new StorageAccounts(
-    { host: this, clock: this.clock, log: silent, layers: async (uid, { signal }) => this.layersOf(uid, signal) },
+    {
+      host: this,
+      clock: this.clock,
+      log: silent,
+      pathOf: (_, volume) => this.paths.get(volume),
+      layers: async (uid, { signal }) => this.layersOf(uid, signal),
+    },
     { rootDir: "/root", podLogsDir: "/logs" },
     this.stop.signal,
   );
@@ -75,6 +82,60 @@ class Site implements UsageHost {
 const layer = (uid: string, bytes: number): LayerUsage => ({ uid, container: "app", bytes, inodes: 2, at: 5 });
 
 describe("what a pod keeps on its node", () => {
+  test("layers of many pods are listed once in ten seconds for those who take older ones, and at once for a new pod", async () => {
+    const site = new Site();
+    const asked: (string | undefined)[] = [];
+    site.layersOf = (uid) => {
+      asked.push(uid);
+      return [{ uid: "uid-of-web", container: "app", bytes: 9, inodes: 1, at: 0 }];
+    };
+    const named = (name: string) => pod(name).container("app").build();
+    const read = async (names: readonly string[], maxAgeMs: number): Promise<number | undefined> => {
+      const all = await site.accounts.read(names.map(named), { signal: site.stop.signal, maxAgeMs });
+      return all.get("uid-of-web")?.bytes;
+    };
+    assert.equal(await read(["web", "other"], 60_000), 9);
+    assert.equal(await read(["web", "other"], 60_000), 9);
+    assert.equal(asked.length, 1);
+    await read(["web", "other"], 0);
+    assert.equal(asked.length, 2, "whoever takes nothing old asks");
+    await read(["web", "other", "third"], 60_000);
+    assert.equal(asked.length, 3, "a pod that is not known yet");
+    await site.clock.advance(10_000);
+    await read(["web", "other"], 60_000);
+    assert.equal(asked.length, 4);
+    await read(["web"], 0);
+    assert.equal(asked.at(-1), "uid-of-web");
+    site.stop.abort();
+  });
+
+  test("other volumes are listed with their path and not summed up: files are walked, claims have their filesystem", async () => {
+    const site = new Site();
+    const volumes: Volume[] = [
+      { name: "config", configMap: { name: "c" } },
+      { name: "claimed", persistentVolumeClaim: { claimName: "data" } },
+      { name: "made", ephemeral: {} },
+      { name: "host", hostPath: { path: "/srv" } },
+      { name: "later", secret: { secretName: "s" } },
+    ];
+    site.web = pod().container("app").with({ volumes }).build();
+    const below = "/root/pods/uid-of-web/volumes";
+    for (const name of ["config", "claimed", "made"]) site.paths.set(name, `${below}/kind/${name}`);
+    site.paths.set("host", "/srv");
+    site.files.set(`${below}/kind/config`, 5);
+    const { parts, bytes } = await site.read();
+    const shown = parts.filter(({ kind }) => kind === "volume");
+    assert.deepEqual(
+      shown.map(({ name, path, claim, usage }) => [name, path, claim, usage?.bytes]),
+      [
+        ["config", `${below}/kind/config`, undefined, 5],
+        ["claimed", `${below}/kind/claimed`, "data", undefined],
+        ["made", `${below}/kind/made`, "web-made", undefined],
+      ],
+    );
+    assert.equal(bytes, 0);
+  });
+
   test("emptyDirs with their limits, logs and layers; memory does not count as disk", async () => {
     const site = new Site();
     site.files.set(DISK, 100).set(LOG, 20);

@@ -2,7 +2,7 @@ import { type Abortable, withScope } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Pod } from "../model/generated/types.ts";
+import type { Pod, Volume } from "../model/generated/types.ts";
 import { podLogDirectoryName } from "../model/names.ts";
 import { allContainers, podIdentity } from "../model/pod-facts.ts";
 import type { PodStorage, StoragePart } from "../model/pod-storage.ts";
@@ -21,6 +21,8 @@ export interface StorageDeps {
   readonly host: UsageHost;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The path of a volume that is set up; undefined if it is not, or has none. */
+  pathOf?(pod: Pod, volume: string): string | undefined;
   /** Layers of one pod, or of all. */
   layers(uid: string | undefined, options: Abortable): Promise<readonly LayerUsage[]>;
 }
@@ -44,6 +46,11 @@ const LIMIT_MS = 10_000;
 /** After this long without a read, walks are closed and measurements evicted. */
 const KEEP_MS = 60_000;
 
+/** Runtimes measure layers this often themselves: asking again sooner gives the same answer. */
+const LAYERS_AGE_MS = 10_000;
+
+type LayersByPod = ReadonlyMap<string, readonly LayerUsage[]>;
+
 type MeteredPart = StoragePart & { readonly directory?: MeteredDirectory };
 
 /**
@@ -54,6 +61,8 @@ export class StorageAccounts {
   private readonly meter: UsageMeter;
   private turn: Promise<unknown> = Promise.resolve();
   private cleanUp: Timer | undefined;
+  /** The newest list of the layers of all pods. */
+  private listed: { readonly at: number; readonly layers: LayersByPod } | undefined;
 
   constructor(
     private readonly deps: StorageDeps,
@@ -69,12 +78,11 @@ export class StorageAccounts {
     const { clock } = this.deps;
     const { signal, maxAgeMs = 0, limitMs = LIMIT_MS } = options;
     const since = clock.now().mono - maxAgeMs;
-    const [only, ...others] = pods;
-    if (only === undefined) return new Map();
+    if (pods.length === 0) return new Map();
     const parts = new Map(pods.map((pod) => [podIdentity(pod).uid, this.meteredParts(pod)]));
     const directories = [...parts.values()].flat().flatMap(({ directory }) => directory ?? []);
     const [layers] = await Promise.all([
-      this.layers(others.length === 0 ? podIdentity(only).uid : undefined, { signal, limitMs }),
+      this.layers([...parts.keys()], { signal, limitMs, maxAgeMs }),
       this.measure(directories, { signal, since, until: clock.now().mono + limitMs }),
     ]);
     return new Map([...parts].map(([uid, all]) => [uid, this.sum(all, layers?.get(uid) ?? [], layers && since)]));
@@ -96,7 +104,10 @@ export class StorageAccounts {
     } finally {
       this.cleanUp?.cancel();
       // Whoever reads again cancels it: it runs once after the last reader, and then nothing does.
-      this.cleanUp = clock.after(KEEP_MS, () => void this.serially(() => this.meter.forget(clock.now().mono)));
+      this.cleanUp = clock.after(KEEP_MS, () => {
+        this.listed = undefined;
+        void this.serially(() => this.meter.forget(clock.now().mono));
+      });
     }
   }
 
@@ -109,27 +120,51 @@ export class StorageAccounts {
           name: volume,
           isMemory: isFilesystem,
           directory: { ...directory, isFilesystem },
+          ...(isFilesystem && { path: directory.path }),
           ...(sizeLimit !== undefined && { sizeLimit }),
         }),
       ),
+      ...this.volumes(pod),
       ...allContainers(pod).map(
         ({ name }): MeteredPart => ({ kind: "log", name, isMemory: false, directory: { path: `${logs}/${name}` } }),
       ),
     ];
   }
 
+  /** What the agent mounted or wrote for a pod beside its emptyDirs: claims by their filesystem, the others by their files. */
+  private volumes(pod: Pod): readonly MeteredPart[] {
+    const below = `${this.options.rootDir}/pods/`;
+    return (pod.spec.volumes ?? []).flatMap((volume): MeteredPart[] => {
+      if (volume.emptyDir !== undefined) return [];
+      const path = this.deps.pathOf?.(pod, volume.name);
+      if (path?.startsWith(below) !== true) return [];
+      const part = { kind: "volume", name: volume.name, isMemory: true, path } as const;
+      const claim = claimOf(pod, volume);
+      return [claim === undefined ? { ...part, directory: { path } } : { ...part, claim }];
+    });
+  }
+
   /** By pod; undefined when the runtime cannot tell. */
   private async layers(
-    uid: string | undefined,
-    { signal, limitMs }: Abortable & { limitMs: number },
-  ): Promise<ReadonlyMap<string, readonly LayerUsage[]> | undefined> {
-    const limit = { clock: this.deps.clock, ms: limitMs };
+    uids: readonly string[],
+    { signal, limitMs, maxAgeMs }: Abortable & { limitMs: number; maxAgeMs: number },
+  ): Promise<LayersByPod | undefined> {
+    const { clock } = this.deps;
+    const at = clock.now().mono;
+    const { listed } = this;
+    const isYoung = listed !== undefined && at - listed.at < Math.min(maxAgeMs, LAYERS_AGE_MS);
+    if (isYoung && uids.every((uid) => listed.layers.has(uid))) return listed.layers;
+    const only = uids.length === 1 ? uids[0] : undefined;
     try {
-      const found = new Map<string, LayerUsage[]>();
-      const layers = await withScope([signal], limit, (inner) => this.deps.layers(uid, { signal: inner }));
+      const limit = { clock, ms: limitMs };
+      const found = new Map<string, LayerUsage[]>(uids.map((uid) => [uid, []]));
+      const layers = await withScope([signal], limit, (inner) => this.deps.layers(only, { signal: inner }));
       for (const layer of layers) {
-        found.set(layer.uid, [...(found.get(layer.uid) ?? []), layer]);
+        const own = found.get(layer.uid);
+        if (own === undefined) found.set(layer.uid, [layer]);
+        else own.push(layer);
       }
+      if (only === undefined) this.listed = { at, layers: found };
       return found;
     } catch (error) {
       signal.throwIfAborted();
@@ -167,4 +202,10 @@ export class StorageAccounts {
     this.turn = done.catch(() => undefined);
     return done;
   }
+}
+
+/** The claim of a volume; one that is made for the pod carries both names. */
+function claimOf(pod: Pod, volume: Volume): string | undefined {
+  if (volume.ephemeral !== undefined) return `${podIdentity(pod).name}-${volume.name}`;
+  return volume.persistentVolumeClaim?.claimName;
 }

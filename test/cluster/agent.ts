@@ -1,6 +1,7 @@
 /** An agent on real containerd joins a real control plane: what users, the scheduler and the controllers see of it. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Node, Pod } from "../../src/model/generated/types.ts";
@@ -291,6 +292,25 @@ describe("an agent in a real cluster", () => {
     await site.podGone("stubborn");
   });
 
+  test("a preStop hook that runs goes on, and is run once, when the grace period is shortened", async () => {
+    const hooks = join(site.dir, "hooks");
+    mkdirSync(hooks);
+    const drain = "echo began >> /h/hook; sleep 4; echo ended >> /h/hook";
+    const main = {
+      ...shell("trap 'exit 0' TERM; while :; do sleep 0.1; done"),
+      volumeMounts: [{ name: "h", mountPath: "/h" }],
+      lifecycle: { preStop: { exec: { command: ["/bin/sh", "-c", drain] } } },
+    };
+    const volumes = [{ name: "h", hostPath: { path: hooks } }];
+    site.apply(testPod("drained", { terminationGracePeriodSeconds: 600, containers: [main], volumes }));
+    await site.podReady("drained");
+    site.kubectl("delete", "pod", "drained", "--wait=false");
+    await until("the hook has begun", () => existsSync(join(hooks, "hook")));
+    site.kubectl("delete", "pod", "drained", "--grace-period=60", "--wait=false");
+    await site.podGone("drained");
+    assert.equal(readFileSync(join(hooks, "hook"), "utf8"), "began\nended\n");
+  });
+
   test("a force-deleted pod's replacement of the same name does not wait for its end", async () => {
     const ignoring = shell("trap '' TERM; while :; do sleep 1; done");
     site.apply(testPod("twin", { terminationGracePeriodSeconds: 300, containers: [ignoring] }));
@@ -365,6 +385,34 @@ describe("an agent in a real cluster", () => {
     await site.podReady("next");
     site.kubectl("delete", "pod", "done", "next", "--wait=false");
     await site.podGone("next");
+  });
+
+  test("a completed pod whose volume cannot be removed takes no room", async (t) => {
+    const cpu = site.node()?.status?.allocatable?.["cpu"] ?? "";
+    const resources = { requests: { cpu } };
+    const { nodeName } = site;
+    const waits = "while [ ! -e /v/go ]; do sleep 0.1; done";
+    const main = shell(waits, { resources, volumeMounts: [{ name: "v", mountPath: "/v" }] });
+    const volumes = [{ name: "v", emptyDir: {} }];
+    site.apply(testPod("stuck", { nodeName, restartPolicy: "Never", containers: [main], volumes }));
+    const { metadata } = await site.podReady("stuck");
+    const volume = join(site.root, "pods", metadata.uid ?? "", "volumes/kubernetes.io~empty-dir/v");
+    // Nothing below a mount that is not the agent's is ever removed.
+    mkdirSync(join(volume, "foreign"));
+    execFileSync("mount", ["-t", "tmpfs", "tmpfs", join(volume, "foreign")]);
+    let isMounted = true;
+    const unmount = (): void => {
+      if (isMounted) execFileSync("umount", [join(volume, "foreign")]);
+      isMounted = false;
+    };
+    t.after(unmount);
+    writeFileSync(join(volume, "go"), "");
+    await site.podIs("stuck", "has completed", ({ status }) => status?.phase === "Succeeded");
+    site.apply(testPod("next", { nodeName, containers: [shell("sleep 3600", { resources })] }));
+    await site.podReady("next");
+    assert.ok(existsSync(volume));
+    unmount();
+    await site.removePods("stuck", "next");
   });
 
   test("a deleted Node object comes back with a restart of the agent, with its lease and its CSINode", async () => {

@@ -1,10 +1,11 @@
-/** A node that runs short of memory, disk and inodes: who is evicted, what is said of it, and that all others stay. */
+/** A node that runs short of memory, disk, inodes and process ids: who is evicted, what is said of it, and that all others stay. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
+import { readTasks } from "../../src/adapters/host/node-usage.ts";
 import type { Event, Node, Pod } from "../../src/model/generated/types.ts";
 import { kubelet, type Program } from "../integration/support/program.ts";
 import { until } from "../integration/support/until.ts";
@@ -18,11 +19,27 @@ const PODS_MEMORY = 300 * MI;
 /** The filesystem of the agent's root directory. */
 const DISK = "96M";
 
-const CONFIG = {
+/** Tasks that may come beside those of now before there is pressure, and those that a pod makes to get there. */
+const FEW_TASKS = 350;
+const MANY_TASKS = 650;
+
+const config = () => ({
   kubeReserved: { memory: `${Math.floor((totalmem() - PODS_MEMORY) / 1024)}Ki` },
-  evictionHard: { "memory.available": "100Mi", "nodefs.available": "30Mi", "nodefs.inodesFree": "200" },
+  evictionHard: {
+    "memory.available": "100Mi",
+    "nodefs.available": "30Mi",
+    "nodefs.inodesFree": "200",
+    "pid.available": String(availableTasks() - FEW_TASKS),
+  },
+  evictionSoft: { "allocatableMemory.available": "180Mi" },
+  evictionSoftGracePeriod: { "allocatableMemory.available": "6s" },
   evictionPressureTransitionPeriod: "3s",
-};
+});
+
+function availableTasks(): number {
+  const { most, running } = readTasks() ?? { most: 0, running: 0 };
+  return most - running;
+}
 
 /** Holds this much memory until it is killed; says so when it is told to stop. */
 const holds = (mebi: number): string =>
@@ -54,7 +71,7 @@ describe("a node under pressure", () => {
     execFileSync("mkfs.ext4", ["-q", "-F", "-m", "0", "-N", "1000", "-O", "^has_journal", image]);
     mkdirSync(site.root);
     execFileSync("mount", ["-o", "loop", image, site.root]);
-    agent = await site.join([site.config(CONFIG), `--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`]);
+    agent = await site.join([site.config(config()), `--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`]);
     await site.nodeReady();
     site.apply(shellPod("kept", "while :; do sleep 1; done", { resources: { requests: { memory: "20Mi" } } }));
     site.apply(withVolume("over", "dd if=/dev/zero of=/data/f bs=1M count=12", { sizeLimit: "8Mi" }));
@@ -107,6 +124,31 @@ describe("a node under pressure", () => {
     assert.match((await explainNode()).stdout, /^ +\S+ +default\/hog +allocatableMemory\.available +The node was low/m);
   });
 
+  test("memory that a pod frees within the grace period of a soft threshold costs no pod", async () => {
+    // Between the thresholds: 300 MiB less 140 are below the soft one and above the hard one.
+    const brief = "dd if=/dev/zero bs=140M count=1 2>/dev/null | sleep 2; while :; do sleep 1; done";
+    site.apply(shellPod("brief", brief, { resources: { requests: { memory: "1Mi" } } }));
+    await nodeIs("has memory pressure", has("MemoryPressure", "True"));
+    await nodeIs("has enough memory again", has("MemoryPressure", "False"));
+    const { status } = (await site.lookAtPod("brief")) ?? {};
+    assert.deepEqual([status?.phase, status?.containerStatuses?.[0]?.restartCount], ["Running", 0]);
+    await site.removePods("brief");
+  });
+
+  test("process ids: the pod with most of them is evicted, and the condition with its taint falls", async () => {
+    const many = `i=0; while [ $i -lt ${MANY_TASKS} ]; do sleep 3600 & i=$((i+1)); done; wait`;
+    site.apply(shellPod("forks", many, { resources: { requests: { memory: "64Mi" } } }));
+    const isPidTainted = ({ spec }: Node): boolean =>
+      spec.taints?.some(({ key }) => key === "node.kubernetes.io/pid-pressure") ?? false;
+    const tainted = nodeIs("is tainted", isPidTainted);
+    await nodeIs("has PID pressure", has("PIDPressure", "True"));
+    const { status } = await site.podIs("forks", "is evicted", isEvicted);
+    const words = /^The node was low on resource: pids\. Threshold quantity: \d+, available: \d+\. $/;
+    assert.match(status?.message ?? "", words);
+    await tainted;
+    await nodeIs("has process ids again", (node) => has("PIDPressure", "False")(node) && !isPidTainted(node));
+  });
+
   test("disk: the pod that fills it is evicted, and its space is free again", async () => {
     const { bavail, bsize } = statfsSync(site.root);
     const count = Math.floor((bavail * bsize) / MI) - 15;
@@ -144,7 +186,7 @@ describe("a node under pressure", () => {
     assert.equal(now?.status?.phase, "Running");
     const { items } = site.get<{ items: Event[] }>("events", "--field-selector=reason=Evicted");
     const told = items.map(({ involvedObject, count }) => `${involvedObject.name} ${count}`).sort();
-    assert.deepEqual(told, ["files 1", "filler 1", "hog 1", "late 1", "over 1"]);
+    assert.deepEqual(told, ["files 1", "filler 1", "forks 1", "hog 1", "late 1", "over 1"]);
     const { annotations } = items.find(({ involvedObject }) => involvedObject.name === "hog")?.metadata ?? {};
     assert.equal(annotations?.["starved_resource"], "memory");
     assert.equal(annotations?.["offending_containers"], "main");
@@ -155,6 +197,7 @@ describe("a node under pressure", () => {
       "emptydirfs.limit 1",
       "nodefs.available 1",
       "nodefs.inodesFree 1",
+      "pid.available 1",
     ]);
   });
 });

@@ -1,87 +1,18 @@
 /** The configuration of a plain agent changes while it runs: by its file, by SIGHUP, by commands, and back by itself. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { ConfigReport, ReportedSetting } from "../../src/config/index.ts";
 import { freePort } from "../support/free-port.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
-import { type Ended, KUBELET, kubelet, Program } from "./support/program.ts";
+import { HEAD, PlainAgent } from "./support/plain-agent.ts";
+import { type Ended, kubelet } from "./support/program.ts";
 import { ids, requireMachine, Site } from "./support/site.ts";
 import { said } from "./support/told.ts";
 import { SLOWNESS, until } from "./support/until.ts";
 
 requireMachine();
-
-const HEAD = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" };
-
-/** A plain agent on the runtime that `kubelet up` left running. */
-class PlainAgent {
-  readonly dir = mkdtempSync(join(tmpdir(), "c-"));
-  readonly file = join(this.dir, "kubelet.json");
-  program: Program | undefined;
-  private settings: Record<string, unknown> = {};
-  private sequence = 0;
-
-  constructor(readonly site: Site) {}
-
-  async start(flags: readonly string[] = []): Promise<Program> {
-    const program = new Program([
-      KUBELET,
-      `--config=${this.file}`,
-      `--root-dir=${this.site.state}/kubelet`,
-      `--cert-dir=${this.site.state}/kubelet/pki`,
-      `--port=${await freePort()}`,
-      `--local-api-socket=${this.site.state}/kubelet.sock`,
-      `--pod-logs-dir=${this.site.state}/log/pods`,
-      `--cgroup-root=${this.site.layout.cgroupRoot}`,
-      ...flags,
-    ]);
-    this.program = program;
-    await this.site.answers(program);
-    return program;
-  }
-
-  /** Puts a changed file in place by a rename. */
-  set(changes: Record<string, unknown>): void {
-    this.settings = { ...this.settings, ...changes };
-    const next = `${this.file}.${++this.sequence}`;
-    writeFileSync(next, JSON.stringify({ ...HEAD, ...this.settings }));
-    renameSync(next, this.file);
-  }
-
-  report(): Promise<ConfigReport> {
-    return this.site.ask<ConfigReport>("/v1/config");
-  }
-
-  async setting(field: string): Promise<ReportedSetting> {
-    const found = (await this.report()).settings.find((setting) => setting.field === field);
-    assert.ok(found, field);
-    return found;
-  }
-
-  /** Changes the file and waits until the agent runs with it. */
-  async change(field: string, value: unknown): Promise<void> {
-    this.set({ [field]: value });
-    await this.inForce(field, value);
-  }
-
-  async inForce(field: string, value: unknown): Promise<void> {
-    const wanted = JSON.stringify(value);
-    await until(`${field} is ${wanted}`, async () => JSON.stringify((await this.setting(field)).value) === wanted);
-  }
-
-  async kill(): Promise<void> {
-    await this.program?.end("SIGKILL");
-  }
-
-  async close(): Promise<void> {
-    await this.kill();
-    rmSync(this.dir, { recursive: true, force: true });
-  }
-}
 
 describe("live configuration", () => {
   const site = new Site();

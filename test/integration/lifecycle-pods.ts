@@ -82,13 +82,13 @@ describe("the life of pods", () => {
   });
 
   it("what cannot be done waits with the field's name, and is not Failed", async () => {
-    const containers = [shell("main", FOREVER, { resources: { limits: { "example.com/gpu": "1" } } })];
-    site.write(manifest("refused", { containers }));
+    const volumes = [{ name: "data", nfs: { server: "127.0.0.1", path: "/" } }];
+    site.write(manifest("refused", { containers: [shell("main", FOREVER)], volumes }));
     const pod = await site.pod("refused", "waits", ({ state }) => state === "CreateContainerConfigError");
     assert.equal(pod.phase, "Pending");
     const waiting = (await status("refused"))?.containerStatuses?.[0]?.state?.waiting;
-    assert.match(waiting?.message ?? "", /spec\.containers\[0\]\.resources\.limits/);
-    await site.event("Failed", "refused", /resources\.limits/);
+    assert.match(waiting?.message ?? "", /spec\.volumes\[0\]\.nfs/);
+    await site.event("Failed", "refused", /volumes\[0\]\.nfs/);
     site.remove("refused");
     await site.gone("refused");
   });

@@ -137,6 +137,10 @@ for (const { title, options, flags } of runtimes) {
       assert.equal(shown(here.slice("burstable"), "CPUWeight"), "20");
       assert.match(here.read(here.slice("burstable", "podsome1"), "cpu.max"), /^max /);
       assert.ok(Number(here.read(here.slice(), "memory.max")) > 0);
+      // As many CPUs as there are, in words that systemd knows: it would take the cpuset controller away otherwise.
+      const online = readFileSync("/sys/devices/system/cpu/online", "utf8").trim();
+      assert.equal(here.read(here.slice(), "cpuset.cpus"), online);
+      assert.equal(shown(here.slice(), "AllowedCPUs"), online);
     });
 
     it("systemd's reload changes nothing", async () => {
@@ -145,6 +149,7 @@ for (const { title, options, flags } of runtimes) {
       const limits = ["cpu.max", "memory.max", "pids.max"].map((file) => here.read(slice, file));
       assert.deepEqual(limits, ["100000 100000", String(64 * MIB), "64"]);
       assert.equal(here.read(here.slice("burstable"), "cpu.weight"), "20");
+      assert.match(here.read(here.slice(), "cgroup.controllers"), /\bcpuset\b/);
     });
 
     it("a restart of the agent leaves the containers, and a resize reaches the slice", async () => {

@@ -1,11 +1,10 @@
 /** What watches over the node: kills for lack of memory, and a shutdown that a login manager on a private bus announces. */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { FakeLogind } from "../support/fake-logind.ts";
+import type { FakeLogind } from "../support/fake-logind.ts";
+import { PrivateBus } from "../support/private-bus.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
 import { type Agent, requireMachine, Site } from "./support/site.ts";
 import { until } from "./support/until.ts";
@@ -17,46 +16,26 @@ const CONFIG = {
   kind: "KubeletConfiguration",
   shutdownGracePeriod: "40s",
   shutdownGracePeriodCriticalPods: "20s",
+  // The default of cgroup v2 is to kill all processes of the container.
+  singleProcessOOMKill: true,
 };
 /** Fills memory in a child, which is killed, and ends later by itself. */
 const HOG = "(x=0123456789abcdef; while :; do x=$x$x; done); sleep 1; exit 3";
-/** A bus on which everybody may do everything. */
-const busConfig = (socket: string): string => `<busconfig>
-  <listen>unix:path=${socket}</listen>
-  <auth>EXTERNAL</auth>
-  <policy context="default">
-    <allow send_destination="*" eavesdrop="true"/>
-    <allow eavesdrop="true"/>
-    <allow own="*"/>
-  </policy>
-</busconfig>
-`;
-const hasBus = spawnSync("dbus-daemon", ["--version"]).status === 0;
-
 describe("guards of the node", () => {
   const site = new Site();
-  const dir = mkdtempSync(join(tmpdir(), "bus-"));
-  const socket = join(dir, "bus");
-  const config = join(dir, "kubelet.json");
-  const env = { ...process.env, DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${socket}` };
-  let bus: ChildProcess | undefined;
+  const bus = new PrivateBus();
+  const config = join(bus.dir, "kubelet.json");
   let logind: FakeLogind | undefined;
   let agent: Agent;
 
   const up = async (): Promise<void> => {
-    agent = await site.up([`--config=${config}`], { env });
+    agent = await site.up([`--config=${config}`], { env: bus.env });
   };
   const killsSeen = async () => (await site.events()).filter(({ reason }) => reason === "OOMKilling");
 
   before(async () => {
     writeFileSync(config, JSON.stringify(CONFIG));
-    if (hasBus) {
-      writeFileSync(join(dir, "bus.conf"), busConfig(socket));
-      bus = spawn("dbus-daemon", ["--nofork", "--nosyslog", `--config-file=${join(dir, "bus.conf")}`]);
-      await until("the bus listens", () => existsSync(socket));
-      logind = await FakeLogind.start(socket);
-      logind.delayMs = 60_000;
-    }
+    logind = await bus.start();
     await up();
   });
   after(async () => {
@@ -64,8 +43,7 @@ describe("guards of the node", () => {
       await site.close();
     } finally {
       logind?.close();
-      bus?.kill();
-      rmSync(dir, { recursive: true });
+      bus.close();
     }
   });
 

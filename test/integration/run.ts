@@ -13,9 +13,11 @@ import { cleanUp, readMachine } from "./support/machine.ts";
 
 // Runs each suite that needs the real world as a process of its own, two at a time, and looks at the machine before and
 // after: a suite that leaves something behind has failed, and so has one that runs no test.
-// Usage: tsx test/integration/run.ts [--chaos | --cluster | --nodes] [PART-OF-A-PATH …]
+// Usage: tsx test/integration/run.ts [--features | --chaos | --cluster | --nodes] [PART-OF-A-PATH …]
 
 const STRICT = process.env["KUBELET_STRICT"] === "1";
+/** The kinds of suites that have to be named; without one the usual ones run. */
+const KINDS: readonly Kind[] = ["features", "chaos", "cluster", "nodes"];
 /** Suites at a time: most of them mostly wait. In a slow machine one has enough to do. */
 const LANES = Number(process.env["KUBELET_TEST_LANES"] ?? 2);
 /** What is on its way out (a shim, an unmount) may take this long to be gone. */
@@ -114,8 +116,7 @@ function report(done: readonly Done[], tookMs: number): void {
 
 async function main(): Promise<number> {
   const args = process.argv.slice(2);
-  const kinds: Readonly<Record<string, Kind>> = { "--chaos": "chaos", "--cluster": "cluster", "--nodes": "nodes" };
-  const kind = args.map((arg) => kinds[arg]).find((found) => found !== undefined) ?? "usual";
+  const kind = KINDS.find((name) => args.includes(`--${name}`)) ?? "usual";
   const suites = findSuites(
     kind,
     args.filter((arg) => !arg.startsWith("--")),

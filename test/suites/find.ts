@@ -13,21 +13,24 @@ export interface Suite extends Scheduled {
 
 export const root = join(import.meta.dirname, "../..");
 
-/** `usual`: contracts and integration. `nodes`: what has to hold on the other releases of Node too. */
-export type Kind = "usual" | "chaos" | "cluster" | "nodes";
+/**
+ * `usual`: contracts and integration. `features`: integration that a developer waits for only after a change of it.
+ * `nodes`: what has to hold on the other releases of Node too.
+ */
+export type Kind = "usual" | "features" | "chaos" | "cluster" | "nodes";
 
-/** Suites that judge the agent by a time of few seconds. */
-const ALONE = new Set(["agent-up"]);
+/** Suites that judge the agent by a time of few seconds, or by what the whole machine does meanwhile. */
+const ALONE = new Set(["test/integration/agent-up.ts", "test/cluster/monitoring-original.ts"]);
 /** Suites that change the same thing of the machine. */
 const SHARES: Readonly<Record<string, string>> = { "lifecycle-kernel": "huge pages", volumes: "huge pages" };
 
 /**
  * The suites of a kind, by parts of their paths; `PART:PATTERN` takes only the tests whose name matches. A part of a path
- * finds chaos among the usual ones too.
+ * finds features and chaos among the usual ones too.
  */
 export function findSuites(kind: Kind, filters: readonly string[]): Suite[] {
   if (filters.length === 0) return all(kind);
-  const suites = kind === "usual" ? [...all("usual"), ...all("chaos")] : all(kind);
+  const suites = kind === "usual" ? [...all("usual"), ...all("features"), ...all("chaos")] : all(kind);
   return suites.flatMap((suite) => {
     const found = filters.map((filter) => filter.split(":")).find(([part = ""]) => suite.file.includes(part));
     return found === undefined ? [] : [{ ...suite, pattern: found[1] }];
@@ -35,7 +38,9 @@ export function findSuites(kind: Kind, filters: readonly string[]): Suite[] {
 }
 
 function all(kind: Kind): Suite[] {
-  if (kind === "cluster" || kind === "chaos") return inFolder(`test/${kind}`).map((file) => suiteOf(file, file));
+  if (kind === "cluster" || kind === "chaos" || kind === "features") {
+    return inFolder(`test/${kind}`).map((file) => suiteOf(file, file));
+  }
   const onNodes = list("src").filter((file) => file.endsWith(".root.test.ts"));
   if (kind === "nodes") {
     // What a race finds does not depend on the release of Node: the others run fewer.
@@ -54,7 +59,7 @@ function all(kind: Kind): Suite[] {
 
 function suiteOf(name: string, file: string): Suite {
   const word = basename(file, ".ts");
-  const isAlone = file.startsWith("test/integration/") && ALONE.has(word);
+  const isAlone = ALONE.has(file);
   const shares = file.startsWith("test/integration/") ? SHARES[word] : undefined;
   return { name, file, node: process.execPath, isAlone, shares };
 }

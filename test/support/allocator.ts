@@ -12,6 +12,7 @@ export class FakeAllocator implements Allocator {
   fault: Error | undefined;
   takesMs = 0;
   clock: Clock | undefined;
+  held?: () => Iterable<string>;
 
   constructor(private readonly cards: readonly string[]) {}
 

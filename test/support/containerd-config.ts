@@ -13,6 +13,8 @@ export interface TestConfig {
   readonly systemdCgroup?: boolean;
   /** The network configuration is made from this file once the runtime is told the addresses of pods. */
   readonly networkTemplate?: string;
+  /** Where it finds how to reach registries: a directory for each, with a hosts.toml. */
+  readonly registries?: string;
 }
 
 /** A configuration that keeps everything below `dir`. Kept apart from the embedded runtime's own, which is under test. */
@@ -71,6 +73,9 @@ export function testConfig(config: TestConfig): string {
     `conf_dir = ${text(`${dir}/net.d`)}`,
     ...(config.networkTemplate === undefined ? [] : [`conf_template = ${text(config.networkTemplate)}`]),
     ...imageTables,
+    ...(config.registries === undefined
+      ? []
+      : [`[${v2 ? images : runtime}.registry]`, `config_path = ${text(config.registries)}`]),
     "",
   ].join("\n");
 }

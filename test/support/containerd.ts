@@ -32,6 +32,8 @@ export interface TestContainerdOptions {
   readonly systemdCgroup?: boolean;
   /** There is no network until the runtime is told the addresses of pods. */
   readonly awaitsPodCidr?: boolean;
+  /** It trusts registries by this certificate; see `trust`. */
+  readonly registryCa?: string;
 }
 
 /** Why no containerd can be started here, or undefined when one can. For tests that say what they left out. */
@@ -65,6 +67,8 @@ export class TestContainerd {
   /** Major and minor, `1.6` or `2.4`. */
   readonly version: string;
   private readonly configFile = join(this.dir, "config.toml");
+  private readonly registries = join(this.dir, "certs.d");
+  private readonly registryCa = join(this.dir, "registry-ca.crt");
   private child: ChildProcess | undefined;
 
   private constructor(private readonly options: TestContainerdOptions) {
@@ -79,6 +83,7 @@ export class TestContainerd {
       ...(options.handlers && { handlers: options.handlers }),
       ...(options.systemdCgroup === true && { systemdCgroup: true }),
       ...(options.awaitsPodCidr === true && { networkTemplate: template }),
+      ...(options.registryCa !== undefined && { registries: this.registries }),
       major: Number(major),
       dir: this.dir,
       socket: this.socket,
@@ -87,6 +92,7 @@ export class TestContainerd {
       snapshotter: overlayWorks(this.dir) ? "overlayfs" : "native",
     });
     writeFileSync(this.configFile, config);
+    if (options.registryCa !== undefined) writeFileSync(this.registryCa, options.registryCa);
     writeFileSync(join(this.dir, "cdi", "card.json"), JSON.stringify(CDI_SPEC));
     const network = JSON.stringify(this.network(), undefined, 2);
     if (options.awaitsPodCidr === true) writeFileSync(template, network.replace(this.subnet, "{{.PodCIDR}}"));
@@ -114,11 +120,25 @@ export class TestContainerd {
     this.child = spawn(this.tool("containerd"), ["--config", this.configFile], {
       detached: true,
       stdio: ["ignore", log, log],
-      env: { ...process.env, PATH: path },
+      // Where a registry has not what is asked for, 1.6 asks once more with the certificates of the system.
+      env: {
+        ...process.env,
+        PATH: path,
+        ...(this.options.registryCa !== undefined && { SSL_CERT_FILE: this.registryCa }),
+      },
     });
     this.child.on("error", () => undefined);
     closeSync(log);
     await this.untilAnswering();
+  }
+
+  /** Lets it pull from `HOST:PORT` over TLS. */
+  trust(host: string): void {
+    const dir = join(this.registries, host);
+    mkdirSync(dir, { recursive: true });
+    const server = JSON.stringify(`https://${host}`);
+    const ca = JSON.stringify(this.registryCa);
+    writeFileSync(join(dir, "hosts.toml"), `server = ${server}\n[host.${server}]\nca = ${ca}\n`);
   }
 
   /** SIGKILL: containers go on, as they do when containerd crashes. */
@@ -140,6 +160,14 @@ export class TestContainerd {
   /** Ends and removes every pod, as a reboot of the machine does. */
   removeEverything(): Promise<void> {
     return this.removePods();
+  }
+
+  /** Ends everything at once, and clears what does not outlive a reboot: processes, mounts, cgroups, run-time state. */
+  async losePower(): Promise<void> {
+    await this.end("SIGKILL");
+    await removeLeftovers(this.leftovers);
+    await rm(join(this.dir, "run"), { recursive: true });
+    mkdirSync(join(this.dir, "run"));
   }
 
   /** The end of containerd's log, for a failure that needs explaining. */

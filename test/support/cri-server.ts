@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type handleServerStreamingCall, type handleUnaryCall, Server, ServerCredentials } from "@grpc/grpc-js";
-import type { Method } from "../../src/adapters/cri/grpc.ts";
+import type { Method } from "../../src/adapters/grpc/channel.ts";
 
 /** A gRPC server on a unix socket of its own, with the few methods that a test gives it. */
 export class CriServer {

@@ -35,6 +35,12 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
   ...always("orphan_pod_cleaned_volumes", "orphan_pod_cleaned_volumes_errors"),
   ...always("graceful_shutdown_start_time_seconds", "graceful_shutdown_end_time_seconds"),
   ...always("kubernetes_build_info", "process_start_time_seconds", "process_resident_memory_bytes"),
+  ...always("kubernetes_feature_enabled", "process_cpu_seconds_total", "process_open_fds", "process_max_fds"),
+  ...always("process_virtual_memory_bytes", "process_virtual_memory_max_bytes"),
+  ...always("process_network_receive_bytes_total", "process_network_transmit_bytes_total"),
+  ...always("metrics_provider", "container_log_filesystem_used_bytes"),
+  ...always("volume_stats_capacity_bytes", "volume_stats_available_bytes", "volume_stats_used_bytes"),
+  ...always("volume_stats_inodes", "volume_stats_inodes_free", "volume_stats_inodes_used"),
   ["mirror_pods", "cluster"],
   ["pod_status_sync_duration_seconds", "cluster"],
   ["rest_client_requests_total", "cluster"],
@@ -66,34 +72,34 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     "credential_provider_config_info",
   ),
   ...leftOut(
-    "statistics come with their own issue",
-    ...["metrics_provider", "volume_stats_capacity_bytes", "volume_stats_available_bytes", "volume_stats_used_bytes"],
-    ...["volume_stats_inodes", "volume_stats_inodes_free", "volume_stats_inodes_used"],
+    "volumes are measured in slices that several share, and drivers are not asked for the health of volumes",
     ...["volume_stats_health_status_abnormal", "volume_metric_collection_duration_seconds"],
-    "container_log_filesystem_used_bytes",
   ),
   ...leftOut(
     "volumes are torn down by what is on disk: none is reconstructed or force-cleaned first",
     ...["reconstruct_volume_operations_total", "reconstruct_volume_operations_errors_total"],
     ...["force_cleaned_failed_volume_operations_total", "force_cleaned_failed_volume_operation_errors_total"],
   ),
+  ...always("device_plugin_registration_total", "device_plugin_alloc_duration_seconds", "plugin_manager_total_plugins"),
+  ...always("pod_resources_endpoint_requests_total", "pod_resources_endpoint_requests_list"),
+  ...always("pod_resources_endpoint_requests_get_allocatable", "pod_resources_endpoint_requests_get"),
+  ...always("pod_resources_endpoint_errors_get"),
   ...leftOut(
-    "plugins and device managers come with their own issue",
-    ...["device_plugin_registration_total", "device_plugin_alloc_duration_seconds", "plugin_manager_total_plugins"],
-    ...["pod_resources_endpoint_requests_total", "pod_resources_endpoint_requests_list"],
-    ...["pod_resources_endpoint_requests_get_allocatable", "pod_resources_endpoint_requests_get"],
+    "these calls always have an answer",
     ...["pod_resources_endpoint_errors_list", "pod_resources_endpoint_errors_get_allocatable"],
-    ...["pod_resources_endpoint_errors_get", "dra_operations_duration_seconds", "dra_resource_claims_in_use"],
-    "dra_grpc_operations_duration_seconds",
   ),
+  ["dra_operations_duration_seconds", "cluster"],
+  ["dra_resource_claims_in_use", "cluster"],
+  ["dra_grpc_operations_duration_seconds", "cluster"],
+  ["podcertificate_states", "cluster"],
+  ...always("cpu_manager_pinning_requests_total", "cpu_manager_pinning_errors_total"),
+  ...always("cpu_manager_shared_pool_size_millicores", "cpu_manager_exclusive_cpu_allocation_count"),
+  ...always("cpu_manager_allocation_per_numa", "memory_manager_pinning_requests_total"),
+  ...always("memory_manager_pinning_errors_total", "topology_manager_admission_requests_total"),
+  ...always("topology_manager_admission_errors_total", "topology_manager_admission_duration_ms"),
+  ...always("container_aligned_compute_resources_count", "container_aligned_compute_resources_failure_count"),
   ...leftOut(
-    "CPUs, memory and devices are not pinned yet",
-    ...["cpu_manager_pinning_requests_total", "cpu_manager_pinning_errors_total"],
-    ...["cpu_manager_shared_pool_size_millicores", "cpu_manager_exclusive_cpu_allocation_count"],
-    ...["cpu_manager_allocation_per_numa", "memory_manager_pinning_requests_total"],
-    ...["memory_manager_pinning_errors_total", "topology_manager_admission_requests_total"],
-    ...["topology_manager_admission_errors_total", "topology_manager_admission_duration_ms"],
-    ...["container_aligned_compute_resources_count", "container_aligned_compute_resources_failure_count"],
+    "the gate PodLevelResourceManagers is off and not supported",
     ...["resource_manager_allocations_total", "resource_manager_allocation_errors_total"],
     "resource_manager_container_assignments",
   ),
@@ -101,7 +107,7 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     "only with the gate MemoryQoS",
     ...["memory_qos_node_memory_min_bytes", "memory_qos_node_memory_low_bytes"],
   ),
-  ...leftOut("gates that are off and not supported", "pod_watch_events_dropped_total", "podcertificate_states"),
+  ...leftOut("a gate that is off and not supported", "pod_watch_events_dropped_total"),
   ...leftOut(
     "SELinux is not supported",
     ...["container", "pod"].flatMap((of) => [
@@ -134,7 +140,7 @@ export function metricProblems(page: string, place: readonly ("always" | "cluste
 
 /** Most names begin with `kubelet_`; those of other parts of Kubernetes do not. */
 export function fullName(name: string): string {
-  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_operations|volume_manager_|storage_operation_)/.test(
+  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_|plugin_manager_|volume_manager_|storage_operation_)/.test(
     name,
   )
     ? name

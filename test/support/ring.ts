@@ -11,6 +11,7 @@ import { FakeClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
 import { Metrics } from "../../src/lib/metrics.ts";
+import type { Tracer } from "../../src/lib/tracer.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
 import type { HttpRequest } from "../../src/model/http-action.ts";
 import { allContainers } from "../../src/model/pod-facts.ts";
@@ -25,6 +26,7 @@ import {
   Journal,
   Observer,
   type PodFiles,
+  type ResourceHealthProvider,
   UserRanges,
   WorkerPool,
 } from "../../src/pods/index.ts";
@@ -83,12 +85,16 @@ export class FakeRing {
   allocators: () => readonly Allocator[] = () => [];
   /** What the node's capabilities add to containers, from the next agent on. */
   contributors: readonly ContainerContributor[] = [];
+  /** What prepares claims, and reports the health of devices, from the next agent on. */
+  claims: (NonNullable<ExecuteDeps["claims"]> & Partial<ResourceHealthProvider>) | undefined;
   /** What of the host pods may have. */
   security: ReturnType<NonNullable<ExecuteDeps["node"]["security"]>> | undefined;
   journal!: Journal;
   pool!: WorkerPool;
   view!: AgentView;
   private desired!: DesiredPods;
+  /** What the next agent traces with. */
+  tracer: Tracer | undefined;
   private stop = manyListeners();
 
   constructor(
@@ -149,7 +155,7 @@ export class FakeRing {
     this.stop = manyListeners();
     const { signal } = this.stop;
     const late = signal;
-    this.journal = new Journal({ clock });
+    this.journal = new Journal({ clock, tracer: this.tracer });
     this.desired = new DesiredPods({ clock }, { sources: [this.source] });
     const observer = new Observer(
       { runtime: this.disturbed(), clock, log: silent },
@@ -165,6 +171,8 @@ export class FakeRing {
     const allocators = this.allocators();
     const execute: ExecuteDeps = {
       contributors: this.contributors,
+      claims: this.claims,
+      resourceHealth: [{ healthOf: (...of) => this.claims?.healthOf?.(...of) ?? [] }],
       runtime: observer.recording(runtime),
       files,
       clock,

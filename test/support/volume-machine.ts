@@ -107,6 +107,7 @@ export class VolumeMachine implements VolumeHost {
     assert.ok(!this.mounts.has(path), "an empty directory is removed, never a mount");
     const isEmpty = ![...this.modes.keys()].some((entry) => entry.startsWith(`${path}/`));
     if (!isEmpty) return Promise.reject(new Error(`${path} is not empty`));
+    if (this.kinds.get(path) === "file") return Promise.reject(new Error(`${path} is not a directory`));
     this.done.push(`removeDir ${path}`);
     this.modes.delete(path);
     this.kinds.delete(path);

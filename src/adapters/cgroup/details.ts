@@ -28,7 +28,7 @@ export class CgroupDetailsReader {
     const isOld = hierarchies.version === 1;
     const [cpu, memory] = isOld ? [cpuV1(at), memoryV1(at("memory"))] : [cpuV2(at("cpu")), memoryV2(at("memory"))];
     if (cpu === undefined && memory === undefined) return undefined;
-    const processes = countProcesses(at("cpu"), at("pids"));
+    const processes = countProcesses(at("cpu"), at("pids"), { isRoot: path === "/" });
     return {
       ...(cpu && { cpu }),
       ...(memory && { memory }),

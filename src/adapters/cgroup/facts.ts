@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CgroupMount, cgroupsIn } from "../host/cgroups.ts";
-import { type Hierarchies, hierarchiesOf } from "./hierarchy.ts";
+import { type Hierarchies, hierarchiesOf, readText } from "./hierarchy.ts";
 
 /** What this kernel can limit; the same until the machine is started again. */
 export interface KernelLimits {
@@ -27,6 +27,11 @@ export function readKernelLimits(mounts: readonly CgroupMount[], root = "/"): Ke
     pageSize: pageSize(join(root, "proc/self/auxv")),
     canLimitSwap: hierarchies !== undefined && hasSwapLimit(hierarchies),
   };
+}
+
+/** The CPUs that are online, as the kernel lists them (`0-3`); undefined if it does not tell. */
+export function onlineCpus(root = "/"): string | undefined {
+  return readText(join(root, "sys/devices/system/cpu/online")) || undefined;
 }
 
 /** A kernel without swap, or told not to count it, does not have these files, and a runtime that writes them fails. */

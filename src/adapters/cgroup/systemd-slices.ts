@@ -30,6 +30,9 @@ export class SystemdSlices {
   async set(path: string, values: CgroupValues): Promise<void> {
     const call = setCall(path, values, this.version);
     if (call !== undefined) await this.call(call);
+    // Apart from the others: systemd before 244 does not know it, and leaves cpusets alone.
+    if (values.cpus !== undefined && this.version === 2)
+      await this.call(cpusCall(path, values.cpus)).catch(() => undefined);
   }
 
   /** Ends the slice; one that is not there is success. */
@@ -76,6 +79,21 @@ export function setCall(path: string, values: CgroupValues, version: 1 | 2): str
   if (properties.length === 0) return undefined;
   const args = [unitOf(path), "true", String(properties.length), ...properties.flat()];
   return managerCall("SetUnitProperties", "sba(sv)", args);
+}
+
+/** The words for `busctl` that set the CPUs of a slice (`0-3,8`): a bit for each, the lowest first. */
+export function cpusCall(path: string, cpus: string): string[] {
+  const bytes: number[] = [];
+  for (const range of cpus.split(",")) {
+    const [first = Number.NaN, last = first] = range.split("-").map(Number);
+    for (let cpu = first; cpu <= last; cpu++) {
+      const at = Math.floor(cpu / 8);
+      while (bytes.length <= at) bytes.push(0);
+      bytes[at] = (bytes[at] ?? 0) | (1 << (cpu % 8));
+    }
+  }
+  const property = ["AllowedCPUs", "ay", String(bytes.length), ...bytes.map(String)];
+  return managerCall("SetUnitProperties", "sba(sv)", [unitOf(path), "true", "1", ...property]);
 }
 
 /** D-Bus' own "infinity". */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { readKernelLimits } from "./facts.ts";
 import { hierarchiesOf } from "./hierarchy.ts";
-import { setCall, startCall } from "./systemd-slices.ts";
+import { cpusCall, setCall, startCall } from "./systemd-slices.ts";
 import { CgroupTree } from "./tree.ts";
 
 /** Plain directories in place of the kernel's: what is made and written can be looked at. */
@@ -204,6 +204,24 @@ describe("systemd", () => {
     assert.deepEqual(guarded?.slice(-6), ["MemoryMin", "t", "1", "MemoryLow", "t", "2"]);
     assert.equal(setCall("/kubepods.slice", { memoryMin: 1 }, 1), undefined, "only cgroup v2 has it");
     assert.equal(setCall("/kubepods.slice", {}, 2), undefined);
+    const cpus = cpusCall("/kubepods.slice", "0-2,9");
+    assert.deepEqual(cpus.slice(cpus.indexOf("--") + 1), [
+      ...["kubepods.slice", "true", "1", "AllowedCPUs", "ay", "2", "7", "2"],
+    ]);
+  });
+
+  test("CPUs are set apart from the other limits: an old systemd does not know them", async () => {
+    const calls: string[] = [];
+    const bus = async (args: readonly string[]): Promise<void> => {
+      if (args.includes("AllowedCPUs")) throw new Error("Cannot set property AllowedCPUs, or unknown property.");
+      calls.push(args.join(" "));
+    };
+    const tree = new CgroupTree([{ version: 2, mountpoint: dir, controllers: [] }], { systemd: bus });
+    await tree.ensure("/kubepods.slice");
+    writeFileSync(join(dir, "kubepods.slice", "cpuset.cpus"), "");
+    assert.deepEqual(await tree.set("/kubepods.slice", { pids: 5, cpus: "0-1" }), []);
+    assert.match(calls.at(-1) ?? "", /TasksMax t 5$/);
+    assert.equal(text("/kubepods.slice", "cpuset.cpus"), "0-1");
   });
 });
 

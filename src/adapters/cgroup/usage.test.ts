@@ -19,10 +19,12 @@ describe("cgroup version 1", () => {
   const mounts = controllers.map(
     (name): CgroupMount => ({ version: 1, mountpoint: join(root, "v1", name), controllers: [name] }),
   );
-  const stat = "cache 1\nrss 2\ninactive_file 7\ntotal_rss 3000\ntotal_swap 5\ntotal_pgfault 11\ntotal_pgmajfault 12\n";
+  const stat =
+    "cache 1\nrss 2\ninactive_file 7\ntotal_rss 3000\ntotal_swap 5\ntotal_pgfault 11\ntotal_pgmajfault 12\npgfault 9\npgmajfault 8\n";
   write("v1/memory/pods/pod1/c-abc", {
     "memory.usage_in_bytes": "10000\n",
     "memory.limit_in_bytes": "9223372036854771712\n",
+    "memory.memsw.limit_in_bytes": "77000\n",
     "memory.stat": `${stat}total_inactive_file 4000\n`,
     "cgroup.procs": "42\n43\n",
   });
@@ -38,8 +40,18 @@ describe("cgroup version 1", () => {
   test("the working set is the usage without inactive page cache; the kernel's unlimited is no limit", () => {
     assert.deepEqual(reader.read("/pods/pod1/c-abc"), {
       cpu: { usageNanos: 123_456_789 },
-      memory: { usage: 10_000, workingSet: 6000, rss: 3000, pageFaults: 11, majorPageFaults: 12, swap: 5 },
+      memory: {
+        usage: 10_000,
+        workingSet: 6000,
+        rss: 3000,
+        pageFaults: 11,
+        majorPageFaults: 12,
+        swap: 5,
+        own: { pageFaults: 9, majorPageFaults: 8 },
+        swapLimit: 77_000,
+      },
       pids: 7,
+      processes: 2,
     });
   });
 

@@ -23,11 +23,13 @@ export class CgroupUsageReader {
     if (this.hierarchies === undefined) return {};
     const [cpu, memory] = [this.cpu(path), this.memory(path)];
     const pids = this.number("pids", path, "pids.current");
+    const processes = this.text("memory", path, "cgroup.procs");
     const io = this.stall("io", path);
     return {
       ...(cpu && { cpu }),
       ...(memory && { memory }),
       ...(pids !== undefined && { pids }),
+      ...(processes !== undefined && { processes: linesIn(processes) }),
       ...(io && { io: { psi: io } }),
     };
   }
@@ -99,19 +101,29 @@ export class CgroupUsageReader {
   }
 }
 
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++;
+  return count;
+}
+
 function memoryV1(directory: string): MemoryUsage | undefined {
   const usage = numberIn(join(directory, "memory.usage_in_bytes"));
   const stat = readKernelFile(join(directory, "memory.stat"));
   if (usage === undefined || stat === undefined) return undefined;
   const limit = numberIn(join(directory, "memory.limit_in_bytes")) ?? UNLIMITED_V1;
+  const swapLimit = numberIn(join(directory, "memory.memsw.limit_in_bytes")) ?? UNLIMITED_V1;
   return {
     usage,
     workingSet: Math.max(0, usage - fieldIn(stat, "total_inactive_file")),
     rss: fieldIn(stat, "total_rss"),
     pageFaults: fieldIn(stat, "total_pgfault"),
     majorPageFaults: fieldIn(stat, "total_pgmajfault"),
+    own: { pageFaults: fieldIn(stat, "pgfault"), majorPageFaults: fieldIn(stat, "pgmajfault") },
     swap: fieldIn(stat, "total_swap"),
     ...(limit < UNLIMITED_V1 && { limit }),
+    // Of memory and swap together, as the kubelet shows it.
+    ...(swapLimit < UNLIMITED_V1 && { swapLimit }),
   };
 }
 

@@ -79,7 +79,7 @@ function settingsV1(values: CgroupValues): Setting[] {
 }
 
 function settingsV2(values: CgroupValues): Setting[] {
-  const { cpuShares, cpuQuota, memoryLimit, memoryMin, memoryLow, pids } = values;
+  const { cpuShares, cpuQuota, memoryLimit, memoryMin, memoryLow, pids, cpus } = values;
   const protection = (file: string, bytes: number | undefined): Setting[] =>
     bytes === undefined ? [] : [{ controller: "memory", file, text: String(bytes), optional: bytes === 0 }];
   const orMax = (value: number): string => (value < 0 ? "max" : String(value));
@@ -103,6 +103,7 @@ function settingsV2(values: CgroupValues): Setting[] {
     ...protection("memory.min", memoryMin),
     ...protection("memory.low", memoryLow),
     ...pidsSetting(pids),
+    ...(cpus === undefined ? [] : [{ controller: "cpuset", file: "cpuset.cpus", text: cpus, optional: true }]),
     ...hugepageSettings(values, "max"),
   ];
 }

@@ -8,9 +8,8 @@ import { eventService, imageService, runtimeService } from "./methods.ts";
 const KNOWN = `version status run_podsandbox stop_podsandbox remove_podsandbox podsandbox_status list_podsandbox
   create_container start_container stop_container remove_container list_containers list_container_stats container_status update_container
   reopen_container_log exec exec_sync attach port_forward update_runtime_config runtime_config checkpoint_container
-  get_container_events update_podsandbox_resources list_images image_status pull_image remove_image image_fs_info`.split(
-  /\s+/,
-);
+  get_container_events update_podsandbox_resources list_podsandbox_stats list_podsandbox_metrics
+  list_metric_descriptors list_images image_status pull_image remove_image image_fs_info`.split(/\s+/);
 
 test("each method of CRI has Kubernetes' word for it", () => {
   const paths = [...Object.values(runtimeService), ...Object.values(imageService)].map(({ path }) => path);

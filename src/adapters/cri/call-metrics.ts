@@ -1,5 +1,6 @@
 import type { Metrics } from "../../lib/metrics.ts";
-import type { EndedCall, EventsListener } from "./listeners.ts";
+import type { EndedCall } from "../grpc/channel.ts";
+import type { EventsListener } from "./listeners.ts";
 
 /** 5 ms, each bound 2.5 times the one before, as in Kubernetes; the last is twelve minutes. */
 const BUCKETS = Array.from({ length: 14 }, (_, power) => 0.005 * 2.5 ** power);

@@ -1,4 +1,5 @@
 import type { Abortable } from "../../lib/abort.ts";
+import { type CallOptions, GrpcChannel } from "../grpc/channel.ts";
 import {
   type ImageFilesystems,
   type ImagePort,
@@ -10,7 +11,6 @@ import {
 } from "../runtime/port.ts";
 import type { CriDeps, CriOptions } from "./cri-runtime.ts";
 import { fromFilesystem, fromImage } from "./from-wire.ts";
-import { type CallOptions, GrpcChannel } from "./grpc.ts";
 import { imageService as rpc } from "./methods.ts";
 import { ContainerdPullProgress } from "./pull-progress.ts";
 import { toAuth, toSandboxConfig } from "./to-wire.ts";
@@ -24,7 +24,7 @@ export class CriImages implements ImagePort {
     deps: CriDeps,
     private readonly options: CriOptions,
   ) {
-    this.channel = new GrpcChannel(options.endpoint, deps.onCall, { calls: deps.calls });
+    this.channel = new GrpcChannel(options.endpoint, deps.onCall, { calls: deps.calls, traced: deps.traced });
     this.progress = new ContainerdPullProgress(this.channel, { namespace: options.namespace ?? "k8s.io" });
   }
 

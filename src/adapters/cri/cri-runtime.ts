@@ -2,6 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Live } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
+import { type CallOptions, type ChannelOptions, type EndedCall, GrpcChannel } from "../grpc/channel.ts";
 import {
   type CheckpointRequest,
   type ContainerStatus,
@@ -34,9 +35,9 @@ import {
   sandboxImageOf,
 } from "./from-wire.ts";
 import { CgroupDriver } from "./generated/cri.ts";
-import { type CallOptions, GrpcChannel } from "./grpc.ts";
-import type { EndedCall, EventsListener } from "./listeners.ts";
+import type { EventsListener } from "./listeners.ts";
 import { runtimeService as rpc } from "./methods.ts";
+import { CriStats } from "./runtime-stats.ts";
 import { TaskStates } from "./task-states.ts";
 import { toContainerConfig, toResources, toSandboxConfig } from "./to-wire.ts";
 
@@ -52,6 +53,8 @@ export interface CriDeps {
   /** Called after each call. */
   readonly onCall?: (call: EndedCall) => void;
   readonly calls?: CallsInFlight;
+  /** Begins a span of a call. */
+  readonly traced?: ChannelOptions["traced"];
   /** Called when the connection of events changes. */
   readonly onEvents?: EventsListener;
 }
@@ -75,12 +78,14 @@ export class CriRuntime implements RuntimePort {
   private readonly channel: GrpcChannel;
   private readonly feed: RuntimeEvents;
   private readonly tasks = new TaskStates();
+  readonly stats: CriStats;
 
   constructor(
     private readonly deps: CriDeps,
     private readonly options: CriOptions,
   ) {
-    this.channel = new GrpcChannel(options.endpoint, deps.onCall, { calls: deps.calls });
+    this.channel = new GrpcChannel(options.endpoint, deps.onCall, { calls: deps.calls, traced: deps.traced });
+    this.stats = new CriStats(this.channel, (signal) => this.limit(signal));
     this.feed = new RuntimeEvents(
       { ...deps, channel: this.channel, tasks: this.tasks, runtime: this },
       { namespace: options.namespace ?? "k8s.io" },

@@ -1,7 +1,7 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { GrpcChannel } from "../grpc/channel.ts";
 import type { ContainerEvent } from "./event-source.ts";
 import { TaskExit, TaskOOM } from "./generated/containerd-events.ts";
-import type { GrpcChannel } from "./grpc.ts";
 import { eventService } from "./methods.ts";
 import type { TaskStates } from "./task-states.ts";
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { GrpcChannel } from "../grpc/channel.ts";
 import type { RuntimeEvent } from "../runtime/port.ts";
-import type { GrpcChannel } from "./grpc.ts";
 import { runtimeService } from "./methods.ts";
 
 export type ContainerEvent = Extract<RuntimeEvent, { kind: "container" }>;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../lib/clock.ts";
+import type { GrpcChannel } from "../grpc/channel.ts";
 import { RuntimeError } from "../runtime/port.ts";
 import {
   type ContainerEvent,
@@ -16,7 +17,6 @@ import {
   TaskOOM,
   TaskStart,
 } from "./generated/containerd-events.ts";
-import type { GrpcChannel } from "./grpc.ts";
 import { eventService } from "./methods.ts";
 import { StateAgreement, type TaskEvent } from "./state-agreement.ts";
 import type { TaskStates } from "./task-states.ts";

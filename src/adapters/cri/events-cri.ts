@@ -1,10 +1,10 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { GrpcChannel } from "../grpc/channel.ts";
 import { RuntimeError } from "../runtime/port.ts";
 import { followExits } from "./early-exits.ts";
 import { type ContainerEvent, type EventSink, type EventSource, untilStanding } from "./event-source.ts";
 import { toMillis } from "./from-wire.ts";
 import { type ContainerEventResponse, ContainerEventType } from "./generated/cri.ts";
-import type { GrpcChannel } from "./grpc.ts";
 import { runtimeService } from "./methods.ts";
 import type { TaskStates } from "./task-states.ts";
 

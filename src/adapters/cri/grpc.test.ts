@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { status } from "@grpc/grpc-js";
 import { CriServer } from "../../../test/support/cri-server.ts";
+import { GrpcChannel } from "../grpc/channel.ts";
 import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 import { ContainerEventResponse, ListImagesResponse, VersionResponse } from "./generated/cri.ts";
-import { GrpcChannel } from "./grpc.ts";
 import { imageService, runtimeService as rpc } from "./methods.ts";
 
 const never = { signal: new AbortController().signal };

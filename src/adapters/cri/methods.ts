@@ -1,21 +1,13 @@
+import { method } from "../grpc/channel.ts";
 import * as content from "./generated/containerd-content.ts";
 import * as events from "./generated/containerd-events.ts";
 import * as cri from "./generated/cri.ts";
 import { Empty } from "./generated/google/protobuf/empty.ts";
-import type { Method } from "./grpc.ts";
 
 const RUNTIME = "/runtime.v1.RuntimeService";
 const IMAGES = "/runtime.v1.ImageService";
 const EVENTS = "/containerd.services.events.v1.Events";
 const CONTENT = "/containerd.services.content.v1.Content";
-
-function method<Request, Response>(
-  path: string,
-  request: Method<Request, Response>["request"],
-  response: Method<Request, Response>["response"],
-): Method<Request, Response> {
-  return { path, request, response };
-}
 
 /** The methods of CRI's RuntimeService that the agent calls; a codec that is not named here is not in the bundle. */
 export const runtimeService = {
@@ -37,6 +29,21 @@ export const runtimeService = {
     `${RUNTIME}/ListContainerStats`,
     cri.ListContainerStatsRequest,
     cri.ListContainerStatsResponse,
+  ),
+  listPodSandboxStats: method(
+    `${RUNTIME}/ListPodSandboxStats`,
+    cri.ListPodSandboxStatsRequest,
+    cri.ListPodSandboxStatsResponse,
+  ),
+  listMetricDescriptors: method(
+    `${RUNTIME}/ListMetricDescriptors`,
+    cri.ListMetricDescriptorsRequest,
+    cri.ListMetricDescriptorsResponse,
+  ),
+  listPodSandboxMetrics: method(
+    `${RUNTIME}/ListPodSandboxMetrics`,
+    cri.ListPodSandboxMetricsRequest,
+    cri.ListPodSandboxMetricsResponse,
   ),
   updateContainerResources: method(
     `${RUNTIME}/UpdateContainerResources`,

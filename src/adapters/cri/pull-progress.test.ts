@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CriServer } from "../../../test/support/cri-server.ts";
+import { GrpcChannel } from "../grpc/channel.ts";
 import type { PullProgress } from "../runtime/port.ts";
 import { Info, Status } from "./generated/containerd-content.ts";
-import { GrpcChannel } from "./grpc.ts";
 import { contentService as rpc } from "./methods.ts";
 import { ContainerdPullProgress, partSizes, sourceOf } from "./pull-progress.ts";
 

@@ -2,9 +2,9 @@ import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { ownValue } from "../../lib/own-value.ts";
 import { parseImageRef } from "../../model/image-ref.ts";
+import type { CallOptions, GrpcChannel } from "../grpc/channel.ts";
 import { type PullProgress, type RunningPull, RuntimeError } from "../runtime/port.ts";
 import type { Info } from "./generated/containerd-content.ts";
-import type { CallOptions, GrpcChannel } from "./grpc.ts";
 import { contentService as rpc } from "./methods.ts";
 
 /** containerd labels each blob of a pull with its repository, and a manifest with the digests of its parts. */

@@ -1,7 +1,7 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { GrpcChannel } from "../grpc/channel.ts";
 import type { ContainerEvent, EventSink } from "./event-source.ts";
 import { ContainerState } from "./generated/cri.ts";
-import type { GrpcChannel } from "./grpc.ts";
 import { runtimeService } from "./methods.ts";
 import type { TaskStates } from "./task-states.ts";
 

@@ -1,6 +1,6 @@
 import type { Abortable } from "../../lib/abort.ts";
-import { GrpcChannel } from "../cri/grpc.ts";
 import { imageService, runtimeService } from "../cri/methods.ts";
+import { GrpcChannel } from "../grpc/channel.ts";
 
 /** The conditions that count; containerd 2 reports `ContainerdHasNoDeprecationWarnings` false on every cgroup v1 machine. */
 const COUNTED = new Set(["RuntimeReady", "NetworkReady"]);

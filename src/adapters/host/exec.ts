@@ -24,8 +24,8 @@ export interface ExecOptions extends Partial<Abortable> {
   /** Variables besides the agent's own; the locale is the agent's then, too. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * For programs of others: in a process group of its own, which is killed as a whole at an abort, at its time limit, and
-   * if it or its children write more than the limit or hold the output open.
+   * For programs of others: in a process group of its own, which is killed as a whole at an abort, at its time limit, if
+   * it or its children write more than the limit, and once the command itself has ended.
    */
   readonly isContained?: boolean;
 }
@@ -99,6 +99,8 @@ function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock:
       });
       child.on("close", () => {
         timer.cancel();
+        // Children that closed the output are still there.
+        if (isContained) killAll(child, isContained);
         end(code);
       });
     });

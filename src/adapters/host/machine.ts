@@ -22,14 +22,16 @@ export interface HostAddress {
 }
 
 export function machineInfo(): MachineInfo {
+  const machineId = readOr("/etc/machine-id", "").trim();
   return {
     cores: countCores(readOr("/sys/devices/system/cpu/online", "")) || availableParallelism(),
     memoryBytes: parseMemory(readOr("/proc/meminfo", "")) || totalmem(),
     kernel: release(),
     osImage: parseOsRelease(readOr("/etc/os-release", readOr("/usr/lib/os-release", ""))),
     bootId: readOr("/proc/sys/kernel/random/boot_id", "").trim(),
-    machineId: readOr("/etc/machine-id", "").trim(),
-    systemUuid: readOr("/sys/class/dmi/id/product_uuid", "").trim(),
+    machineId,
+    // A machine without DMI goes by its other id, as in cAdvisor.
+    systemUuid: readOr("/sys/class/dmi/id/product_uuid", "").trim() || machineId,
     architecture: process.arch === "x64" ? "amd64" : process.arch,
   };
 }

@@ -5,13 +5,20 @@ import type { Logger } from "../../lib/log.ts";
 
 /** Where a damaged state file is moved. */
 const ASIDE = ".corrupt";
-/** Bytes of the largest state file that is read: far more than the agent writes. */
+/** Bytes of the largest state file that is read: far more than most parts of the agent write. */
 const MOST_BYTES = 64 * 1024;
 
 /** A small JSON file that outlives the agent. One that is damaged is moved aside with a warning, and counts as missing. */
 export class StateFile<T> {
   constructor(
-    private readonly deps: { readonly path: string; readonly log: Pick<Logger, "warn"> },
+    private readonly deps: {
+      readonly path: string;
+      readonly log: Pick<Logger, "warn">;
+      /** A larger file counts as damaged; 64 KiB by default. */
+      readonly mostBytes?: number;
+      /** Permissions of the file, 0644 by default. */
+      readonly mode?: number;
+    },
     /** Returns undefined for a document of another shape. */
     private readonly decode: (document: unknown) => T | undefined,
   ) {}
@@ -20,7 +27,7 @@ export class StateFile<T> {
   load(): T | undefined {
     const { path, log } = this.deps;
     try {
-      const found = this.decode(parsed(readRegular(path)));
+      const found = this.decode(parsed(readRegular(path, this.deps.mostBytes ?? MOST_BYTES)));
       if (found !== undefined) return found;
       renameSync(path, `${path}${ASIDE}`);
       log.warn("Moved damaged state file aside", { path: `${path}${ASIDE}` });
@@ -32,16 +39,16 @@ export class StateFile<T> {
 
   /** Replaces the file as a whole. */
   save(state: T): Promise<void> {
-    return writeAtomic(this.deps.path, `${JSON.stringify(state)}\n`, { mode: 0o644 });
+    return writeAtomic(this.deps.path, `${JSON.stringify(state)}\n`, { mode: this.deps.mode ?? 0o644 });
   }
 }
 
 /** The text of a file; empty if it is too large, or not a regular file: a pipe would never end. */
-function readRegular(path: string): string {
+function readRegular(path: string, mostBytes: number): string {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(fd);
-    return stats.isFile() && stats.size <= MOST_BYTES ? readFileSync(fd, "utf8") : "";
+    return stats.isFile() && stats.size <= mostBytes ? readFileSync(fd, "utf8") : "";
   } finally {
     closeSync(fd);
   }

@@ -19,40 +19,53 @@ export interface WalkedEntry {
   readonly opened?: TreeDirectory;
 }
 
+/** Directories that stay open right above the one that is walked; of those further above every 64th does. */
+const KEPT_OPEN = 64;
+/** Names that are remembered of a directory that is closed; one with more stays open. */
+const MOST_REMEMBERED = 10_000;
+
 /**
  * Everything below an open directory, each directory before its content. Nothing that is mounted below is entered or
- * returned, links are returned and not followed, and what is removed meanwhile is left out. It takes one descriptor a level.
+ * returned, links are returned and not followed, and what is removed meanwhile is left out. It takes few descriptors
+ * however deep somebody made the tree.
  */
 export async function* walkTree(
   access: TreeAccess,
   directory: TreeDirectory,
   options: Partial<Abortable> = {},
 ): AsyncGenerator<WalkedEntry, void, undefined> {
-  const listing = await opendir(`/proc/self/fd/${directory.fd}`, {
-    encoding: "buffer" as BufferEncoding,
-    bufferSize: 512,
-  });
-  for await (const batch of batches(listing)) {
-    // Side by side: one after the other they cost four times as much.
-    const looks = await Promise.all(batch.map(({ name, isDirectory }) => look(directory, name, isDirectory)));
-    for (const [index, { name, isDirectory }] of batch.entries()) {
-      options.signal?.throwIfAborted();
-      const seen = looks[index];
-      if (seen === undefined && !isDirectory) continue;
-      if (seen !== undefined && !seen.isDirectory()) {
-        yield { directory, name, stats: seen };
+  const levels = [new Level(Buffer.from("."), { ...directory, close: async () => undefined })];
+  try {
+    for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+      const at = await reopen(access, levels);
+      const names = at === undefined ? [] : await level.take(AT_ONCE);
+      if (at === undefined || names.length === 0) {
+        levels.pop();
+        await level.close();
         continue;
       }
-      // Opened before it is looked at: what somebody mounted there is not ours to ask, and may never answer.
-      const opened = await orGone(access.openChild(directory, name));
-      if (opened === undefined) continue;
-      try {
-        yield { directory, name, stats: await statOf(opened.fd), opened };
-        yield* walkTree(access, opened, options);
-      } finally {
-        await opened.close();
+      // Side by side: one after the other they cost four times as much.
+      const looks = await Promise.all(names.map(({ name, isDirectory }) => look(at, name, isDirectory)));
+      for (const [index, { name, isDirectory }] of names.entries()) {
+        options.signal?.throwIfAborted();
+        const stats = looks[index];
+        if (stats === undefined && !isDirectory) continue;
+        if (stats !== undefined && !stats.isDirectory()) {
+          yield { directory: at, name, stats };
+          continue;
+        }
+        // Opened before it is looked at: what somebody mounted there is not ours to ask, and may never answer.
+        const opened = await orGone(access.openChild(at, name));
+        if (opened === undefined) continue;
+        level.putBack(names.slice(index + 1));
+        levels.push(new Level(name, opened));
+        yield { directory: at, name, stats: await statOf(opened.fd), opened };
+        await closeFar(levels);
+        break;
       }
     }
+  } finally {
+    for (const level of levels) await level.close();
   }
 }
 
@@ -62,18 +75,80 @@ interface Name {
   readonly isDirectory: boolean;
 }
 
-/** The names in a directory, so many at a time. */
-async function* batches(listing: Dir): AsyncGenerator<readonly Name[], void, undefined> {
-  let batch: Name[] = [];
-  for await (const entry of listing) {
-    // Asked for as bytes; the type of Node's declaration says text.
-    const name = Buffer.from(entry.name as unknown as Uint8Array);
-    batch.push({ name, isDirectory: entry.isDirectory() });
-    if (batch.length < AT_ONCE) continue;
-    yield batch;
-    batch = [];
+/** A directory on the way to the one that is walked, with the names that are left in it. */
+class Level {
+  private rest: readonly Name[] = [];
+  private listing: Dir | undefined;
+  private isListed = false;
+
+  constructor(
+    readonly name: Buffer,
+    /** Undefined while it is closed. */
+    public directory: TreeDirectory | undefined,
+  ) {}
+
+  /** The next names; none if there are no more. The directory must be open. */
+  async take(most: number): Promise<readonly Name[]> {
+    if (this.rest.length === 0) return this.list(most);
+    const taken = this.rest.slice(0, most);
+    this.rest = this.rest.slice(most);
+    return taken;
   }
-  yield batch;
+
+  putBack(names: readonly Name[]): void {
+    this.rest = [...names, ...this.rest];
+  }
+
+  /** Closes the directory and remembers what is left in it, unless that is too much. */
+  async suspend(): Promise<void> {
+    this.rest = [...this.rest, ...(await this.list(MOST_REMEMBERED))];
+    if (this.isListed) await this.close();
+  }
+
+  async close(): Promise<void> {
+    await this.listing?.close();
+    this.listing = undefined;
+    await this.directory?.close();
+    this.directory = undefined;
+  }
+
+  private async list(most: number): Promise<readonly Name[]> {
+    const names: Name[] = [];
+    if (this.isListed || this.directory === undefined) return names;
+    this.listing ??= await opendir(`/proc/self/fd/${this.directory.fd}`, {
+      encoding: "buffer" as BufferEncoding,
+      bufferSize: 512,
+    });
+    while (names.length < most) {
+      const entry = await this.listing.read();
+      if (entry === null) {
+        this.isListed = true;
+        break;
+      }
+      // Asked for as bytes; the type of Node's declaration says text.
+      const name = Buffer.from(entry.name as unknown as Uint8Array);
+      names.push({ name, isDirectory: entry.isDirectory() });
+    }
+    return names;
+  }
+}
+
+/** Opens the last level if it was closed, from the nearest one above that is open; undefined if it is gone. */
+async function reopen(access: TreeAccess, levels: readonly Level[]): Promise<TreeDirectory | undefined> {
+  const nearest = levels.findLastIndex(({ directory }) => directory !== undefined);
+  let found = levels[nearest]?.directory;
+  for (const level of levels.slice(nearest + 1)) {
+    if (found === undefined) break;
+    found = await orGone(access.openChild(found, level.name));
+    level.directory = found;
+  }
+  return found;
+}
+
+/** Closes the level that has just come to be far above, but for every 64th: those below are opened again from it. */
+async function closeFar(levels: readonly Level[]): Promise<void> {
+  const far = levels.length - 1 - KEPT_OPEN;
+  if (far > 0 && far % KEPT_OPEN !== 0) await levels[far]?.suspend();
 }
 
 async function look(directory: TreeDirectory, name: Buffer, isDirectory: boolean): Promise<Stats | undefined> {

@@ -19,6 +19,8 @@ export const sequence = (...parts: readonly Uint8Array[]): Buffer => element(0x3
 /** DER orders the elements of a SET by their bytes. */
 export const set = (...parts: readonly Uint8Array[]): Buffer => element(0x31, ...[...parts].sort(Buffer.compare));
 
+export const nothing = element(0x05);
+
 export const boolean = (value: boolean): Buffer => element(0x01, Buffer.from([value ? 0xff : 0]));
 
 /** A non-negative integer from its bytes, most significant first. */

@@ -33,12 +33,18 @@ export {
   CONFIG_MAPS,
   CSI_DRIVERS,
   CSI_NODES,
+  type DeviceClaim,
+  type DeviceSlice,
   EVENTS,
   LEASES,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
+  POD_CERTIFICATE_REQUESTS,
   PODS,
+  type PodCertificateRequest,
+  RESOURCE_CLAIMS,
+  RESOURCE_SLICES,
   type Resource,
   RUNTIME_CLASSES,
   SECRETS,
@@ -51,4 +57,5 @@ export {
   VOLUME_ATTACHMENTS,
 } from "./resources.ts";
 export { type CertificateFacts, CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";
+export { type StubRequest, stubRequest } from "./stub-request.ts";
 export type { RequestAnswer } from "./transport.ts";

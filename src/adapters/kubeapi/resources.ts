@@ -105,3 +105,58 @@ export function pathOf(
   if (at.subresource !== undefined) parts.push(at.subresource);
   return `/${parts.map(encodeURIComponent).join("/")}`;
 }
+
+/** A claim for devices, as far as a node reads it; written by hand, because it needs a fraction of the schema. */
+export interface DeviceClaim {
+  readonly metadata: ObjectMeta;
+  readonly status?: {
+    readonly allocation?: {
+      readonly devices?: { readonly results?: readonly { readonly driver: string }[] };
+    };
+    readonly reservedFor?: readonly {
+      readonly apiGroup?: string;
+      readonly resource: string;
+      readonly name: string;
+      readonly uid: string;
+    }[];
+  };
+}
+
+/** Devices that a driver publishes, as far as a node reads it. */
+export interface DeviceSlice {
+  readonly metadata: ObjectMeta;
+  readonly spec: { readonly driver: string };
+}
+
+export const RESOURCE_CLAIMS = namespaced<DeviceClaim>("ResourceClaim", ["resource.k8s.io", "v1", "resourceclaims"]);
+export const RESOURCE_SLICES = clusterWide<DeviceSlice>("ResourceSlice", ["resource.k8s.io", "v1", "resourceslices"]);
+
+/** A request for a certificate of a pod; written by hand, because the stable schemas do not have the kind yet. */
+export interface PodCertificateRequest {
+  readonly metadata: ObjectMeta;
+  readonly spec: {
+    readonly signerName: string;
+    readonly podName: string;
+    readonly podUID: string;
+    readonly serviceAccountName: string;
+    readonly serviceAccountUID: string;
+    readonly nodeName: string;
+    readonly nodeUID: string;
+    readonly maxExpirationSeconds?: number;
+    /** PKCS #10, DER, as base64. */
+    readonly stubPKCS10Request: string;
+    readonly unverifiedUserAnnotations?: Readonly<Record<string, string>>;
+  };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly reason?: string; readonly message?: string }[];
+    readonly certificateChain?: string;
+    readonly beginRefreshAt?: string;
+    readonly notAfter?: string;
+  };
+}
+
+export const POD_CERTIFICATE_REQUESTS = namespaced<PodCertificateRequest>("PodCertificateRequest", [
+  "certificates.k8s.io",
+  "v1beta1",
+  "podcertificaterequests",
+]);

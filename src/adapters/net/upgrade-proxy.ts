@@ -14,7 +14,7 @@ export interface UpgradingClient {
 }
 
 /** Headers of the client's connection to the agent, not passed on to the backend. */
-const NOT_PASSED = new Set(["host", "authorization"]);
+const NOT_PASSED = new Set(["host", "authorization", "cookie"]);
 /** A token as a WebSocket subprotocol: for the agent, never for the backend. */
 const TOKEN_PROTOCOL = /^\s*base64url\.bearer\.authorization\.k8s\.io\./;
 

@@ -1,6 +1,36 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { CodedError } from "../../lib/errors.ts";
 import type { ContainerState, ObservedContainer } from "../../model/observed.ts";
+import type { CgroupUsage, InterfaceUsage } from "../../model/usage.ts";
+
+/** Usage of a sandbox or container, as the runtime measures it. */
+export interface RuntimeUsage {
+  /** Of the sandbox or container. */
+  readonly id: string;
+  readonly usage: CgroupUsage;
+  /** Of a sandbox. */
+  readonly network?: readonly InterfaceUsage[];
+}
+
+/** Metrics of pods and containers, as the runtime lists them. */
+export interface RuntimeMetrics {
+  readonly families: readonly { readonly name: string; readonly help: string; readonly labels: readonly string[] }[];
+  readonly samples: readonly {
+    readonly name: string;
+    readonly type: "counter" | "gauge";
+    /** In the order of the family's labels. */
+    readonly labels: readonly string[];
+    readonly value: number;
+    /** Wall-clock milliseconds. */
+    readonly at: number;
+  }[];
+}
+
+/** What runtimes measure by themselves; those that do not reject with `Unimplemented`. */
+export interface RuntimeStatsPort {
+  usages(options: Abortable): Promise<readonly RuntimeUsage[]>;
+  metrics(options: Abortable): Promise<RuntimeMetrics>;
+}
 
 /**
  * The container runtime as the agent sees it. Implemented by `CriRuntime` (gRPC), and by `FakeRuntime`;
@@ -8,6 +38,8 @@ import type { ContainerState, ObservedContainer } from "../../model/observed.ts"
  * Every method may reject with a `RuntimeError`; stop and remove are idempotent (an id that is gone is success).
  */
 export interface RuntimePort {
+  /** Absent where the runtime cannot be asked for statistics. */
+  readonly stats?: RuntimeStatsPort;
   version(options: Abortable): Promise<RuntimeVersion>;
   status(options: Abortable): Promise<RuntimeStatus>;
   /** The cgroup driver of the runtime, or undefined where it does not report it (containerd 1.6). */

@@ -142,16 +142,15 @@ export const GATE_NEEDS: Readonly<Record<string, readonly string[]>> = {
  * built yet. A gate that is honoured must be removed from this list.
  */
 export const GATES_WITHOUT_EFFECT = `
-  AllowDNSOnlyNodeCSR CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions CRIListStreaming CSIVolumeHealth
+  AllowDNSOnlyNodeCSR CRIListStreaming CSIVolumeHealth
   ChangeContainerStatusOnKubeletRestart ClusterTrustBundleProjection ContainerRestartRules ContainerStopSignals
-  DRAExtendedResource DRAWorkloadResourceClaims DisableCPUQuotaWithExclusiveCPUs EnvFiles EventedPLEG
+  EnvFiles EventedPLEG
   ExtendWebSocketsToKubelet GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HostnameOverride
-  ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory
+  ImageVolumeWithDigest
   KubeletCrashLoopBackOffMax KubeletInUserNamespace
-  KubeletPodResourcesListUseActivePods KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC
-  MemoryQoS PLEGOnDemandRelist PodAndContainerStatsFromCRI
-  PodCertificateRequest PodLevelResourceManagers PodLevelResources PodReadyToStartContainersCondition PodsAPI
+  KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC MemoryQoS PLEGOnDemandRelist
+  PodLevelResourceManagers PodLevelResources PodReadyToStartContainersCondition PodsAPI
   PreventStaticPodAPIReferences QOSReserved ReduceDefaultCrashLoopBackOffDecay ReloadKubeletClientCAFile
-  ReloadKubeletServerCertificateFile ResourceHealthStatus ResourceHealthStatusMessage RotateKubeletServerCertificate
+  ReloadKubeletServerCertificateFile RotateKubeletServerCertificate
   SELinuxMount TaintTolerationComparisonOperators TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions
   WindowsCPUAndMemoryAffinity WindowsGracefulNodeShutdown`;

@@ -238,7 +238,7 @@ export const processFlags = {
     flag: "cadvisor-port",
     default: 0,
     topic: "Ports",
-    help: "Port of cAdvisor's API (`/api/v1.0` to `v2.1`) and metrics; 0 turns it off. On loopback it is HTTP without authentication, else HTTPS with that of the main port. The default is 4194 with `kubelet up`.",
+    help: "Port of the page, of cAdvisor's API (`/api/v1.0` to `v2.1`) and of its metrics; 0 turns it off. On loopback it is HTTP without authentication (the page needs a link of `kubelet open`), else HTTPS with that of the main port. The default is 4194 with `kubelet up`.",
     since: "1.3",
     validate: between(0, 65535),
   }),

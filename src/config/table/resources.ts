@@ -71,7 +71,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "Whether containers with whole CPUs get them for themselves.",
     since: "1.8",
-    effect: "planned",
   }),
   cpuManagerPolicyOptions: option(singleMap, {
     flag: "cpu-manager-policy-options",
@@ -79,7 +78,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "Options of the static CPU policy; may be repeated.",
     since: "1.22",
-    effect: "planned",
     validate: cpuOptions,
   }),
   cpuManagerReconcilePeriod: option(duration, {
@@ -89,7 +87,6 @@ export const resourceFields = configFields({
     help: "How often CPU sets are put right.",
     since: "1.8",
     applies: "live",
-    effect: "planned",
     validate: positive,
   }),
   memoryManagerPolicy: option(oneOf("None", "Static"), {
@@ -98,7 +95,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "Whether guaranteed pods get memory of one NUMA node.",
     since: "1.21",
-    effect: "planned",
   }),
   topologyManagerPolicy: option(oneOf("none", "best-effort", "restricted", "single-numa-node"), {
     flag: "topology-manager-policy",
@@ -106,7 +102,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "How CPUs, memory and devices of a pod are brought together.",
     since: "1.16",
-    effect: "planned",
   }),
   topologyManagerScope: option(oneOf("container", "pod"), {
     flag: "topology-manager-scope",
@@ -114,7 +109,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "What is brought together: each container or the whole pod.",
     since: "1.20",
-    effect: "planned",
   }),
   topologyManagerPolicyOptions: option(textMap(), {
     flag: "topology-manager-policy-options",
@@ -122,7 +116,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "Options of the topology policy.",
     since: "1.26",
-    effect: "planned",
     validate: topologyOptions,
   }),
   qosReserved: option(textMap(), {
@@ -243,7 +236,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "Memory per NUMA node that the Static memory policy leaves free.",
     since: "1.21",
-    effect: "planned",
     validate: memoryRule,
   }),
   memoryThrottlingFactor: option(float, {

@@ -69,9 +69,12 @@ class Node {
   }
 
   measureError: Error | undefined;
+  /** What the disk shows, if not what follows from the images. */
+  statBytes: { capacityBytes: number; availableBytes: number } | undefined;
 
   private async stat(): Promise<{ capacityBytes: number; availableBytes: number }> {
     if (this.measureError !== undefined) throw this.measureError;
+    if (this.statBytes !== undefined) return this.statBytes;
     const { images } = await this.runtime.imageFilesystems(this.stop);
     const used = this.othersUse + (images[0]?.usedBytes ?? 0) + this.sharedBytes * this.removed.length;
     return { capacityBytes: this.capacity, availableBytes: this.capacity - used };
@@ -186,6 +189,33 @@ describe("the loop", () => {
     assert.deepEqual(node.events, []);
     await node.clock.advance(MINUTE);
     assert.deepEqual(node.events, ["Warning ImageGCFailed gone"]);
+    node.stop.abort();
+  });
+
+  test("does not report failures with a success between them", async () => {
+    const node = new Node();
+    const gone = new RuntimeError("Unavailable", "gone");
+    node.runtime.control.fail("listImages", gone);
+    node.start();
+    await node.clock.advance(11 * MINUTE);
+    node.runtime.control.fail("listImages", gone);
+    await node.clock.advance(8 * MINUTE);
+    assert.deepEqual(node.events, []);
+    node.stop.abort();
+  });
+
+  test("an image that comes back soon after its removal is young again", async () => {
+    const node = new Node({ highPercent: 85, lowPercent: 80 });
+    node.add("a:1", 90);
+    node.start();
+    await node.clock.advance(3 * MINUTE);
+    assert.deepEqual(await node.names(), []);
+    node.add("a:1", 90);
+    node.collector.wake();
+    await node.clock.advance(MINUTE);
+    assert.deepEqual(await node.names(), ["a:1"]);
+    await node.clock.advance(2 * MINUTE);
+    assert.deepEqual(await node.names(), []);
     node.stop.abort();
   });
 
@@ -344,4 +374,17 @@ test("a filesystem that cannot be measured stops neither the report nor the remo
   assert.deepEqual(await node.names(), []);
   assert.deepEqual(node.events, ["Warning ImageGCFailed no such file"]);
   node.stop.abort();
+});
+
+test("the report has a filesystem of writable layers only if it is another one", async () => {
+  const node = new Node();
+  const at = (mountpoint: string) => ({ mountpoint, usedBytes: 0, usedInodes: 0, measuredAt: 0 });
+  const of = async (images: string, containers: string) => {
+    node.runtime.imageFilesystems = async () => ({ images: [at(images)], containers: [at(containers)] }) as never;
+    node.statBytes = { capacityBytes: 10, availableBytes: 5 };
+    const { imageFilesystem, containerFilesystem } = await node.collector.report(node.stop);
+    return [imageFilesystem?.mountpoint, containerFilesystem?.mountpoint];
+  };
+  assert.deepEqual(await of("/images", "/images"), ["/images", undefined]);
+  assert.deepEqual(await of("/images", "/containers"), ["/images", "/containers"]);
 });

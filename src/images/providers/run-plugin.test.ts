@@ -97,8 +97,14 @@ test("a plugin that hangs is killed after a minute, with its children", async ()
   while (!existsSync(pids)) await new Promise((resolve) => setImmediate(resolve));
   await clock.advance(60_000);
   assert.match(await message, /did not end within 60 s/);
-  const isAlive = (pid: string): boolean =>
-    existsSync(`/proc/${pid}/stat`) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const isAlive = (pid: string): boolean => {
+    try {
+      return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    } catch {
+      // It is gone, perhaps since the file was opened.
+      return false;
+    }
+  };
   for (const pid of readFileSync(pids, "utf8").trim().split(" ")) {
     while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -110,4 +116,18 @@ test("a plugin that leaves a child with its output is answered, and the child is
   assert.equal((await result).entries.length, 1);
   const pid = readFileSync(child, "utf8").trim();
   while (existsSync(`/proc/${pid}/cwd`)) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("a plugin that leaves a child without its output is answered at once, and the child is killed", async () => {
+  const child = join(binDir, "quiet-child");
+  const script = `sleep 600 </dev/null >/dev/null 2>&1 & echo $! > ${child}; echo '${JSON.stringify(response)}'`;
+  // The clock stands still: nothing is left to a time limit.
+  const { result } = plugin(script, { clock: new FakeClock() });
+  assert.equal((await result).entries.length, 1);
+  const pid = readFileSync(child, "utf8").trim();
+  const until = performance.now() + 5000;
+  while (existsSync(`/proc/${pid}/cwd`) && performance.now() < until) await new Promise((done) => setImmediate(done));
+  const isAlive = existsSync(`/proc/${pid}/cwd`);
+  if (isAlive) process.kill(Number(pid));
+  assert.ok(!isAlive, "the child was left behind");
 });

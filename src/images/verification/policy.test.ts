@@ -26,7 +26,20 @@ const cases: readonly (VerificationPolicy & { pulled: boolean; preloaded: boolea
     pulled: true,
     preloaded: true,
   },
+  {
+    policy: "NeverVerifyAllowlistedImages",
+    allowlist: ["registry.example.com:5000/team/ap/*"],
+    pulled: true,
+    preloaded: true,
+  },
+  {
+    policy: "NeverVerifyAllowlistedImages",
+    allowlist: ["registry.example.com:5000/te*"],
+    pulled: true,
+    preloaded: true,
+  },
 ];
+
 for (const { policy, allowlist, pulled, preloaded } of cases) {
   test(`${policy} [${allowlist}]: pulled ${pulled}, preloaded ${preloaded}`, () => {
     const of = (isPulledByAgent: boolean): boolean =>

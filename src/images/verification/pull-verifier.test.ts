@@ -322,3 +322,125 @@ test("a record stays small whoever pulls", async () => {
   assert.equal(await agent.mustPull(present, having(secret("other", "fresh"))), false);
   assert.ok(!text.includes('"password"'));
 });
+
+describe("a pull of which it is not known what came of it", () => {
+  const intent = PULLING + recordFileName(image);
+  const record = PULLED + recordFileName(present.ref);
+  const stop = manyListeners();
+  const here = [runtimeImage(present.ref, [image])];
+
+  /** An agent with an unfinished pull. */
+  async function unfinished(before?: string) {
+    const disk = new Disk();
+    const agent = disk.agent();
+    await agent.begin(image);
+    const known = agent.unfinished(image, before, stop);
+    await disk.clock.advance(0);
+    return { disk, agent, known };
+  }
+
+  test("brought the image after all: it is not free, and counts as pulled with unknown credentials", async () => {
+    const { disk, agent, known } = await unfinished();
+    disk.images = here;
+    assert.deepEqual([...disk.files.keys()], [intent], "nothing is known yet");
+    assert.equal(await agent.mustPull(present, having(secret("a", "1"))), true);
+    await disk.clock.advance(5000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], [record]);
+    assert.equal(await agent.mustPull(present, having(secret("a", "1"))), true);
+  });
+
+  test("brought nothing: its intent stays for minutes, for a runtime that finishes what it has begun", async () => {
+    const { disk, known } = await unfinished();
+    await disk.clock.advance(299_000);
+    assert.deepEqual([...disk.files.keys()], [intent]);
+    await disk.clock.advance(10_000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], []);
+  });
+
+  test("brought the image minutes later", async () => {
+    const { disk, known } = await unfinished();
+    await disk.clock.advance(60_000);
+    disk.images = here;
+    await disk.clock.advance(300_000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], [record]);
+  });
+
+  test("changed nothing: a preloaded image stays one", async () => {
+    const { disk, agent, known } = await unfinished(present.ref);
+    disk.images = here;
+    await disk.clock.advance(5000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], []);
+    assert.equal(await agent.mustPull(present, having()), false);
+  });
+
+  test("keeps what is recorded of the image", async () => {
+    const { disk, agent, known } = await unfinished();
+    disk.images = here;
+    await disk.pull(agent, secret("a", "1"));
+    assert.deepEqual([...disk.files.keys()].sort(), [record, intent]);
+    await disk.clock.advance(5000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], [record]);
+    assert.equal(await agent.mustPull(present, having(secret("a", "1"))), false);
+  });
+
+  test("keeps its intent if the record cannot be written", async () => {
+    const { disk, known } = await unfinished();
+    disk.images = here;
+    disk.isFull = true;
+    await disk.clock.advance(5000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], [intent]);
+  });
+
+  test("waits for a runtime that does not answer", async () => {
+    const { disk, known } = await unfinished();
+    disk.onList = () => Promise.reject(new Error("connection refused"));
+    await disk.clock.advance(60_000);
+    assert.deepEqual([...disk.files.keys()], [intent]);
+    disk.images = here;
+    disk.onList = async () => disk.images;
+    await disk.clock.advance(5000);
+    await known;
+    assert.deepEqual([...disk.files.keys()], [record]);
+  });
+
+  test("leaves its intent to the next agent", async () => {
+    const disk = new Disk();
+    const agent = disk.agent();
+    const ends = manyListeners();
+    await agent.begin(image);
+    const known = agent.unfinished(image, undefined, ends);
+    await disk.clock.advance(1000);
+    ends.abort();
+    await known;
+    assert.deepEqual([...disk.files.keys()], [intent]);
+    disk.images = here;
+    const next = await disk.restarted();
+    assert.deepEqual([...disk.files.keys()], [record]);
+    assert.equal(await next.mustPull(present, having()), true);
+  });
+});
+
+test("an intent of a killed agent stays while the image is pulled again", async () => {
+  const disk = new Disk();
+  disk.files.set(PULLING + recordFileName(image), encodeIntent(image));
+  let answer: (images: RuntimeImage[]) => void = () => undefined;
+  disk.onList = () => new Promise((resolve) => (answer = resolve));
+  const agent = disk.agent();
+  const stop = manyListeners();
+  const running = agent.run(stop.signal);
+  await disk.clock.advance(0);
+  await agent.begin(image);
+  answer([runtimeImage(present.ref, [image])]);
+  await disk.clock.advance(0);
+  assert.ok(disk.files.has(PULLING + recordFileName(image)), "the pull is under way");
+  await agent.failed(image);
+  assert.ok(!disk.files.has(PULLING + recordFileName(image)));
+  stop.abort();
+  await running;
+});

@@ -1,5 +1,5 @@
 import type { ImagePort } from "../../adapters/runtime/port.ts";
-import { manyListeners } from "../../lib/abort.ts";
+import { type Abortable, manyListeners } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
@@ -16,6 +16,11 @@ import type { RecordStore } from "./record-store.ts";
 const RETRY_MS = 5000;
 /** Records are pruned this long after an image was removed, once for all of a collection, in milliseconds. */
 const PRUNE_AFTER_MS = 10_000;
+/**
+ * When the runtime is asked what came of a pull that was cancelled, in milliseconds: most give up at once, some finish
+ * what they have begun.
+ */
+const LOOK_AFTER_MS = [5000, 300_000];
 /** Changes of intents are finished also when the agent stops. */
 const always = { signal: manyListeners().signal };
 
@@ -66,7 +71,7 @@ export class PullVerifier {
     return result === "mustAuthenticate" || result === "error";
   }
 
-  /** Records that the image is about to be pulled; each call that resolves is followed by `pulled` or `failed`. */
+  /** Records that the image is about to be pulled; each call that resolves is followed by one of the three below. */
   begin(image: string): Promise<void> {
     const work = async (): Promise<void> => {
       const count = this.pulling.get(image) ?? 0;
@@ -91,9 +96,31 @@ export class PullVerifier {
     if (await this.tryToAdd(present, accessBy(credential))) await this.end(present.image);
   }
 
-  /** The pull failed or was cancelled. Never rejects. */
+  /** The pull failed, or there was none. Never rejects. */
   failed(image: string): Promise<void> {
     return this.end(image);
+  }
+
+  /**
+   * The pull was cancelled, or the runtime did not answer: it may have brought the image all the same. The intent stays
+   * until that is known, also for the next agent; then the image counts as pulled with unknown credentials. Resolves then,
+   * or once the signal aborts. Never rejects.
+   */
+  async unfinished(image: string, before: string | undefined, { signal }: Abortable): Promise<void> {
+    try {
+      for (const ms of LOOK_AFTER_MS) {
+        await this.deps.clock.sleep(ms, { signal });
+        const [found] = intendedImages([image], await this.listImages(signal));
+        if (found === undefined) continue;
+        const [, ref] = found;
+        if (ref !== before && !(await this.tryToAdd({ image, ref }, NO_ACCESS))) return;
+        break;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return;
+    }
+    await this.end(image);
   }
 
   /** The image was removed from the node, so that its record is obsolete; it must not be pulled meanwhile. */

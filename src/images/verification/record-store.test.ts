@@ -58,3 +58,16 @@ test("records are listed while another one is being written", async (t) => {
   const listed = (await store.listRecords()).map(({ imageRef }) => imageRef);
   assert.deepEqual(listed.sort(), ["sha256:1", "sha256:2"]);
 });
+
+test("a record in the file of another image is none of it", async () => {
+  const other = encodeRecord({ imageRef: "sha256:2", updatedAt: 1e12, access: new Map() });
+  const files = {
+    names: async () => [],
+    read: async () => other,
+    write: async () => undefined,
+    remove: async () => undefined,
+  };
+  const store = new RecordStore({ files, log: silent }, "/root");
+  assert.equal(await store.record("sha256:1"), undefined);
+  assert.equal((await store.record("sha256:2"))?.imageRef, "sha256:2");
+});

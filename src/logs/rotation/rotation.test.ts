@@ -111,6 +111,15 @@ describe("the plan of a rotation", () => {
     const want = { remove: ["0.log.x.tmp"], compress: ["0.log.20261117-010000", "0.log.20261117-020000"] };
     assert.deepEqual(planRecovery(facts(names)), want);
   });
+
+  test("a recovery removes what is more than the limit, the current file counted", () => {
+    const names = ["0.log", ...[1, 2, 3, 4, 5].map((hour) => `0.log.20261117-0${hour}0000.gz`)];
+    assert.deepEqual(planRecovery(facts(names, 4)), {
+      remove: ["0.log.20261117-010000.gz", "0.log.20261117-020000.gz"],
+      compress: [],
+    });
+    assert.deepEqual(planRecovery(facts(names, 6)).remove, []);
+  });
 });
 
 /** Files by their sizes, and whoever watches them. */
@@ -339,6 +348,64 @@ describe("the rotator", () => {
     bench.files.write(LOG, 11 * MIB);
     await bench.clock.advance(10_000);
     assert.equal(bench.rotated().length, 1);
+    bench.end();
+  });
+
+  test("what is written just before the watch begins is noticed", async () => {
+    const bench = new Bench();
+    const watch = bench.files.onceWritten.bind(bench.files);
+    bench.files.onceWritten = (path, callback) => {
+      bench.files.onceWritten = watch;
+      bench.files.write(path, 11 * MIB);
+      return watch(path, callback);
+    };
+    await bench.start();
+    assert.equal(bench.rotated().length, 1);
+    bench.end();
+  });
+
+  test("the end of one pod does not concern the logs of others", async () => {
+    const bench = await new Bench().start();
+    bench.rotator.follow("another", undefined);
+    bench.files.write(LOG, 11 * MIB);
+    await bench.clock.advance(1000);
+    assert.equal(bench.rotated().length, 1);
+    bench.end();
+  });
+
+  test("a file that is being compressed is not compressed again by the next rotation", async () => {
+    const bench = await new Bench().start();
+    const begun: string[] = [];
+    bench.files.compress = (path) => {
+      begun.push(path);
+      return new Promise(() => undefined);
+    };
+    bench.options.set({ ...OPTIONS, workers: 10 });
+    for (let rotation = 0; rotation < 3; rotation++) {
+      bench.files.write(LOG, 11 * MIB);
+      await bench.clock.advance(2000);
+    }
+    assert.equal(bench.reopened.length, 3);
+    assert.equal(begun.length, 2, begun.join(" "));
+    assert.equal(new Set(begun).size, 2);
+    bench.end();
+  });
+
+  test("a compression that failed is tried again by the next rotation", async () => {
+    const bench = await new Bench().start();
+    const compress = bench.files.compress.bind(bench.files);
+    bench.files.compress = () => {
+      bench.files.compress = compress;
+      return Promise.reject(new Error("no space left on device"));
+    };
+    for (let rotation = 0; rotation < 3; rotation++) {
+      bench.files.write(LOG, 11 * MIB);
+      await bench.clock.advance(2000);
+    }
+    assert.deepEqual(
+      bench.rotated().map((path) => path.endsWith(".gz")),
+      [true, true, false],
+    );
     bench.end();
   });
 });

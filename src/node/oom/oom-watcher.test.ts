@@ -25,6 +25,7 @@ class Machine {
   uptime = 0;
   readonly events: string[] = [];
   readonly killed: string[] = [];
+  readonly scopes: string[] = [];
   warnings = 0;
 
   /** Runs a watcher over the log of now; it is gone afterwards. */
@@ -46,8 +47,8 @@ class Machine {
         },
       },
       event: (type, reason, message) => void this.events.push(`${type} ${reason} ${message}`),
-      killed: ({ podUid, containerId, pid, count }) =>
-        void this.killed.push(`${podUid} ${containerId} ${pid} ${count}`),
+      counted: (scope) => void this.scopes.push(scope),
+      killed: ({ podUid, containerId, pid }) => void this.killed.push(`${podUid} ${containerId} ${pid}`),
     });
     await watcher.run(stop.signal);
     this.log.push(...meanwhile);
@@ -56,12 +57,12 @@ class Machine {
 }
 
 describe("OOM kills", () => {
-  test("of the node are an event, those of containers are counted", async () => {
+  test("of the node are an event, those of containers are told with their container", async () => {
     const machine = new Machine();
-    const watcher = await machine.watch([line(1, ofNode(5)), line(2, inPod(6)), line(3, inPod(7))]);
+    await machine.watch([line(1, ofNode(5)), line(2, inPod(6)), line(3, inPod(7))]);
     assert.deepEqual(machine.events, ["Warning SystemOOM System OOM encountered, victim process: hog, pid: 5"]);
-    assert.deepEqual(machine.killed, [`1-2 ${ID} 6 1`, `1-2 ${ID} 7 2`]);
-    assert.equal(watcher.killsOf(ID), 2);
+    assert.deepEqual(machine.killed, [`1-2 ${ID} 6`, `1-2 ${ID} 7`]);
+    assert.deepEqual(machine.scopes, ["system", "container", "container"]);
   });
 
   test("are reported once over restarts, and those between two agents too", async () => {
@@ -76,16 +77,16 @@ describe("OOM kills", () => {
     );
   });
 
-  test("of before the first start of all are not reported, but counted", async () => {
+  test("of before the first start of all are not reported", async () => {
     const machine = new Machine();
     machine.uptime = 10e6;
     machine.log = [line(1, inPod(1))];
-    const watcher = await machine.watch();
-    assert.deepEqual([machine.killed, watcher.killsOf(ID)], [[], 1]);
+    await machine.watch();
+    assert.deepEqual(machine.killed, []);
     machine.log.push(line(20, inPod(2)));
     machine.uptime = 30e6;
     await machine.watch();
-    assert.deepEqual(machine.killed, [`1-2 ${ID} 2 2`], "one that came while no agent ran is");
+    assert.deepEqual(machine.killed, [`1-2 ${ID} 2`], "one that came while no agent ran is");
   });
 
   test("after a reboot the numbers begin anew", async () => {

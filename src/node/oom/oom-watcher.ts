@@ -16,10 +16,7 @@ export interface OomState {
 }
 
 /** A kill in a container of a pod. */
-export interface ContainerOomKill extends OomKill, CgroupOwner {
-  /** Kills in this container so far, this one included. */
-  readonly count: number;
-}
+export type ContainerOomKill = OomKill & CgroupOwner;
 
 export interface OomWatcherDeps {
   readonly log: Logger;
@@ -37,25 +34,16 @@ export interface OomWatcherDeps {
   killed?(kill: ContainerOomKill): void;
 }
 
-/** Containers whose kills are counted; the oldest make room. */
-const CONTAINERS_KEPT = 2000;
-
 /**
  * Reports what the kernel kills for lack of memory: an event if the whole machine was short, as in Kubernetes, and a
- * count for each container. Each kill is reported once, also one that happened while no agent ran, such as that of the
+ * call for each container. Each kill is reported once, also one that happened while no agent ran, such as that of the
  * agent itself; on the first start of all only those from then on.
  */
 export class OomWatcher {
-  private readonly kills = new Map<string, number>();
   private readonly parser = new OomParser();
   private saving: Promise<void> = Promise.resolve();
 
   constructor(private readonly deps: OomWatcherDeps) {}
-
-  /** How many processes of a container were killed for lack of memory, as far as the kernel's log tells. */
-  killsOf(containerId: string): number {
-    return this.kills.get(containerId) ?? 0;
-  }
 
   /** Runs until the signal aborts. A log that cannot be read is one warning. */
   async run(signal: AbortSignal): Promise<void> {
@@ -67,7 +55,6 @@ export class OomWatcher {
     const record = ({ isKernel, text, sequence, bootMicros }: KernelRecord): void => {
       const kill = isKernel ? this.parser.parse(text) : undefined;
       if (kill === undefined) return;
-      this.count(kill);
       if (sequence <= state.sequence || bootMicros < state.sinceMicros) return;
       state = { ...state, sequence };
       this.save(state);
@@ -81,18 +68,6 @@ export class OomWatcher {
     }
     await untilAborted(signal);
     await this.saving;
-  }
-
-  /** Counts are those since the boot, as far as the kernel still has the messages. */
-  private count({ cgroup }: OomKill): void {
-    const owner = ownerOfCgroup(cgroup);
-    if (owner === undefined) return;
-    const { containerId } = owner;
-    const count = this.killsOf(containerId) + 1;
-    this.kills.delete(containerId);
-    this.kills.set(containerId, count);
-    const oldest = this.kills.keys().next();
-    if (this.kills.size > CONTAINERS_KEPT && !oldest.done) this.kills.delete(oldest.value);
   }
 
   private report(kill: OomKill): void {
@@ -109,7 +84,7 @@ export class OomWatcher {
     if (kill.isSystem) {
       deps.event("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`);
     }
-    if (owner !== undefined) deps.killed?.({ ...kill, ...owner, count: this.killsOf(owner.containerId) });
+    if (owner !== undefined) deps.killed?.({ ...kill, ...owner });
   }
 
   /** One write at a time; a failed one only means that a restarted agent may report the kill again. */

@@ -2,27 +2,31 @@ import { Logind } from "../../adapters/dbus/logind.ts";
 import { machineInfo } from "../../adapters/host/machine.ts";
 import { StateFile } from "../../adapters/host/state-file.ts";
 import type { agentOptions, OptionStore } from "../../config/index.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { type LiveValue, select } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Loop } from "../../lib/loop.ts";
 import type { Metrics } from "../../lib/metrics.ts";
+import { type FirstListDeps, untilTrue } from "../first-list.ts";
 import { NodeShutdown } from "./node-shutdown.ts";
 import { type ShutdownPeriod, shutdownPeriods } from "./plan.ts";
 import { type PodPool, shutdownPods } from "./pods.ts";
 import { decodeShutdownState, encodeShutdownState, type ShutdownDocument, type ShutdownState } from "./state.ts";
 
-export interface ShutdownDeps {
-  readonly clock: Clock;
+export interface ShutdownDeps extends FirstListDeps {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly store: OptionStore<typeof agentOptions>;
   readonly pool: PodPool;
+  /** The pods of all sources. */
+  readonly desired: { readonly allSourcesReady: boolean };
   /** True while the node shuts down. */
   readonly shutdown: LiveValue<boolean>;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
+
+/** How long an agent that starts during a shutdown waits for the runtime and for all sources, in milliseconds. */
+const KNOWN_MS = 10_000;
 
 /** The loop that ends pods in order when the machine shuts down. */
 export function composeShutdown(deps: ShutdownDeps): Loop {
@@ -34,6 +38,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
     store.live("shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"),
     cached(() => shutdownPeriods(store.current)),
   );
+  const isKnown = (): boolean => deps.listedAt() !== undefined && deps.desired.allSourcesReady;
   const shutdown = new NodeShutdown(
     {
       clock,
@@ -41,6 +46,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
       event,
       status: deps.shutdown,
       pods: shutdownPods(deps.pool),
+      known: ({ signal }) => untilTrue(isKnown, { clock, ms: KNOWN_MS }, signal),
       connect: ({ signal }) => Logind.connect({ clock, signal }),
       bootId: machineInfo().bootId,
       state: {

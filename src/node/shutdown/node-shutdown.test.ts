@@ -31,6 +31,8 @@ class Scene {
   isAway = false;
   announce: (isActive: boolean) => void = () => undefined;
   lose: (error: Error) => void = () => undefined;
+  /** Resolves when the agent knows the pods that it takes over. */
+  known: Promise<void> = Promise.resolve();
   private readonly stopping = new Map<string, () => void>();
   private readonly stop = new AbortController();
   private running: Promise<void> = Promise.resolve();
@@ -52,6 +54,7 @@ class Scene {
           if (this.isAway) throw new Error("no bus");
           return this.bus();
         },
+        known: () => this.known,
         pods: {
           active: () => this.pods,
           terminate: ({ metadata }, grace) => void this.calls.push(`terminate ${metadata.name} ${grace}s`),
@@ -170,11 +173,64 @@ describe("a shutdown of the node", () => {
     await scene.end();
   });
 
+  test("that is cancelled twice holds one lock", async () => {
+    const scene = new Scene();
+    await scene.start();
+    for (const isActive of [false, false]) {
+      scene.announce(isActive);
+      await settled();
+    }
+    assert.equal(scene.held, 1);
+    await scene.end();
+  });
+
+  test("is finished with the times that it began with", async () => {
+    const scene = new Scene();
+    await scene.start();
+    scene.announce(true);
+    await settled();
+    scene.periods.set([{ priority: 0, seconds: 1 }]);
+    await settled();
+    scene.podsStop("web");
+    await settled();
+    assert.deepEqual(scene.calls, ["connect", "lock", "terminate web 20s", "terminate dns 5s"]);
+    assert.equal(scene.held, 1);
+    await scene.end();
+  });
+
+  test("that an earlier agent did not finish is over once no times are configured", async () => {
+    const scene = new Scene();
+    scene.isAway = true;
+    await scene.start({ bootId: "boot", startedAt: 5 });
+    scene.periods.set([]);
+    await scene.clock.advance(1000);
+    await settled();
+    assert.equal(scene.status.current, false);
+    await scene.end();
+  });
+
   test("that began before the agent is noticed at its start", async () => {
     const scene = new Scene();
     scene.isShuttingDown = true;
     await scene.start();
     assert.equal(scene.status.current, true);
+    assert.ok(scene.calls.includes("terminate web 20s"));
+    await scene.end();
+  });
+
+  test("waits for the pods that an agent takes over at its start before it ends them", async () => {
+    const scene = new Scene();
+    let isKnown = (): void => undefined;
+    scene.known = new Promise((resolve) => {
+      isKnown = resolve;
+    });
+    scene.isShuttingDown = true;
+    const pods = scene.pods.splice(0);
+    await scene.start();
+    assert.deepEqual([scene.status.current, scene.held], [true, 1]);
+    scene.pods.push(...pods);
+    isKnown();
+    await settled();
     assert.ok(scene.calls.includes("terminate web 20s"));
     await scene.end();
   });

@@ -33,6 +33,8 @@ export interface ShutdownPods {
 export interface NodeShutdownDeps {
   connect(options: Abortable): Promise<ShutdownBus>;
   readonly pods: ShutdownPods;
+  /** Resolves when the pods that ran before the agent was started are among them. */
+  known?(options: Abortable): Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly state: { load(): ShutdownState | undefined; save(state: ShutdownState): Promise<void> };
@@ -181,6 +183,7 @@ export class NodeShutdown {
     deps.event("Normal", "Shutdown", "Shutdown manager detected shutdown event");
     deps.status.set(true);
     await this.save({ bootId, startedAt });
+    await deps.known?.({ signal });
     for (const group of shutdownGroups(this.periods.current, deps.pods.active())) await this.endGroup(group, signal);
     await this.save({ bootId, startedAt, endedAt: deps.clock.now().wall });
     deps.log.info("Ended pods, node shuts down");

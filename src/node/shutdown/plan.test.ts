@@ -32,6 +32,11 @@ describe("the times of a shutdown", () => {
       ],
     },
     {
+      name: "none if critical pods would have more than all of it",
+      options: { shutdownGracePeriod: 10_000, shutdownGracePeriodCriticalPods: 30_000 },
+      want: [],
+    },
+    {
       name: "by priority, the lowest first",
       options: { shutdownGracePeriodByPodPriority: [by(1000, 5), by(0, 10), by(100_000, 1)] },
       want: [

@@ -30,7 +30,10 @@ test("pods are ended within their time, and have stopped when nothing of them ru
     ["Failed", "Terminated", "Pod was terminated in response to imminent node shutdown."],
   );
   const disruption = status?.conditions?.find(({ type }) => type === "DisruptionTarget");
-  assert.deepEqual([disruption?.status, disruption?.reason], ["True", "TerminationByKubelet"]);
+  assert.deepEqual(
+    [disruption?.status, disruption?.reason, disruption?.message],
+    ["True", "TerminationByKubelet", "Pod was terminated in response to imminent node shutdown."],
+  );
   assert.deepEqual(pods.active(), []);
   ring.stopAgent();
 });
@@ -44,4 +47,21 @@ test("waiting for pods can be given up", async () => {
   limit.abort(new AbortedError());
   await assert.rejects(stopped, AbortedError);
   ring.stopAgent();
+});
+
+test("pods that are being stopped have to end in time too; those that have stopped do not count", () => {
+  const phases = { runs: "syncing", deleted: "stopping", over: "stopped", away: "gone" } as const;
+  const pods = shutdownPods({
+    uids: () => [...Object.keys(phases), "unknown"],
+    worker: (uid) => {
+      const phase = phases[uid as keyof typeof phases];
+      return phase && { pod: made(uid, 1), life: { phase }, evict: () => undefined };
+    },
+    isFinished: () => true,
+    onStatus: () => undefined,
+  });
+  assert.deepEqual(
+    pods.active().map(({ metadata }) => metadata.name),
+    ["runs", "deleted"],
+  );
 });

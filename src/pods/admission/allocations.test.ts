@@ -142,6 +142,24 @@ describe("an allocation", () => {
     assert.equal(ring.files.entries.has(FILE), false);
   });
 
+  test("that an allocator records itself is released if its pod was removed while no agent ran", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    await ring.want(web);
+    allocator().given.set("gone", "card-1");
+    allocator().held = () => [...allocator().given.keys()];
+    const restart = ring.allocators;
+    const before = allocator();
+    ring.allocators = () => {
+      restart?.();
+      for (const [uid, card] of before.given) allocator().given.set(uid, card);
+      allocator().held = () => [...allocator().given.keys()];
+      return [allocator()];
+    };
+    await ring.restartAgent();
+    await ring.want(web);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
+  });
+
   test("of a pod that comes back under its UID is made anew", async () => {
     const { ring, allocator } = await machine(["card-0"]);
     await ring.want(web);

@@ -24,6 +24,8 @@ export interface Allocator {
    * with records that could not be read before.
    */
   restore(records: ReadonlyMap<string, unknown>): void;
+  /** UIDs of pods that have something, for an allocator that keeps records of its own. */
+  held?(): Iterable<string>;
 }
 
 export type AllocatorAnswer = { readonly allocation: unknown } | { readonly rejection: Rejection };
@@ -109,8 +111,9 @@ export class PodAllocations {
   /** Releases the allocations of orphaned pods: those that were removed while no agent ran. */
   async releaseOthers(isKnown: (uid: string) => boolean): Promise<void> {
     await this.restore();
-    const recorded = [...this.records.keys(), ...this.unreadable.keys()];
-    await Promise.all(recorded.filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));
+    const own = this.deps.allocators.flatMap((allocator) => [...(allocator.held?.() ?? [])]);
+    const recorded = new Set([...this.records.keys(), ...this.unreadable.keys(), ...own]);
+    await Promise.all([...recorded].filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));
   }
 
   private async reject(uid: string, rejection: Rejection): Promise<Rejection> {

@@ -1,10 +1,7 @@
 import type { Pod, Taint } from "../../model/generated/types.ts";
+import type { Rejection } from "../../model/rejection.ts";
 
-/** Why a pod is not admitted, with the reasons and messages of Kubernetes. */
-export interface Rejection {
-  readonly reason: string;
-  readonly message: string;
-}
+export type { Rejection } from "../../model/rejection.ts";
 
 /** The node, as far as admission depends on it. */
 export interface AdmissionNode {

@@ -124,3 +124,11 @@ describe("what the runtime is told of the whole pod", () => {
     });
   });
 });
+
+test("a container with CPUs of its own has no quota, and neither has its pod", () => {
+  const resources = { limits: full, requests: full };
+  const both = pod().container("own", { resources }).container("shares", { resources }).build();
+  const node: LimitFacts = { ...LIMITS, hasExclusiveCpus: (_pod, container) => container?.name !== "shares" };
+  const quotas = both.spec.containers.map((container) => containerResources(both, container, node).cpuQuota);
+  assert.deepEqual([...quotas, sandboxResources(both, node).resources.cpuQuota], [-1, 50_000, -1]);
+});

@@ -19,6 +19,8 @@ export interface LimitFacts {
   readonly memoryCapacity: number;
   readonly cpuCfsQuota: boolean;
   readonly cpuPeriodUs: number;
+  /** True if the container (one of the pod's if missing) has CPUs of its own: then it has no quota. */
+  readonly hasExclusiveCpus?: (pod: Pod, container?: Container) => boolean;
   /** Page sizes that the kernel has, as `2MB`. */
   readonly hugepageSizes: readonly string[];
   readonly cgroupVersion: 1 | 2;
@@ -39,7 +41,7 @@ export function containerResources(pod: Pod, container: Container, node: LimitFa
   const hugepages = Object.entries(hugepageValues(limits, node.hugepageSizes));
   return {
     cpuShares: containerCpuShares(pod, container),
-    ...quotaOf(containerCpuLimit(pod, container), node),
+    ...quotaOf(containerCpuLimit(pod, container), node, node.hasExclusiveCpus?.(pod, container)),
     oomScoreAdj: oomScoreAdj(pod, container, node.memoryCapacity),
     ...(memory === undefined ? {} : { memoryLimitBytes: memory }),
     ...(hugepages.length === 0 ? {} : { hugepageLimits: hugepages.map(([pageSize, limit]) => ({ pageSize, limit })) }),
@@ -47,9 +49,9 @@ export function containerResources(pod: Pod, container: Container, node: LimitFa
   };
 }
 
-function quotaOf(milli: number, node: LimitFacts): Pick<LinuxResources, "cpuPeriod" | "cpuQuota"> {
+function quotaOf(milli: number, node: LimitFacts, isUnlimited = false): Pick<LinuxResources, "cpuPeriod" | "cpuQuota"> {
   if (!node.cpuCfsQuota) return {};
-  return { cpuPeriod: node.cpuPeriodUs, cpuQuota: cpuQuota(milli, node.cpuPeriodUs) };
+  return { cpuPeriod: node.cpuPeriodUs, cpuQuota: isUnlimited ? -1 : cpuQuota(milli, node.cpuPeriodUs) };
 }
 
 /** Swap, protection, and how the OOM killer chooses. Cgroup v1 only limits memory and swap together. */
@@ -77,7 +79,7 @@ export function sandboxResources(pod: Pod, node: LimitFacts): { resources: Linux
   const milli = isLimited(plain, "cpu") ? cpuMilli(limits) : 0;
   const resources: LinuxResources = {
     cpuShares: cpuShares(cpuMilli(podRequests(plain))),
-    ...quotaOf(milli, node),
+    ...quotaOf(milli, node, node.hasExclusiveCpus?.(plain)),
     ...(memory === undefined ? {} : { memoryLimitBytes: memory }),
   };
   if (overhead === undefined) return { resources };

@@ -2,7 +2,7 @@ import type { IdMapping, RuntimeImage, SandboxConfig } from "../../adapters/runt
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
-import type { Container, Pod } from "../../model/generated/types.ts";
+import type { Container, Pod, ResourceStatus } from "../../model/generated/types.ts";
 import type { HttpRequest } from "../../model/http-action.ts";
 import type { ObjectSource } from "../../model/object-source.ts";
 import type { CgroupValues } from "../../model/pod-cgroup-values.ts";
@@ -26,6 +26,8 @@ export interface ImageProvider {
       readonly container: Container;
       readonly journal: PodJournal;
       readonly slot: { release(): void };
+      /** Called with what the pull waits for, and with undefined once it waits no longer. */
+      onWait?(text: string | undefined): void;
       /** What the runtime gets with the pull; missing before there is a sandbox. */
       sandbox?(): Promise<SandboxConfig>;
       /** The pod's runtime handler, empty for the default one. */
@@ -66,6 +68,22 @@ export interface VolumeProvider {
   ): Promise<string>;
   /** Takes down what `prepare` made; never touches what belongs to the user. Safe to repeat. */
   teardown(uid: string, options: Abortable): Promise<void>;
+}
+
+/** Resource claims as the ring needs them. */
+export interface ClaimProvider {
+  /** Has the claims of the pod prepared, if it has any; safe to repeat. Containers get them by a contributor. */
+  prepare(pod: Pod, options: Abortable): Promise<void>;
+  /** True from `prepare` to `unprepare`. */
+  holds(uid: string): boolean;
+  /** Undoes `prepare` once the containers have stopped. Safe to repeat, and for a pod without claims. */
+  unprepare(uid: string, options: Abortable): Promise<void>;
+}
+
+/** Reports the health of what the node allocated to a container. */
+export interface ResourceHealthProvider {
+  /** Entries of the container's `allocatedResourcesStatus`. */
+  healthOf(pod: Pod, container: Container): readonly ResourceStatus[];
 }
 
 /** Cgroups of pods. */
@@ -127,6 +145,8 @@ export interface ExecuteDeps {
   readonly runtime: ExecutorRuntime;
   readonly images: ImageProvider;
   readonly volumes: VolumeProvider;
+  /** Missing for a standalone agent. */
+  readonly claims?: ClaimProvider | undefined;
   /** ConfigMaps and Secrets that variables come from. */
   readonly objects: ObjectSource;
   readonly files: PodFiles;
@@ -140,6 +160,8 @@ export interface ExecuteDeps {
   readonly log: Logger;
   /** What the node's capabilities (devices, cpusets, claims) add to containers, in order. */
   readonly contributors?: readonly ContainerContributor[];
+  /** Those that report the health of devices. */
+  readonly resourceHealth?: readonly ResourceHealthProvider[];
   /** For lifecycle hooks, see `hooks.ts`. */
   httpGet(request: HttpRequest, options: Abortable): Promise<{ readonly status: number }>;
 }
@@ -159,6 +181,8 @@ export interface PodRun {
   readonly podIp: string;
   /** The preStop hooks that have begun, also in earlier runs. */
   readonly preStops: PreStopHooks;
+  /** Called with what the pull of a container's image waits for, and with undefined once it waits no longer. */
+  onPullWait(container: string, text: string | undefined): void;
   /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
   sandbox: { id: string; attempt: number; ips: readonly string[] } | undefined;
 }

@@ -4,11 +4,14 @@ import { containerResources } from "../config/linux-resources.ts";
 import { belowUsage } from "./below-usage.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
-/** Gives a running container other limits. A memory limit below what it uses now is refused: it would be killed. */
+/**
+ * Gives a running container other limits; `begin` is awaited right before the runtime is called. A memory limit below
+ * what it uses now is refused: it would be killed.
+ */
 export async function resizeContainer(
   deps: ExecuteDeps,
   run: PodRun,
-  { running, spec }: { running: ObservedContainer; spec: Container },
+  { running, spec, begin }: { running: ObservedContainer; spec: Container; begin: () => Promise<void> },
 ): Promise<void> {
   const resources = containerResources(run.pod, spec, deps.node.limits());
   const limit = resources.memoryLimitBytes;
@@ -18,6 +21,7 @@ export async function resizeContainer(
   }
   const step = run.journal.begin("resize", { container: spec.name });
   try {
+    await begin();
     await deps.runtime.updateContainerResources(running.id, resources, { signal: run.finish });
     step.done();
   } catch (error) {

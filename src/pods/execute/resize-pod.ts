@@ -5,12 +5,13 @@ import type { ExecuteDeps, PodRun } from "./context.ts";
 
 /**
  * Tells the runtime what the whole pod has now. Its cgroup gets it from the worker: more of it before the containers,
- * less of it after them. A limit below what they use together is refused: one of them would be killed.
+ * less of it after them. A limit below what they use together is refused: one of them would be killed. `begin` is awaited
+ * right before the runtime is called.
  */
 export async function resizePod(
   deps: ExecuteDeps,
   run: PodRun,
-  { sandboxId, observed }: { sandboxId: string; observed: ObservedPod },
+  { sandboxId, observed, begin }: { sandboxId: string; observed: ObservedPod; begin: () => Promise<void> },
 ): Promise<void> {
   const limits = sandboxResources(run.pod, deps.node.limits());
   const limit = limits.resources.memoryLimitBytes;
@@ -23,6 +24,7 @@ export async function resizePod(
   }
   const step = run.journal.begin("resize", { detail: "the whole pod" });
   try {
+    await begin();
     await deps.runtime.updateSandboxResources(sandboxId, limits, { signal: run.finish });
     step.done();
   } catch (error) {

@@ -31,7 +31,8 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   const container = containerOf(run, start);
   const { journal } = run;
   if (start.replaces !== undefined) await deps.runtime.removeContainer(start.replaces, { signal: run.finish });
-  const request = { pod: run.pod, container, journal, slot: run.slot, ...pullSandbox(deps, run) };
+  const onWait = (text: string | undefined): void => run.onPullWait(container.name, text);
+  const request = { pod: run.pod, container, journal, slot: run.slot, onWait, ...pullSandbox(deps, run) };
   const [found, files] = await Promise.allSettled([
     deps.images.ensure(request, { signal: run.interrupt }),
     prepareFiles(deps, run, container),

@@ -1,7 +1,7 @@
 import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Metrics } from "../../lib/metrics.ts";
-import type { Pod, PodStatus } from "../../model/generated/types.ts";
+import type { Pod } from "../../model/generated/types.ts";
 import type { PodStep } from "../../model/step.ts";
 import { RejectionError } from "../admission/rejection-error.ts";
 import { ConfigError } from "../config/config-error.ts";
@@ -9,7 +9,7 @@ import type { DesiredPods } from "../desired.ts";
 import type { EndedStep, Journal } from "../journal.ts";
 import type { WorkerPool } from "../worker/pool.ts";
 import type { PoolDeps } from "../worker/pool-deps.ts";
-import { startTimes } from "./start-times.ts";
+import { areAllRunning, startTimes } from "./start-times.ts";
 
 /** Seconds, as in Kubernetes: a start may take an hour. */
 const START_BUCKETS = [
@@ -121,10 +121,4 @@ function measureStarts({ metrics, journal, desired, pool, clock }: PodMetricsDep
     if (times.sliMs !== undefined) sli.observe(times.sliMs / 1000);
   };
   pool.onStatus(changed, options);
-}
-
-function areAllRunning({ spec }: Pod, { containerStatuses = [] }: PodStatus): boolean {
-  return spec.containers.every(({ name }) =>
-    containerStatuses.some((one) => one.name === name && one.state?.running !== undefined),
-  );
 }

@@ -45,3 +45,10 @@ function covered(spans: readonly (readonly [number, number])[]): number {
   }
   return sum;
 }
+
+/** True once every regular container runs. Pure. */
+export function areAllRunning({ spec }: Pod, { containerStatuses = [] }: PodStatus): boolean {
+  return spec.containers.every(({ name }) =>
+    containerStatuses.some((one) => one.name === name && one.state?.running !== undefined),
+  );
+}

@@ -86,6 +86,8 @@ export interface PlanFacts {
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
   /** The actual resources of the pod as a whole; undefined if unknown. */
   readonly actualPod?: ResourceRequirements | undefined;
+  /** True if a resize of this container, or of `POD_LEVEL`, began and its result is unknown: it is applied again. */
+  isUncertain?(id: string): boolean;
   /** What runs is not in the pod's cgroup: it has to be killed and created again. */
   readonly isMisplaced?: boolean;
   /** Nothing may be started, for this reason; what runs is left alone. */

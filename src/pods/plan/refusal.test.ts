@@ -8,13 +8,14 @@ import { refusalOf, type SecurityRules } from "./refusal.ts";
 
 const good = pod("web").container("app").build();
 const bad = pod("web")
-  .container("app", { resources: { claims: [{ name: "gpu" }] } })
+  .container("app")
+  .with({ volumes: [{ name: "disk", flocker: {} }] })
   .build();
 
 describe("a pod that asks for what is not supported", () => {
   test("is rejected with the names of the fields", () => {
     assert.equal(refusalOf(good), undefined);
-    assert.match(refusalOf(bad)?.message ?? "", /spec\.containers\[0\]\.resources\.claims: /);
+    assert.match(refusalOf(bad)?.message ?? "", /spec\.volumes\[0\]\.flocker: /);
   });
 
   test("waits with the reason, and is not Failed: a controller would replace it without end", async () => {
@@ -23,7 +24,7 @@ describe("a pod that asks for what is not supported", () => {
     assert.equal(ring.status()?.phase, "Pending");
     const waiting = ring.status()?.containerStatuses?.[0]?.state?.waiting;
     assert.equal(waiting?.reason, "CreateContainerConfigError");
-    assert.match(waiting?.message ?? "", /resources\.claims/);
+    assert.match(waiting?.message ?? "", /volumes\[0\]\.flocker/);
     assert.deepEqual(await ring.containers(), []);
     await ring.clock.advance(600_000);
     assert.equal(ring.journal.events(0).filter(({ reason }) => reason === "Failed").length, 1, "said once");

@@ -9,7 +9,7 @@ export function planResize(context: PlanContext, { container, running, kind }: R
   // A resize of the whole pod that failed is not begun again, with its containers, before its time.
   const podLevel = holdOf(context, POD_LEVEL) === undefined ? facts.actualPod : undefined;
   const changed = changedOf(container, { own: facts.actualOf?.(running), pod: podLevel }, pod);
-  if (changed.length === 0) return NOTHING;
+  if (changed.length === 0 && facts.isUncertain?.(running.id) !== true) return NOTHING;
   if (needsRestart(container, changed)) {
     const why = `Container ${container.name} resize requires restart`;
     const kill = act({ do: "killContainer", container: running, why, replace: true });
@@ -24,7 +24,8 @@ export function planResize(context: PlanContext, { container, running, kind }: R
 export function planPodResize(context: PlanContext, before: readonly PodAction[]): PlanPart {
   const { facts, pod, observed } = context;
   const { actualPod } = facts;
-  const isChanged = actualPod !== undefined && changedResources(actualPod, pod.spec.resources).length > 0;
+  const isUncertain = facts.isUncertain?.(POD_LEVEL) === true;
+  const isChanged = isUncertain || (actualPod && changedResources(actualPod, pod.spec.resources).length > 0) === true;
   const hold = holdOf(context, POD_LEVEL);
   if (hold !== undefined) return isChanged ? waitFor({ container: POD_LEVEL, ...hold }) : NOTHING;
   const sandbox = observed.sandboxes[0];

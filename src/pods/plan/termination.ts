@@ -8,6 +8,7 @@ export type TerminationAction =
   /** All preStop hooks begin at once; the signal of a stage waits for the stages before it. */
   | ({ readonly do: "killContainers" } & KillOrder)
   | { readonly do: "stopSandboxes"; readonly sandboxIds: readonly string[] }
+  | { readonly do: "unprepareClaims" }
   | { readonly do: "tearDownVolumes" }
   | { readonly do: "removeCgroup" }
   /** Everything that the runtime has of the pod: containers, then sandboxes. */
@@ -37,11 +38,12 @@ export interface ContainerKill {
 }
 
 /**
- * The stages of a pod's end. The runtime is read after `kill`, and nothing follows while a container still runs:
+ * The stages of a pod's end. The runtime is read after `kill`, and nothing follows while a container still runs. The
+ * phase becomes terminal after `release`: others may have the devices then.
  *
- *   kill ──► cleanUp ──► (the source no longer has the pod) ──► remove
+ *   kill ──► release ──► cleanUp ──► (the source no longer has the pod) ──► remove
  */
-export type TerminationStage = "kill" | "cleanUp" | "remove";
+export type TerminationStage = "kill" | "release" | "cleanUp" | "remove";
 
 /** What the end of a pod is planned from, besides the pod. */
 export interface TerminationFacts {
@@ -62,6 +64,8 @@ export function planTermination(
   switch (stage) {
     case "kill":
       return planKill(pod, facts);
+    case "release":
+      return [{ do: "unprepareClaims" }];
     case "cleanUp":
       return facts.isWanted ? [{ do: "tearDownVolumes" }, { do: "removeCgroup" }] : [];
     case "remove":

@@ -57,7 +57,7 @@ function resizeConditions({ resizePending, resizing, terminating }: StatusFacts)
 }
 
 function disruptionCondition({ failure }: StatusFacts, { phase }: ConditionFacts): [string, Judgement][] {
-  if (failure?.disruption === undefined || phase !== "Failed") return [];
+  if (failure?.disruption === undefined || (phase !== "Failed" && phase !== "Succeeded")) return [];
   return [["DisruptionTarget", { holds: true, reason: "TerminationByKubelet", message: failure.disruption }]];
 }
 

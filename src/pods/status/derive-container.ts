@@ -176,6 +176,11 @@ export function readyFlags(
   return { started, ready: started && (container.readinessProbe === undefined || (own && probes.ready === true)) };
 }
 
+/** True for the waiting reason of a container that is being created: nothing is wrong with it. */
+export function isCreation(reason: string | undefined): boolean {
+  return reason === "PodInitializing" || reason === "ContainerCreating";
+}
+
 function stateWithoutContainer({ pod }: ContainerFacts): ContainerState {
   const reason = (pod.spec.initContainers?.length ?? 0) > 0 ? "PodInitializing" : "ContainerCreating";
   return { waiting: { reason } };

@@ -121,4 +121,16 @@ describe("a pod that the agent ends", () => {
     assert.equal(condition(gone, "DisruptionTarget")?.message, "for another");
     assert.equal("disruption" in gone, false);
   });
+
+  test("is Succeeded if it was preempted and all its containers ended with 0", () => {
+    const preempted = { ...failure, mayEndWell: true };
+    const end = (exitCode: number) => {
+      const stopped = observed(plain, [sandbox({ state: "notReady" })], [seen(app, { state: "exited", exitCode })]);
+      const previous = derive(plain, runs(plain));
+      const gone = derive(plain, stopped, { previous, failure: preempted, terminating: true, finished: true });
+      return [gone.phase, gone.reason, condition(gone, "DisruptionTarget")?.status];
+    };
+    assert.deepEqual(end(0), ["Succeeded", "Preempting", "True"]);
+    assert.deepEqual(end(143), ["Failed", "Preempting", "True"]);
+  });
 });

@@ -1,7 +1,7 @@
 import type { Container, ContainerStatus, Pod, PodStatus } from "../../model/generated/types.ts";
 import type { PodProbeResults } from "../../model/probe.ts";
 import { condition, containersReady, countedForReady } from "./derive-conditions.ts";
-import { readyFlags } from "./derive-container.ts";
+import { isCreation, readyFlags } from "./derive-container.ts";
 import { withReadinessGates } from "./readiness-gates.ts";
 
 /** What a probe's result changes in a status that was derived before. */
@@ -49,6 +49,27 @@ export function withReadyToStart(status: PodStatus, now: number): PodStatus {
   const facts = { previous: status, now, ...(generation === undefined ? {} : { generation }) };
   const made = condition(READY_TO_START, { holds: true }, facts);
   return { ...status, conditions: status.conditions.map((known) => (known.type === READY_TO_START ? made : known)) };
+}
+
+/**
+ * The status with a message beside the reason of a container that is being created; undefined removes it. The same object
+ * if the container shows anything else, or has the message already.
+ */
+export function withWaitMessage(status: PodStatus, name: string, message: string | undefined): PodStatus {
+  const change = (known: readonly ContainerStatus[] | undefined): readonly ContainerStatus[] | undefined => {
+    const waiting = known?.find((one) => one.name === name)?.state?.waiting;
+    if (waiting === undefined || !isCreation(waiting.reason) || waiting.message === message) return known;
+    const { message: _before, ...rest } = waiting;
+    const state = { waiting: message === undefined ? rest : { ...rest, message } };
+    return known?.map((one) => (one.name === name ? { ...one, state } : one));
+  };
+  const { initContainerStatuses, containerStatuses, ephemeralContainerStatuses } = status;
+  const known = { initContainerStatuses, containerStatuses, ephemeralContainerStatuses };
+  for (const [part, statuses] of Object.entries(known)) {
+    const changed = change(statuses);
+    if (changed !== statuses) return { ...status, [part]: changed };
+  }
+  return status;
 }
 
 function flagged(

@@ -23,7 +23,12 @@ export function phaseOf(
 ): string {
   const before = facts.previous?.phase;
   if (before !== undefined && isTerminalPhase(before)) return before;
-  if (facts.failure !== undefined) return isHeldBack(facts) ? (before ?? "Pending") : "Failed";
+  if (facts.failure !== undefined) {
+    if (isHeldBack(facts)) return before ?? "Pending";
+    const isWell =
+      facts.failure.mayEndWell && runningPhase({ ...facts, finished: true }, init, regular) === "Succeeded";
+    return isWell ? "Succeeded" : "Failed";
+  }
   if (facts.restartingAll === true && !facts.finished) return before ?? "Pending";
   const phase = runningPhase(facts, init, regular);
   return facts.finished && !isTerminalPhase(phase) ? "Failed" : phase;

@@ -1,4 +1,4 @@
-import type { ContainerStatus, Pod, PodStatus } from "../../model/generated/types.ts";
+import type { ContainerStatus, Pod, PodStatus, ResourceStatus } from "../../model/generated/types.ts";
 import { allContainers, type ContainerKind, containersOf, isSidecar } from "../../model/pod-facts.ts";
 import { orderPodIps } from "../../model/pod-ips.ts";
 import { qosClass } from "../../model/qos.ts";
@@ -8,7 +8,7 @@ import { sandboxProblem } from "../plan/sandbox.ts";
 import { conditionsOf, generationOf } from "./derive-conditions.ts";
 import { deriveContainerStatus, time } from "./derive-container.ts";
 import { endedStatuses } from "./derive-end.ts";
-import { phaseOf } from "./derive-phase.ts";
+import { isTerminalPhase, phaseOf } from "./derive-phase.ts";
 import type { StatusFacts } from "./status-facts.ts";
 
 export { isTerminalPhase } from "./derive-phase.ts";
@@ -35,7 +35,7 @@ export function derivePodStatus(facts: StatusFacts): PodStatus {
     : { init, regular };
   const ips = podIps(facts);
   const why =
-    phase === "Failed" && facts.failure ? pick(facts.failure) : previous?.phase === phase ? pick(previous) : {};
+    facts.failure && isTerminalPhase(phase) ? pick(facts.failure) : previous?.phase === phase ? pick(previous) : {};
   return {
     phase,
     ...why,
@@ -108,12 +108,13 @@ function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
     ({ name, state }) => state !== "unknown" && pod.spec.containers.some((container) => container.name === name),
   );
   return containersOf(pod, kind).map((container) => {
-    const status = deriveContainerStatus(container, {
+    const last = before.find(({ name }) => name === container.name);
+    const derived = deriveContainerStatus(container, {
       pod,
       observed,
       kind,
       runtimeName: facts.runtimeName,
-      previous: before.find(({ name }) => name === container.name),
+      previous: last,
       waiting: facts.waiting.get(container.name),
       probes: facts.probes?.get(container.name),
       terminating: facts.terminating,
@@ -121,6 +122,7 @@ function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
       restartingAll: facts.restartingAll === true,
       ...(facts.actualOf && { actualOf: facts.actualOf }),
     });
+    const status = kind === "regular" ? withHealth(derived, facts.healthOf?.(container) ?? [], last) : derived;
     const isTakenAsDone =
       kind === "init" &&
       !isSidecar(container) &&
@@ -130,6 +132,16 @@ function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
       status.state?.waiting !== undefined;
     return isTakenAsDone ? { ...status, ready: true, state: { terminated: TAKEN_AS_DONE } } : status;
   });
+}
+
+/** Adds the health of the container's devices. Once they are released, what was last known of it stays. */
+function withHealth(
+  { allocatedResourcesStatus: _before, ...status }: ContainerStatus,
+  health: readonly ResourceStatus[],
+  last: ContainerStatus | undefined,
+): ContainerStatus {
+  const known = health.length > 0 || status.state?.terminated === undefined ? health : last?.allocatedResourcesStatus;
+  return known === undefined || known.length === 0 ? status : { ...status, allocatedResourcesStatus: known };
 }
 
 function previousOf(previous: PodStatus | undefined, kind: ContainerKind): readonly ContainerStatus[] {

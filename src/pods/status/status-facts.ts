@@ -1,4 +1,4 @@
-import type { Pod, PodStatus, ResourceRequirements } from "../../model/generated/types.ts";
+import type { Container, Pod, PodStatus, ResourceRequirements, ResourceStatus } from "../../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 import type { PodProbeResults } from "../../model/probe.ts";
 import type { WaitingReason } from "./derive-container.ts";
@@ -27,9 +27,11 @@ export interface StatusFacts {
   readonly resizePending?: { readonly reason: string; readonly message: string } | undefined;
   /** A resize is in progress; `error` is why it does not proceed. */
   readonly resizing?: { readonly error?: string | undefined } | undefined;
+  /** The health of what the node allocated to a container. */
+  healthOf?(container: Container): readonly ResourceStatus[];
   /** All containers are being restarted together: a missing one is not lost. */
   readonly restartingAll?: boolean;
-  /** Forces the phase Failed, for example past its deadline or rejected at admission. */
+  /** Forces a terminal phase, for example past its deadline or rejected at admission. */
   readonly failure?: StatusFailure;
 }
 
@@ -39,4 +41,6 @@ export interface StatusFailure {
   readonly message: string;
   /** The message of the condition DisruptionTarget, for a pod that did not fail by itself. */
   readonly disruption?: string;
+  /** Succeeded if every container ended with 0, as a preempted pod does in Kubernetes. */
+  readonly mayEndWell?: boolean;
 }

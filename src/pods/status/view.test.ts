@@ -120,13 +120,13 @@ describe("summaries", () => {
     await ring.want(
       pod("web")
         .container("app")
-        .with({ resourceClaims: [{ name: "gpu" }] })
+        .with({ volumes: [{ name: "disk", flocker: {} }] })
         .build(),
     );
     const summary = ring.view.summary("uid-of-web");
     assert.deepEqual([summary?.phase, summary?.state], ["Pending", "CreateContainerConfigError"]);
     const event = ring.journal.events(0).find(({ reason }) => reason === "Failed");
-    assert.match(event?.message ?? "", /^Error: .*resourceClaims/);
+    assert.match(event?.message ?? "", /^Error: .*flocker/);
   });
 });
 

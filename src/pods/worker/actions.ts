@@ -16,6 +16,7 @@ import { graceFor } from "../plan/grace.ts";
 import type { Acting } from "../plan/interrupt.ts";
 import { type ContainerStart, type PodAction, resizeHold } from "../plan/pod-plan.ts";
 import { planKill } from "../plan/termination.ts";
+import { prepareClaims } from "./claim-preparation.ts";
 import type { PodResize } from "./resize.ts";
 import type { StartMemory } from "./start-memory.ts";
 import { performTermination } from "./termination-actions.ts";
@@ -57,7 +58,9 @@ export class PodActions {
       for (const action of actions) {
         run.interrupt.throwIfAborted();
         begin({ action, pod: run.pod });
-        if (action.do === "createSandbox") await volumes.beforeSandbox();
+        if (action.do === "createSandbox") {
+          await Promise.all([volumes.beforeSandbox(), prepareClaims(execute, run)]);
+        }
         if (action.do === "startContainer") {
           await volumes.beforeContainers();
           ready ??= execute.clock.after(READY_REPORT_MS, () => this.deps.readyToStart());
@@ -151,7 +154,7 @@ export class PodActions {
   private async resizeOne(run: PodRun, { running, spec }: { running: ObservedContainer; spec: Container }) {
     const { execute, memory, resize } = this.deps;
     try {
-      await resizeContainer(execute, run, { running, spec });
+      await resizeContainer(execute, run, { running, spec, begin: () => resize.begin(running.id) });
     } catch (error) {
       return this.holdResize(spec.name, error);
     }
@@ -163,7 +166,7 @@ export class PodActions {
   private async resizeWhole(run: PodRun, observed: ObservedPod, sandboxId: string): Promise<boolean> {
     const { execute, memory, resize } = this.deps;
     try {
-      await resizePod(execute, run, { sandboxId, observed });
+      await resizePod(execute, run, { sandboxId, observed, begin: () => resize.begin(POD_LEVEL) });
     } catch (error) {
       return this.holdResize(POD_LEVEL, error);
     }

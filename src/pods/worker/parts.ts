@@ -1,5 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
+import type { Tracer } from "../../lib/tracer.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import type { ObservedPod } from "../../model/observed.ts";
 import type { PodIdentity } from "../../model/step.ts";
@@ -12,6 +13,7 @@ import { PodActions } from "./actions.ts";
 import { Discards } from "./discards.ts";
 import type { Lifecycle, StopIntent } from "./lifecycle.ts";
 import type { PodProbes } from "./probes.ts";
+import { PullWaits } from "./pull-waits.ts";
 import { PodResize, type ResizeVerdict } from "./resize.ts";
 import { RunningAction } from "./running-action.ts";
 import { StartMemory } from "./start-memory.ts";
@@ -35,6 +37,8 @@ export interface WorkerDeps {
   readonly slot: StartSlot;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Undefined where nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   /** Whether the node has room for a pod with other requests. */
   resizeVerdict(pod: Pod): ResizeVerdict;
   /** Takes the newly derived status. */
@@ -77,6 +81,7 @@ export interface WorkerParts extends WorkerState {
   readonly retry: SyncRetry;
   readonly actions: PodActions;
   readonly discards: Discards;
+  readonly pullWaits: PullWaits;
 }
 
 /** Builds the parts of one worker. */
@@ -93,7 +98,9 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
     event: (type, reason, message) => journal.event(type, reason, message),
   });
   const publish = (uid: string, status: PodStatus): void => deps.publish(uid, status);
-  const facts = { identity, memory, resize, probes, node: execute.node, clock, publish };
+  const health = execute.resourceHealth ?? [];
+  const isHeld = () => execute.claims?.holds(identity.uid) === true;
+  const facts = { identity, memory, resize, probes, health, node: execute.node, clock, isHeld, publish };
   const report = new StatusReport(facts, options.known);
   return {
     ...state,
@@ -105,6 +112,7 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
     running: new RunningAction(() => ({ pod: state.pod(), stop: state.life().stop })),
     retry: new SyncRetry(),
     discards: new Discards(),
+    pullWaits: new PullWaits({ clock, report }),
     actions: new PodActions({ execute, identity, memory, resize, readyToStart: () => report.readyToStart() }),
   };
 }
@@ -124,5 +132,6 @@ export function podRun(parts: WorkerParts, observed: ObservedPod, interrupt: Abo
     podIp: ready?.ips[0] ?? report.current?.podIP ?? "",
     ids: new Map(observed.containers.map(({ name, id }) => [name, id] as const).toReversed()),
     preStops: memory.preStops,
+    onPullWait: (container, text) => parts.pullWaits.waits(container, text),
   };
 }

@@ -32,6 +32,8 @@ export interface PoolDeps {
   readonly journal: Journal;
   /** What admission allocates to pods, in the order in which they are asked. */
   readonly allocators?: readonly Allocator[];
+  /** Why what was allocated to a pod cannot be resized in place; undefined if it can. */
+  readonly resizeProblem?: (desired: Pod, allocated: Pod) => string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborts a while after the agent began to stop. */

@@ -195,25 +195,31 @@ export class WorkerPool {
     this.publish(podIdentity(pod).uid, rejectedStatus(pod, rejection, this.deps.clock.now().wall));
   }
 
-  /** Stops pods so that a critical one has room; they stay Failed, for their controllers to see. */
+  /** Stops pods so that a critical one has room; they stay there, ended, for their controllers to see. */
   private preempt(victims: readonly Pod[], shortOf: string): void {
     const message = "Preempted in order to admit critical pod";
     const disruption = "Pod was preempted by Kubelet to accommodate a critical pod.";
     for (const victim of victims) {
       this.deps.counted?.preempted(shortOf);
       this.deps.journal.of(podIdentity(victim)).event("Warning", "Preempting", message);
-      this.workers.get(podIdentity(victim).uid)?.evict({ reason: "Preempting", message, disruption });
+      const failure = { reason: "Preempting", message, disruption, mayEndWell: true };
+      this.workers.get(podIdentity(victim).uid)?.evict(failure);
     }
   }
 
   private resizeVerdict(worker: PodWorker, asked: Pod): ResizeVerdict {
     const others = [...this.workers.values()].filter((other) => other !== worker);
     const pod = { desired: asked, allocated: worker.allocated };
+    const message = this.deps.resizeProblem?.(asked, worker.allocated);
+    if (message !== undefined) {
+      this.resizes.delete(worker.identity.uid);
+      return { reason: "Infeasible", message };
+    }
     return this.resizes.verdict(pod, allocatedPods(others), this.options.node());
   }
 
   private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
-    const { execute, observer, probes, clock, log, late, measured } = this.deps;
+    const { execute, observer, probes, clock, log, late, measured, journal } = this.deps;
     const identity = podIdentity(pod);
     const worker: PodWorker = new PodWorker(
       pod,
@@ -224,8 +230,9 @@ export class WorkerPool {
         clock,
         log,
         late,
+        tracer: journal.tracer,
         ...(measured && { measured }),
-        journal: this.deps.journal.of(identity),
+        journal: journal.of(identity),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
         resizeVerdict: (asked) => this.resizeVerdict(worker, asked),
         publish: (of, status) => this.publish(of, status),

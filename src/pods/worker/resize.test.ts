@@ -176,6 +176,27 @@ describe("a resize", () => {
     assert.equal(ring.runtime.limitsOf(id)?.memoryLimitBytes, 96 * MIB);
   });
 
+  for (const restart of [false, true]) {
+    const name = restart ? ", also after a restart of the agent" : "";
+    test(`whose answer is lost is applied again when the pod goes back to what it had${name}`, async () => {
+      const ring = new FakeRing();
+      const before = web(both("500m", "64Mi"), {
+        resizePolicy: [{ resourceName: "memory", restartPolicy: "RestartContainer" }],
+      });
+      await ring.want(before);
+      const id = await idOf(ring);
+      ring.runtime.control.failAfterwards("updateContainerResources", new RuntimeError("Unavailable", "gone"));
+      await ring.want(web(both("1", "64Mi"), { resizePolicy: before.spec.containers[0]?.resizePolicy ?? [] }));
+      assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 100_000);
+      if (restart) await ring.restartAgent();
+      await ring.want(before);
+      await ring.clock.advance(10_000);
+      assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 50_000);
+      assert.equal(await idOf(ring), id, "not restarted");
+      assert.deepEqual(conditions(ring), {});
+    });
+  }
+
   test("holds for a container that is restarted later", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));

@@ -29,13 +29,15 @@ export class PodResize {
   private allocation: Allocation | undefined;
   /** Actual resources by container id, or `POD_LEVEL`, if they were changed after creation. */
   private readonly actual = new Map<string, ResourceRequirements>();
+  /** Containers, or `POD_LEVEL`, whose resize began and was not reported as applied: what they have is unknown. */
+  private readonly uncertain = new Set<string>();
   private waits: ResizeVerdict;
   private failure: string | undefined;
   private isAdopted = false;
   private isResizing = false;
   /** The newest record, until its turn to be saved comes. */
   private unsaved: string | undefined;
-  private isSaving = false;
+  private saving: Promise<void> | undefined;
 
   constructor(private readonly deps: ResizeDeps) {}
 
@@ -66,6 +68,7 @@ export class PodResize {
     const persisted = this.parse(await this.deps.load().catch(() => ""));
     this.allocation = new Map([...recorded, ...Object.entries(persisted.allocated)]);
     for (const [id, resources] of Object.entries(persisted.actual)) this.actual.set(id, resources);
+    for (const id of persisted.uncertain) this.uncertain.add(id);
   }
 
   /** Allocates what the pod asks for now, if there is room; returns the pod with what it is allocated. */
@@ -89,7 +92,7 @@ export class PodResize {
       return current;
     }
     this.allocation = allocationOf(desired);
-    this.store();
+    void this.store();
     return desired;
   }
 
@@ -108,11 +111,23 @@ export class PodResize {
     return this.actual.get(POD_LEVEL);
   }
 
+  /** True if a resize of `id` began and its result is unknown: the call failed, or the agent was killed meanwhile. */
+  isUncertain(id: string): boolean {
+    return this.uncertain.has(id);
+  }
+
+  /** Records that the runtime is about to be asked for a resize; resolves when that is persisted. */
+  begin(id: string): Promise<void> {
+    this.uncertain.add(id);
+    return this.store();
+  }
+
   /** The runtime has applied a resize; `id` is a container's, or `POD_LEVEL`. */
   done(id: string, resources: ResourceRequirements): void {
     this.failure = undefined;
     this.actual.set(id, resources);
-    this.store();
+    this.uncertain.delete(id);
+    void this.store();
   }
 
   /** A resize failed; an error that is new is recorded as an event. */
@@ -138,23 +153,28 @@ export class PodResize {
   private differs(pod: Pod, { containers }: ObservedPod): boolean {
     const isAlive = containers.some(({ state }) => state === "running");
     const { actualPod } = this;
+    if (isAlive && this.uncertain.has(POD_LEVEL)) return true;
     if (isAlive && actualPod !== undefined && changedResources(actualPod, pod.spec.resources).length > 0) return true;
     return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].some(({ name, resources }) => {
       const newest = containers.find((container) => container.name === name);
-      const actual = newest?.state === "running" ? this.actualOf(newest) : undefined;
+      if (newest?.state !== "running") return false;
+      const actual = this.actualOf(newest);
+      if (this.uncertain.has(newest.id)) return true;
       return actual !== undefined && changedResources(actual, resources).length > 0;
     });
   }
 
-  private store(): void {
+  /** Resolves when this record, or a newer one, is saved or has failed to be. */
+  private store(): Promise<void> {
     const allocated = Object.fromEntries(this.allocation ?? []);
-    this.unsaved = `${JSON.stringify({ version: 1, allocated, actual: Object.fromEntries(this.actual) })}\n`;
-    if (!this.isSaving) void this.saveAll();
+    const actual = Object.fromEntries(this.actual);
+    this.unsaved = `${JSON.stringify({ version: 1, allocated, actual, uncertain: [...this.uncertain] })}\n`;
+    this.saving ??= this.saveAll();
+    return this.saving;
   }
 
   /** Saves one record at a time, so that the newest is the last; those between are left out. Never rejects. */
   private async saveAll(): Promise<void> {
-    this.isSaving = true;
     while (this.unsaved !== undefined) {
       const text = this.unsaved;
       this.unsaved = undefined;
@@ -164,16 +184,21 @@ export class PodResize {
         this.deps.log.warn("Failed to persist allocated resources of pod", { error: messageOf(error) });
       }
     }
-    this.isSaving = false;
+    this.saving = undefined;
   }
 
-  private parse(text: string): { allocated: Requirements; actual: Requirements } {
+  private parse(text: string): { allocated: Requirements; actual: Requirements; uncertain: readonly string[] } {
     try {
       const parsed: unknown = text === "" ? {} : JSON.parse(text);
-      return { allocated: requirementsIn(parsed, "allocated"), actual: requirementsIn(parsed, "actual") };
+      const uncertain = (parsed as { uncertain?: unknown }).uncertain; // reason: the agent wrote it
+      return {
+        allocated: requirementsIn(parsed, "allocated"),
+        actual: requirementsIn(parsed, "actual"),
+        uncertain: Array.isArray(uncertain) ? uncertain.filter((id) => typeof id === "string") : [],
+      };
     } catch (error) {
       this.deps.log.warn("Failed to load allocated resources of pod", { error: messageOf(error) });
-      return { allocated: {}, actual: {} };
+      return { allocated: {}, actual: {}, uncertain: [] };
     }
   }
 }

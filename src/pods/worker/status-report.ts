@@ -2,9 +2,10 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import type { ObservedPod } from "../../model/observed.ts";
 import type { PodIdentity } from "../../model/step.ts";
-import type { NodeFacts } from "../execute/context.ts";
+import type { NodeFacts, ResourceHealthProvider } from "../execute/context.ts";
 import { derivePodStatus, isTerminalPhase, type StatusFailure } from "../status/derive.ts";
-import { withProbeFlags, withReadyToStart } from "../status/derive-flags.ts";
+import { withProbeFlags, withReadyToStart, withWaitMessage } from "../status/derive-flags.ts";
+import { withHeldPhase } from "../status/held-phase.ts";
 import type { PodProbes } from "./probes.ts";
 import type { PodResize } from "./resize.ts";
 import type { StartMemory } from "./start-memory.ts";
@@ -15,7 +16,10 @@ interface ReportDeps {
   readonly resize: PodResize;
   readonly probes: Pick<PodProbes, "results">;
   readonly node: Pick<NodeFacts, "runtimeName" | "hostIps" | "hasRecursiveReadOnly">;
+  readonly health: readonly ResourceHealthProvider[];
   readonly clock: Clock;
+  /** True while the pod has something of the node that others must not get yet. */
+  isHeld(): boolean;
   publish(uid: string, status: PodStatus): void;
 }
 
@@ -28,15 +32,20 @@ export interface StatusStage {
 
 /** Derives the status of one pod and publishes it. */
 export class StatusReport {
+  /** What was published last: `current`, but for a phase that is held back. */
+  private shown: PodStatus | undefined;
+
   constructor(
     private readonly deps: ReportDeps,
-    /** What was published last, or before this agent began. */
+    /** What was derived last, or known before this agent began. */
     public current: PodStatus | undefined,
-  ) {}
+  ) {
+    this.shown = current;
+  }
 
   /** Publishes the status that follows from an observation. */
   update(pod: Pod, observed: ObservedPod, stage: StatusStage): void {
-    const { memory, resize, node, clock, probes, identity } = this.deps;
+    const { memory, resize, node, clock, probes, identity, health } = this.deps;
     const status = derivePodStatus({
       pod: resize.view(pod),
       observed,
@@ -52,6 +61,7 @@ export class StatusReport {
       hasRecursiveReadOnly: node.hasRecursiveReadOnly(pod),
       actualOf: (container) => resize.actualOf(container),
       actualPod: resize.actualPod,
+      healthOf: (container) => health.flatMap((provider) => provider.healthOf(pod, container)),
       resizePending: resize.pending,
       resizing: resize.isInProgress ? { error: resize.error } : undefined,
       ...(stage.failure && { failure: stage.failure }),
@@ -77,8 +87,16 @@ export class StatusReport {
     if (status !== this.current) this.publish(status);
   }
 
+  /** Publishes what the start of a container waits for, or that it no longer does, if it shows as being created. */
+  startWaits(container: string, message: string | undefined): void {
+    if (this.current === undefined) return;
+    const status = withWaitMessage(this.current, container, message);
+    if (status !== this.current) this.publish(status);
+  }
+
   private publish(status: PodStatus): void {
     this.current = status;
-    this.deps.publish(this.deps.identity.uid, status);
+    this.shown = this.deps.isHeld() ? withHeldPhase(status, this.shown) : status;
+    this.deps.publish(this.deps.identity.uid, this.shown);
   }
 }

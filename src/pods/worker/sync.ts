@@ -19,7 +19,8 @@ type Converge = Extract<PodPlan, { kind: "converge" }>;
 
 /** Syncs a pod that should run: reads, plans, publishes its status, acts. */
 export class PodSync {
-  private operation: SyncOperation = "create";
+  /** What the next sync is for. */
+  operation: SyncOperation = "create";
   /** The version of the pod whose refusal is known. */
   private checked: Pod | undefined;
   private refusal: WaitingReason | undefined;
@@ -94,6 +95,7 @@ export class PodSync {
         refusal: this.refusal,
         actualOf: (container) => resize.actualOf(container),
         actualPod: resize.actualPod,
+        isUncertain: (id) => resize.isUncertain(id),
         isMisplaced: memory.isMisplaced,
         dead: { ...(options.deadLimits?.() ?? DEFAULT_DEAD_LIMITS), isDiscarded: (id) => discards.has(id) },
         // Containers that were removed to be restarted all together are not lost.

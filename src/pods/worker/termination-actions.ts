@@ -58,6 +58,8 @@ async function perform(deps: ExecuteDeps, run: PodRun, action: Single): Promise<
       return stopSandboxes(deps, run, action.sandboxIds);
     case "removeInstances":
       return removeInstances(deps, { ...action, pod }, options);
+    case "unprepareClaims":
+      return deps.claims?.unprepare(pod.uid, options);
     case "tearDownVolumes":
       return deps.volumes.teardown(pod.uid, options);
     case "removeCgroup":

@@ -25,6 +25,7 @@ export class PodTermination {
     const step = run.journal.begin("terminate", { detail: describeGrace(graceSeconds) });
     try {
       const after = await this.kill(run, observed, graceSeconds);
+      await this.perform("release", run, { observed: after, graceSeconds: 0 });
       this.publish(after, { finished: true });
       this.parts.killed();
       await this.perform("cleanUp", run, { observed: after, graceSeconds: 0 });

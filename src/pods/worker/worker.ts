@@ -16,8 +16,10 @@ import {
   ORPHANED,
   WANTED,
   type WorkerPhase,
+  type WorkerStep,
 } from "./lifecycle.ts";
 import { type WorkerDeps as PartDeps, type WorkerOptions, type WorkerParts, workerParts } from "./parts.ts";
+import { PodTrace } from "./pod-trace.ts";
 import { needsSync } from "./probes.ts";
 import { PodSync } from "./sync.ts";
 import { PodTermination } from "./termination.ts";
@@ -46,6 +48,7 @@ export class PodWorker {
   private readonly parts: WorkerParts;
   private readonly sync: PodSync;
   private readonly termination: PodTermination;
+  private readonly trace: PodTrace;
 
   constructor(
     pod: Pod,
@@ -70,6 +73,7 @@ export class PodWorker {
     );
     this.sync = new PodSync(this.parts);
     this.termination = new PodTermination(this.parts);
+    this.trace = new PodTrace(deps.tracer, identity);
     if (pod.metadata.deletionTimestamp !== undefined) this.update(pod);
   }
 
@@ -145,21 +149,23 @@ export class PodWorker {
       const interrupt = running.open(signal);
       let sleepMs: number | undefined;
       try {
-        sleepMs = await this.step(interrupt);
+        const next = nextStep(this.life);
+        sleepMs = await this.trace.pass(next, this.sync.operation, () => this.step(next, interrupt));
         retry.succeeded();
       } catch (error) {
         sleepMs = isAborted(error, interrupt) ? 0 : this.failed(error);
       } finally {
         running.close();
         this.deps.slot.release();
+        this.trace.passed(this.pod, this.life, this.lastStatus);
       }
       if (sleepMs !== 0) await this.wakes.sleep(sleepMs, signal);
     }
   }
 
   /** One step of the lifecycle. Answers how long to sleep: 0 not at all, undefined until woken. */
-  private async step(interrupt: AbortSignal): Promise<number | undefined> {
-    switch (nextStep(this.life)) {
+  private async step(next: WorkerStep, interrupt: AbortSignal): Promise<number | undefined> {
+    switch (next) {
       case "sync":
         return this.sync.run(interrupt);
       case "enterStopping":

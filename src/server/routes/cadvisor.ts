@@ -53,8 +53,10 @@ export const oldStatsRoutes: readonly ApiRoute[] = [
   },
 ];
 
-/** The routes of the cAdvisor port (4194). */
-export function cadvisorRoutes(stats: StatsPages): readonly HttpRoute[] {
+const PATHS = ["/api/v1.3/containers/", "/api/v1.3/machine", "/api/v2.1/stats/", "/api/v2.1/summary/", "/metrics"];
+
+/** The routes of the cAdvisor port (4194); without a page, the root lists them. */
+export function cadvisorRoutes(stats: StatsPages, { hasPage }: { readonly hasPage: boolean }): readonly HttpRoute[] {
   const text = (path: string, body: () => string): HttpRoute => {
     return { path, methods: "any", handle: () => textAnswer(200, body()) };
   };
@@ -62,11 +64,7 @@ export function cadvisorRoutes(stats: StatsPages): readonly HttpRoute[] {
     return { path, methods: ["GET", "POST"], handle: (request) => apiAnswer(stats, request.path, request) };
   };
   return [
-    text(
-      "/",
-      () =>
-        "/api/v1.3/containers/\n/api/v1.3/machine\n/api/v2.1/stats/\n/api/v2.1/summary/\n/metrics\n/validate/\n/healthz\n",
-    ),
+    ...(hasPage ? [] : [text("/", () => `${[...PATHS, "/validate/", "/healthz"].join("\n")}\n`)]),
     text("/healthz", () => "ok"),
     { path: "/validate", methods: "any", handle: (request) => validateAnswer(stats, request) },
     { path: "/validate/", methods: "any", handle: (request) => validateAnswer(stats, request) },

@@ -211,7 +211,11 @@ describe("projected", () => {
       token: ({ pod: of, audience, expirationSeconds }) => {
         asked.push([of.metadata.name, audience, expirationSeconds]);
         if (fails) return Promise.reject(new Error("the server is away"));
-        return Promise.resolve({ token: `token-${asked.length}`, refreshAt: scene.clock.now().wall + 480_000 });
+        return Promise.resolve({
+          token: `token-${asked.length}`,
+          refreshAt: scene.clock.now().wall + 480_000,
+          expiresAt: 10 ** 15,
+        });
       },
     };
     const scene = new VolumeScene([token], { tokens });
@@ -242,7 +246,7 @@ describe("projected", () => {
   ];
   for (const [name, spec, want] of owners) {
     test(`a token may be read by ${name}`, async () => {
-      const tokens = { token: () => Promise.resolve({ token: "t", refreshAt: 10 ** 15 }) };
+      const tokens = { token: () => Promise.resolve({ token: "t", refreshAt: 10 ** 15, expiresAt: 10 ** 15 }) };
       const scene = new VolumeScene([token], { tokens });
       await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, ...spec } });
       const { bytes: _bytes, ...file } = scene.machine.contents.get(at("projected"))?.get("token") ?? { bytes: "" };

@@ -4,7 +4,7 @@ import type { ClusterTrustBundleProjection, Pod, VolumeProjection } from "../../
 import type { ObjectRef } from "../../model/object-source.ts";
 import { declaredContainers } from "../../model/pod-facts.ts";
 import { setUpContent, tearDownContent, type VolumeContent } from "../content-volume.ts";
-import type { VolumeDeps, VolumeFile, VolumeKind, VolumeOfPod } from "../kind.ts";
+import type { CertificateNeed, VolumeDeps, VolumeFile, VolumeKind, VolumeOfPod } from "../kind.ts";
 import { downwardFiles, objectFiles } from "../payload.ts";
 
 type Files = readonly (readonly [string, VolumeFile])[];
@@ -21,6 +21,7 @@ export const projected: VolumeKind = {
     return {
       objects: sources.map((source) => refOf(pod, source)).filter((ref) => ref !== undefined),
       trustBundles: sources.map((source) => source.clusterTrustBundle).filter((bundle) => bundle !== undefined),
+      podCertificates: certificatesOf({ pod, volume }),
       pod: sources.some((source) => source.downwardAPI !== undefined),
     };
   },
@@ -35,10 +36,12 @@ export const projected: VolumeKind = {
 async function gather(of: VolumeOfPod, deps: VolumeDeps, options: Abortable): Promise<VolumeContent> {
   const { sources = [], defaultMode = 0o644 } = of.volume.projected ?? {};
   const context = { pod: of.pod, deps, defaultMode };
-  const parts = await Promise.all(sources.map((source) => filesOf(source, context, options)));
+  const certificates = certificatesOf(of).flatMap((need) => certificateFiles(need, context));
+  const others = sources.filter(({ podCertificate }) => podCertificate === undefined);
+  const parts = await Promise.all(others.map((source) => filesOf(source, context, options)));
   const refreshes = parts.flatMap(({ refreshAt }) => refreshAt ?? []);
   return {
-    files: parts.flatMap(({ files }) => files),
+    files: [...parts.flatMap(({ files }) => files), ...certificates],
     ...(refreshes.length === 0 ? {} : { refreshAt: Math.min(...refreshes) }),
   };
 }
@@ -82,15 +85,33 @@ async function tokenFile(
   if (deps.tokens === undefined) throw new Error("service account token: an API server is required");
   const { audience = "", expirationSeconds = 3600, path } = source;
   const { token, refreshAt } = await deps.tokens.token({ pod, audience, expirationSeconds }, options);
-  // A token is its reader's alone where all containers run as one user; a group gets it by fsGroup.
+  return { files: [[path, ownFile(token, pod, defaultMode)]], refreshAt };
+}
+
+/** A credential is its reader's alone where all containers run as one user; a group gets it by fsGroup. */
+function ownFile(text: string, pod: Pod, defaultMode: number): VolumeFile {
   const uid = commonUser(pod);
   const isOwned = uid !== undefined || pod.spec.securityContext?.fsGroup !== undefined;
-  const file = {
-    bytes: Buffer.from(token),
-    mode: isOwned ? 0o600 : defaultMode,
-    ...(uid === undefined ? {} : { uid }),
-  };
-  return { files: [[path, file]], refreshAt };
+  return { bytes: Buffer.from(text), mode: isOwned ? 0o600 : defaultMode, ...(uid === undefined ? {} : { uid }) };
+}
+
+/** The `podCertificate` sources of a volume. */
+function certificatesOf({ pod, volume }: Pick<VolumeOfPod, "pod" | "volume">): readonly CertificateNeed[] {
+  return (volume.projected?.sources ?? []).flatMap(({ podCertificate: source }, index) =>
+    source === undefined ? [] : [{ pod, volume: volume.name, index, source }],
+  );
+}
+
+function certificateFiles(need: CertificateNeed, { pod, deps, defaultMode }: Context): Files {
+  if (deps.podCertificates === undefined) throw new Error("pod certificate: an API server is required");
+  const { keyPem, chainPem } = deps.podCertificates.credential(need);
+  const { credentialBundlePath = "", keyPath = "", certificateChainPath = "" } = need.source;
+  const files = [
+    [credentialBundlePath, keyPem + chainPem],
+    [keyPath, keyPem],
+    [certificateChainPath, chainPem],
+  ] as const;
+  return files.flatMap(([path, text]) => (path === "" ? [] : [[path, ownFile(text, pod, defaultMode)] as const]));
 }
 
 /** The user that every container runs as, if that is said. */

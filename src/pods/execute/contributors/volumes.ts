@@ -38,7 +38,8 @@ export async function pullImageVolumes(
     if (source.kind !== "image" || refs.has(name)) continue;
     const wanted = { ...container, image: source.reference, imagePullPolicy: source.pullPolicy };
     const { pod, journal, slot } = run;
-    const request = { pod, container: wanted, journal, slot, ...pullSandbox(deps, run) };
+    const onWait = (text: string | undefined): void => run.onPullWait(container.name, text);
+    const request = { pod, container: wanted, journal, slot, onWait, ...pullSandbox(deps, run) };
     const { ref } = await deps.images.ensure(request, { signal: run.interrupt });
     refs.set(name, ref);
   }

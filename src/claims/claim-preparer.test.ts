@@ -1,0 +1,331 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { pod } from "../../test/support/pods.ts";
+import { ApiError, type DeviceClaim, type KubeApi } from "../adapters/kubeapi/index.ts";
+import { FakeClock } from "../lib/clock.ts";
+import { KeyedMutex } from "../lib/keyed-mutex.ts";
+import { silent } from "../lib/log.ts";
+import type { ClaimDevice } from "../model/claim-device.ts";
+import type { Pod, PodStatus } from "../model/generated/types.ts";
+import { decodeClaims, encodeClaims } from "./checkpoint.ts";
+import { ClaimPreparer } from "./claim-preparer.ts";
+import { devicesOf } from "./claim-record.ts";
+import { ClaimStore } from "./claim-store.ts";
+import { Claims } from "./claims.ts";
+import type { ClaimRef, DriverConnection } from "./drivers.ts";
+
+const never = { signal: new AbortController().signal };
+const OPTIONS = { hasExtendedResources: true, acceptsGroups: false };
+
+type Answer = { error: string; devices: readonly ClaimDevice[] };
+
+/** A node with drivers that answer as a test wants; what is on disk outlives `restart`. */
+class Bench {
+  readonly calls: string[] = [];
+  readonly claims = new Map<string, DeviceClaim>();
+  readonly measured: string[] = [];
+  disk: unknown;
+  isDiskFull = false;
+  isApiDown = false;
+  /** By driver; missing: not registered. */
+  readonly drivers = new Map<string, Partial<DriverConnection>>();
+  store!: ClaimStore;
+  preparer!: ClaimPreparer;
+
+  constructor() {
+    this.drivers.set("gpu.example.com", {});
+    this.restart();
+  }
+
+  restart(): void {
+    const persist = (claims: Parameters<typeof encodeClaims>[0]): Promise<void> => {
+      if (this.isDiskFull) return Promise.reject(new Error("no space left on device"));
+      this.disk = JSON.parse(JSON.stringify(encodeClaims(claims)));
+      return Promise.resolve();
+    };
+    this.store = new ClaimStore(persist, decodeClaims(this.disk) ?? []);
+    // reason: nothing else of the API is called
+    const get = ((_resource: unknown, { name }: { name: string }) => {
+      if (this.isApiDown) return Promise.reject(new ApiError("Unavailable", "connection refused"));
+      const claim = this.claims.get(name);
+      if (claim === undefined) return Promise.reject(new ApiError("NotFound", `resourceclaims "${name}" not found`));
+      return Promise.resolve(claim);
+    }) as unknown as KubeApi["get"];
+    const drivers = { get: (driver: string) => this.driver(driver) };
+    const measured = (operation: string, _ms: number, isError: boolean): void =>
+      void this.measured.push(`${operation} ${isError}`);
+    const deps = { store: this.store, locks: new KeyedMutex(), drivers, api: { get }, measured, now: () => 0 };
+    this.preparer = new ClaimPreparer(deps, () => OPTIONS);
+  }
+
+  /** A claim that is allocated from drivers and reserved for pods. */
+  claim(name: string, { drivers = ["gpu.example.com"], pods = [] as readonly Pod[], uid = `uid-${name}` } = {}): void {
+    const results = drivers.map((driver) => ({ driver }));
+    const reservedFor = pods.map(({ metadata }) => ({
+      resource: "pods",
+      name: metadata.name ?? "",
+      uid: metadata.uid ?? "",
+    }));
+    const status = { allocation: { devices: { results } }, reservedFor };
+    this.claims.set(name, { metadata: { name, namespace: "default", uid }, status });
+  }
+
+  cdi(name: string): readonly string[] {
+    const record = this.store.get(`default/${name}`);
+    return record === undefined ? [] : devicesOf(record).flatMap(({ cdiDevices }) => cdiDevices);
+  }
+
+  private driver(name: string): DriverConnection {
+    const script = this.drivers.get(name);
+    if (script === undefined) throw new Error(`DRA driver ${name} is not registered`);
+    const names = (claims: readonly ClaimRef[]): string => claims.map((claim) => claim.name).join(",");
+    return {
+      prepare: (claims, options) => {
+        this.calls.push(`prepare ${name} ${names(claims)}`);
+        return script.prepare?.(claims, options) ?? Promise.resolve(new Map(claims.map((c) => [c.uid, good(name, c)])));
+      },
+      unprepare: (claims, options) => {
+        this.calls.push(`unprepare ${name} ${names(claims)}`);
+        return script.unprepare?.(claims, options) ?? Promise.resolve(new Map(claims.map((c) => [c.uid, ""])));
+      },
+      watchHealth: () => (async function* () {})(),
+      watchConnection: () => undefined,
+      close: () => undefined,
+    };
+  }
+}
+
+function good(driver: string, { name }: ClaimRef): Answer {
+  const cdiDevices = [`example.com/${driver.split(".")[0]}=${name}`];
+  return { error: "", devices: [{ driver, pool: "p", device: name, requests: [], cdiDevices }] };
+}
+
+function using(name: string, claims: readonly string[], status?: PodStatus): Pod {
+  const resourceClaims = claims.map((claim) => ({ name: claim, resourceClaimName: claim }));
+  return { ...pod(name).container("app").with({ resourceClaims }).build(), ...(status && { status }) };
+}
+
+describe("preparing claims", () => {
+  test("all claims of a pod go to their driver in one call, each to its own drivers", async () => {
+    const bench = new Bench();
+    bench.drivers.set("nic.example.com", {});
+    const web = using("web", ["a", "b"]);
+    bench.claim("a", { pods: [web] });
+    bench.claim("b", { pods: [web], drivers: ["gpu.example.com", "nic.example.com"] });
+    await bench.preparer.prepare(web, never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com a,b", "prepare nic.example.com b"]);
+    assert.deepEqual(bench.cdi("b"), ["example.com/gpu=b", "example.com/nic=b"]);
+    assert.deepEqual(bench.measured, ["PrepareResources false"]);
+  });
+
+  test("a claim of two pods is prepared once and unprepared when the last one ends", async () => {
+    const bench = new Bench();
+    const [one, two] = [using("one", ["a"]), using("two", ["a"])];
+    bench.claim("a", { pods: [one, two] });
+    await Promise.all([bench.preparer.prepare(one, never), bench.preparer.prepare(two, never)]);
+    await bench.preparer.unprepare("uid-of-one", never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com a"]);
+    await bench.preparer.unprepare("uid-of-two", never);
+    await bench.preparer.unprepare("uid-of-two", never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com a", "unprepare gpu.example.com a"]);
+    assert.deepEqual(decodeClaims(bench.disk), []);
+  });
+
+  test("after a restart of the agent a pod's claims are unprepared, also if their objects are gone", async () => {
+    const bench = new Bench();
+    const web = using("web", ["a"]);
+    bench.claim("a", { pods: [web] });
+    await bench.preparer.prepare(web, never);
+    bench.claims.clear();
+    bench.restart();
+    assert.deepEqual(bench.cdi("a"), ["example.com/gpu=a"]);
+    await bench.preparer.unprepare("uid-of-web", never);
+    assert.equal(bench.calls.at(-1), "unprepare gpu.example.com a");
+  });
+
+  test("after a restart a new sandbox has the claims prepared again, without the API server, too", async () => {
+    const bench = new Bench();
+    const web = using("web", ["a"]);
+    bench.claim("a", { pods: [web] });
+    await bench.preparer.prepare(web, never);
+    bench.restart();
+    bench.isApiDown = true;
+    await bench.preparer.prepare(web, never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com a", "prepare gpu.example.com a"]);
+    assert.deepEqual(bench.cdi("a"), ["example.com/gpu=a"]);
+    await assert.rejects(bench.preparer.prepare(using("new", ["a"]), never), /fetch ResourceClaim a: connection/);
+  });
+
+  test("which pod uses a claim is on disk before the driver is called; nothing happens if it cannot be", async () => {
+    const bench = new Bench();
+    const web = using("web", ["a"]);
+    bench.claim("a", { pods: [web] });
+    bench.isDiskFull = true;
+    await assert.rejects(bench.preparer.prepare(web, never), /prepare dynamic resources: no space left/);
+    assert.deepEqual(bench.calls, []);
+    bench.isDiskFull = false;
+    let seen: unknown;
+    bench.drivers.set("gpu.example.com", {
+      prepare: () => {
+        seen = decodeClaims(bench.disk)?.[0]?.pods;
+        return Promise.reject(new Error("killed"));
+      },
+    });
+    await assert.rejects(bench.preparer.prepare(web, never), /NodePrepareResources: killed/);
+    assert.deepEqual(seen, new Set(["uid-of-web"]));
+    await bench.preparer.unprepare("uid-of-web", never);
+    assert.equal(bench.calls.at(-1), "unprepare gpu.example.com a");
+  });
+
+  test("a driver that fails for one claim is asked again for all of them", async () => {
+    const bench = new Bench();
+    const web = using("web", ["a", "b"]);
+    bench.claim("a", { pods: [web] });
+    bench.claim("b", { pods: [web] });
+    const bad: Answer = { error: "out of memory", devices: [] };
+    bench.drivers.set("gpu.example.com", {
+      prepare: (claims) =>
+        Promise.resolve(new Map(claims.map((c) => [c.uid, c.name === "b" ? bad : good("gpu.example.com", c)]))),
+    });
+    await assert.rejects(
+      bench.preparer.prepare(web, never),
+      /^Error: prepare dynamic resources: NodePrepareResources failed for ResourceClaim b: out of memory$/,
+    );
+    bench.drivers.set("gpu.example.com", {});
+    await bench.preparer.prepare(web, never);
+    assert.equal(bench.calls.at(-1), "prepare gpu.example.com a,b");
+    assert.deepEqual(bench.measured, ["PrepareResources true", "PrepareResources false"]);
+  });
+
+  const answers: readonly (readonly [string, ReadonlyMap<string, Answer>, RegExp])[] = [
+    ["no claim at all", new Map(), /NodePrepareResources skipped 1 ResourceClaims/],
+    ["an unknown claim", new Map([["other", { error: "", devices: [] }]]), /unknown claim UID other/],
+  ];
+  for (const [name, answer, want] of answers) {
+    test(`a driver that answers about ${name} has failed`, async () => {
+      const bench = new Bench();
+      const web = using("web", ["a"]);
+      bench.claim("a", { pods: [web] });
+      bench.drivers.set("gpu.example.com", { prepare: () => Promise.resolve(answer) });
+      await assert.rejects(bench.preparer.prepare(web, never), want);
+    });
+  }
+
+  test("a claim that cannot be used fails before anything is noted, so that the pod can end without a driver", async () => {
+    const bench = new Bench();
+    const web = using("web", ["a"]);
+    bench.claim("a");
+    await assert.rejects(bench.preparer.prepare(web, never), /pod web \(uid-of-web\) is not allowed to use/);
+    bench.claim("a", { pods: [web], drivers: ["none.example.com"] });
+    await assert.rejects(bench.preparer.prepare(web, never), /DRA driver none.example.com is not registered/);
+    bench.claims.set("a", {
+      metadata: { name: "a", namespace: "default", uid: "u" },
+      status: { reservedFor: [{ resource: "pods", name: "web", uid: "uid-of-web" }] },
+    });
+    await assert.rejects(bench.preparer.prepare(web, never), /ResourceClaim a: not allocated/);
+    assert.deepEqual(bench.store.list(), []);
+    await bench.preparer.unprepare("uid-of-web", never);
+    assert.deepEqual(bench.calls, []);
+  });
+
+  test("a claim of the same name with another UID waits until the old one is unprepared", async () => {
+    const bench = new Bench();
+    const [one, two] = [using("one", ["a"]), using("two", ["a"])];
+    bench.claim("a", { pods: [one] });
+    await bench.preparer.prepare(one, never);
+    bench.claim("a", { pods: [two], uid: "second" });
+    await assert.rejects(bench.preparer.prepare(two, never), /old ResourceClaim with same name a and different UID/);
+    await bench.preparer.unprepare("uid-of-one", never);
+    await bench.preparer.prepare(two, never);
+    assert.equal(bench.store.get("default/a")?.uid, "second");
+  });
+
+  test("a claim of a template is found by the pod's status and must belong to the pod", async () => {
+    const bench = new Bench();
+    const base = pod("web")
+      .container("app")
+      .with({ resourceClaims: [{ name: "gpu", resourceClaimTemplateName: "t" }] })
+      .build();
+    await assert.rejects(bench.preparer.prepare(base, never), /ResourceClaim not created yet/);
+    const web = { ...base, status: { resourceClaimStatuses: [{ name: "gpu", resourceClaimName: "web-gpu-x" }] } };
+    bench.claim("web-gpu-x", { pods: [web] });
+    await assert.rejects(bench.preparer.prepare(web, never), /was not created for Pod default\/web/);
+    const claim = bench.claims.get("web-gpu-x");
+    assert.ok(claim);
+    const owner = { apiVersion: "v1", kind: "Pod", name: "web", uid: "uid-of-web", controller: true };
+    bench.claims.set("web-gpu-x", { ...claim, metadata: { ...claim.metadata, ownerReferences: [owner] } });
+    await bench.preparer.prepare(web, never);
+    assert.deepEqual(bench.cdi("web-gpu-x"), ["example.com/gpu=web-gpu-x"]);
+  });
+
+  test("a claim that the scheduler made for extended resources is prepared, too", async () => {
+    const bench = new Bench();
+    const extendedResourceClaimStatus = { resourceClaimName: "ext", requestMappings: [] };
+    const web = { ...pod("web").container("app").build(), status: { extendedResourceClaimStatus } };
+    bench.claim("ext", { pods: [web] });
+    await bench.preparer.prepare(web, never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com ext"]);
+  });
+
+  test("an interrupt ends the wait for a driver that never answers, and another pod's claims do not wait", async () => {
+    const bench = new Bench();
+    const [one, two] = [using("one", ["a"]), using("two", ["b"])];
+    bench.claim("a", { pods: [one] });
+    bench.claim("b", { pods: [two], drivers: ["nic.example.com"] });
+    bench.drivers.set("nic.example.com", {});
+    bench.drivers.set("gpu.example.com", {
+      prepare: (_claims, { signal }) =>
+        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+    });
+    const controller = new AbortController();
+    const waiting = bench.preparer.prepare(one, controller);
+    await bench.preparer.prepare(two, never);
+    controller.abort(new Error("deleted"));
+    await assert.rejects(waiting, /^Error: deleted$/);
+  });
+
+  test("one driver that cannot unprepare keeps only its own claims", async () => {
+    const bench = new Bench();
+    bench.drivers.set("nic.example.com", {});
+    const web = using("web", ["a", "b"]);
+    bench.claim("a", { pods: [web] });
+    bench.claim("b", { pods: [web], drivers: ["nic.example.com"] });
+    await bench.preparer.prepare(web, never);
+    bench.drivers.delete("gpu.example.com");
+    await assert.rejects(
+      bench.preparer.unprepare("uid-of-web", never),
+      /unprepare dynamic resources: DRA driver gpu.example.com is not registered/,
+    );
+    assert.deepEqual(
+      bench.store.list().map(({ name }) => name),
+      ["a"],
+    );
+    bench.drivers.set("gpu.example.com", {});
+    await bench.preparer.unprepare("uid-of-web", never);
+    assert.deepEqual(bench.store.list(), []);
+  });
+});
+
+test("a container gets nothing of a claim that its pod may not use, whatever the status of the pod says", async () => {
+  const bench = new Bench();
+  const owner = using("owner", ["secret"]);
+  bench.claim("secret", { pods: [owner] });
+  await bench.preparer.prepare(owner, never);
+  const claims = new Claims(
+    {
+      store: bench.store,
+      preparer: bench.preparer,
+      clock: new FakeClock(),
+      log: silent,
+      healthOf: () => ({ health: "Healthy", message: "" }),
+      pods: { isComplete: true, isKnown: () => true, onComplete: () => undefined },
+    },
+    () => ({ ...OPTIONS, hasHealth: true, hasHealthMessage: false }),
+  );
+  const container = { name: "app", resources: { claims: [{ name: "secret" }] } };
+  const thief = using("thief", ["secret"]);
+  assert.deepEqual(claims.claimsOf(thief, container), []);
+  const creation = { container, interrupt: never.signal };
+  await assert.rejects(claims.contribute({ ...creation, pod: thief }), /thief .* is not allowed to use ResourceClaim/);
+  assert.deepEqual(await claims.contribute({ ...creation, pod: owner }), { cdiDevices: ["example.com/gpu=secret"] });
+});

@@ -1,0 +1,83 @@
+import type { ClaimDevice } from "../model/claim-device.ts";
+import { type ClaimRecord, claimKey } from "./claim-record.ts";
+
+/** The claims in use on this node: the one owner of these facts. Every change is persisted by `save`. */
+export class ClaimStore {
+  private readonly claims = new Map<string, ClaimRecord>();
+  private saving: Promise<void> | undefined;
+  private isDirty = false;
+
+  constructor(
+    /** Writes all claims; they are given in a stable order. */
+    private readonly persist: (claims: readonly ClaimRecord[]) => Promise<void>,
+    restored: readonly ClaimRecord[] = [],
+  ) {
+    for (const claim of restored) this.claims.set(claimKey(claim), claim);
+  }
+
+  get(key: string): ClaimRecord | undefined {
+    return this.claims.get(key);
+  }
+
+  list(): readonly ClaimRecord[] {
+    return [...this.claims.values()];
+  }
+
+  /** The claims that a pod uses. */
+  ofPod(uid: string): readonly ClaimRecord[] {
+    return this.list().filter(({ pods }) => pods.has(uid));
+  }
+
+  isUsedBy(uid: string): boolean {
+    for (const { pods } of this.claims.values()) if (pods.has(uid)) return true;
+    return false;
+  }
+
+  /** Notes that a pod uses a claim. */
+  use(claim: Omit<ClaimRecord, "pods" | "isPrepared">, podUid: string): ClaimRecord {
+    const known = this.claims.get(claimKey(claim)) ?? { ...claim, pods: new Set<string>(), isPrepared: false };
+    return this.set({ ...known, pods: new Set([...known.pods, podUid]) });
+  }
+
+  /** Notes that a pod no longer uses a claim; the claim stays. */
+  leave(key: string, podUid: string): void {
+    const known = this.claims.get(key);
+    if (known !== undefined) this.set({ ...known, pods: new Set([...known.pods].filter((uid) => uid !== podUid)) });
+  }
+
+  /** Notes what the drivers prepared. */
+  prepared(key: string, drivers: ReadonlyMap<string, readonly ClaimDevice[]>): void {
+    const known = this.claims.get(key);
+    if (known !== undefined) this.set({ ...known, drivers, isPrepared: true });
+  }
+
+  delete(key: string): void {
+    this.isDirty = this.claims.delete(key) || this.isDirty;
+  }
+
+  /** Resolves once all changes before this call are on disk. Writes that wait are merged into one. */
+  async save(): Promise<void> {
+    while (this.isDirty || this.saving !== undefined) {
+      this.saving ??= this.write().finally(() => {
+        this.saving = undefined;
+      });
+      await this.saving;
+    }
+  }
+
+  private async write(): Promise<void> {
+    this.isDirty = false;
+    try {
+      await this.persist(this.list());
+    } catch (error) {
+      this.isDirty = true;
+      throw error;
+    }
+  }
+
+  private set(claim: ClaimRecord): ClaimRecord {
+    this.claims.set(claimKey(claim), claim);
+    this.isDirty = true;
+    return claim;
+  }
+}

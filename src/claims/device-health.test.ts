@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../lib/clock.ts";
+import type { ClaimDevice } from "../model/claim-device.ts";
+import { DeviceHealthBook } from "./device-health.ts";
+import type { DeviceReport } from "./drivers.ts";
+import { claimStatuses } from "./resource-status.ts";
+
+const device = (name: string, more: Partial<ClaimDevice> = {}): ClaimDevice => ({
+  driver: "gpu",
+  pool: "p",
+  device: name,
+  requests: [],
+  cdiDevices: [`example.com/gpu=${name}`],
+  ...more,
+});
+const report = (name: string, more: Partial<DeviceReport> = {}): DeviceReport => ({
+  pool: "p",
+  device: name,
+  health: "Healthy",
+  validMs: undefined,
+  message: "",
+  ...more,
+});
+
+function book(): { clock: FakeClock; health: DeviceHealthBook; changed: string[] } {
+  const clock = new FakeClock();
+  const changed: string[] = [];
+  const health = new DeviceHealthBook(clock, (_driver, isChanged) => {
+    changed.push(...["a", "b"].filter((name) => isChanged(device(name))));
+  });
+  return { clock, health, changed };
+}
+
+test("only what changed is told, a repeated report is not", () => {
+  const { health, changed } = book();
+  health.update("gpu", [report("a"), report("b")]);
+  health.update("gpu", [report("a"), report("b", { health: "Unhealthy", message: "hot" })]);
+  assert.deepEqual(changed, ["a", "b", "b"]);
+  assert.deepEqual([health.healthOf(device("a")).health, health.healthOf(device("b")).message], ["Healthy", "hot"]);
+  assert.equal(health.healthOf(device("c")).health, "Unknown");
+});
+
+test("without another report health is unknown after 30 s, or after the time that the driver names", async () => {
+  const { clock, health, changed } = book();
+  health.update("gpu", [report("a"), report("b", { validMs: 60_000 })]);
+  await clock.advance(29_999);
+  assert.equal(health.healthOf(device("a")).health, "Healthy");
+  await clock.advance(1);
+  assert.equal(health.healthOf(device("a")).health, "Unknown");
+  await clock.advance(30_000);
+  assert.deepEqual(changed, ["a", "b", "a", "b"]);
+  assert.equal(clock.waiting, 0);
+});
+
+test("devices of a driver that is gone have unknown health", () => {
+  const { health, changed } = book();
+  health.update("gpu", [report("a")]);
+  health.clear("gpu");
+  health.clear("gpu");
+  assert.deepEqual(changed, ["a", "a"]);
+  assert.equal(health.healthOf(device("a")).health, "Unknown");
+});
+
+test("a container's status names each claim and request with the health of its devices", () => {
+  const devices = [
+    device("a", { requests: ["first"] }),
+    device("b", { requests: ["second/big"], cdiDevices: [] }),
+    device("a2", { requests: ["first"], cdiDevices: ["example.com/gpu=a"] }),
+  ];
+  const facts = {
+    devices: (claim: string) => (claim === "gpu" ? devices : undefined),
+    healthOf: ({ device: name }: ClaimDevice) => ({ health: "Unhealthy" as const, message: `${name} is hot` }),
+    hasMessage: true,
+  };
+  const claims = [{ name: "gpu", request: "first" }, { name: "gpu", request: "second" }, { name: "other" }];
+  assert.deepEqual(claimStatuses({ resources: { claims } }, facts), [
+    {
+      name: "claim:gpu/first",
+      resources: [{ resourceID: "example.com/gpu=a", health: "Unhealthy", message: "a is hot" }],
+    },
+    { name: "claim:gpu/second", resources: [{ resourceID: "gpu/p/b", health: "Unhealthy", message: "b is hot" }] },
+  ]);
+  const whole = claimStatuses({ resources: { claims: [{ name: "gpu" }] } }, { ...facts, hasMessage: false });
+  assert.deepEqual(
+    whole[0]?.resources?.map(({ resourceID }) => resourceID),
+    ["example.com/gpu=a", "gpu/p/b"],
+  );
+  assert.deepEqual(claimStatuses({}, facts), []);
+});
+
+test("a driver that names ever new devices fills no memory: the oldest reports are forgotten", () => {
+  const { health, changed } = book();
+  const validMs = Number.MAX_SAFE_INTEGER;
+  health.update("gpu", [report("a", { validMs }), report("b", { validMs })]);
+  const others = Array.from({ length: 16_383 }, (_, at) => report(`other-${at}`, { validMs }));
+  health.update("gpu", [report("b", { validMs }), ...others]);
+  assert.deepEqual([health.healthOf(device("a")).health, health.healthOf(device("b")).health], ["Unknown", "Healthy"]);
+  assert.deepEqual(changed, ["a", "b", "a"]);
+});

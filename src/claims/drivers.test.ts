@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../lib/clock.ts";
+import { CodedError } from "../lib/errors.ts";
+import { silent } from "../lib/log.ts";
+import { type DeviceReport, type DriverConnection, Drivers } from "./drivers.ts";
+
+const report = (health: DeviceReport["health"]): DeviceReport => ({
+  pool: "p",
+  device: "d",
+  health,
+  validMs: undefined,
+  message: "",
+});
+
+class Bench {
+  readonly clock = new FakeClock();
+  readonly heard: string[] = [];
+  readonly connections = new Map<string, { connected(is: boolean): void; service: string; isClosed: boolean }>();
+  watches = 0;
+  watch: DriverConnection["watchHealth"] = async function* () {};
+  readonly drivers = new Drivers(
+    {
+      clock: this.clock,
+      log: silent,
+      services: ["v1.DRAPlugin", "v1beta1.DRAPlugin"],
+      connect: ({ endpoint, service }) => this.connect(endpoint, service),
+      changed: (driver, isUsable) => void this.heard.push(`${driver} ${isUsable}`),
+      health: {
+        update: (driver, reports) => void this.heard.push(`${driver} is ${reports.map(({ health }) => health).join()}`),
+        clear: (driver) => void this.heard.push(`${driver} unknown`),
+      },
+    },
+    new AbortController().signal,
+  );
+
+  register(endpoint: string, versions = ["v1.DRAPlugin"]): void {
+    const plugin = { name: "gpu.example.com", endpoint, versions };
+    this.drivers.validate(plugin);
+    this.drivers.register(plugin);
+  }
+
+  private connect(endpoint: string, service: string): DriverConnection {
+    const state = { connected: (_is: boolean): void => undefined, service, isClosed: false };
+    this.connections.set(endpoint, state);
+    return {
+      prepare: () => Promise.resolve(new Map([[endpoint, { error: "", devices: [] }]])),
+      unprepare: () => Promise.resolve(new Map()),
+      watchHealth: (options) => {
+        this.watches++;
+        return this.watch(options);
+      },
+      watchConnection: (fn) => {
+        state.connected = fn;
+      },
+      close: () => {
+        state.isClosed = true;
+      },
+    };
+  }
+}
+
+async function chosen({ drivers }: Bench): Promise<string | undefined> {
+  return [...(await drivers.get("gpu.example.com").prepare([], { signal: new AbortController().signal })).keys()][0];
+}
+
+test("the first service in the driver's order that the agent speaks is taken", () => {
+  const bench = new Bench();
+  bench.register("/a", ["v2.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAPlugin"]);
+  assert.equal(bench.connections.get("/a")?.service, "v1beta1.DRAPlugin");
+  assert.throws(() => bench.register("/b", ["v2.DRAPlugin"]), /none of v2.DRAPlugin are supported/);
+  assert.throws(() => bench.register("/b", []), /empty list of supported gRPC services/);
+});
+
+test("a name that is no DNS subdomain and an endpoint that is taken are refused", () => {
+  const bench = new Bench();
+  const versions = ["v1.DRAPlugin"];
+  assert.throws(() => bench.drivers.validate({ name: "a,metadata.name=b", endpoint: "/a", versions }), /DNS subdomain/);
+  bench.register("/a");
+  assert.throws(() => bench.register("/a"), /endpoint \/a already registered for DRA driver plugin gpu.example.com/);
+});
+
+test("of two instances the newest connected one is used; a driver is usable while one is", async () => {
+  const bench = new Bench();
+  bench.register("/old");
+  bench.register("/new");
+  assert.equal(await chosen(bench), "/new");
+  bench.connections.get("/old")?.connected(true);
+  assert.equal(await chosen(bench), "/old");
+  bench.connections.get("/new")?.connected(true);
+  assert.equal(await chosen(bench), "/new");
+  bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/old", versions: [] });
+  assert.equal(bench.connections.get("/old")?.isClosed, true);
+  assert.equal(bench.drivers.isUsable("gpu.example.com"), true);
+  bench.connections.get("/new")?.connected(false);
+  assert.equal(bench.drivers.isUsable("gpu.example.com"), false);
+  bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/new", versions: [] });
+  assert.throws(() => bench.drivers.get("gpu.example.com"), /DRA driver gpu.example.com is not registered/);
+});
+
+test("health is watched while the driver is connected, again 5 s after the stream has ended, and unknown in between", async () => {
+  const bench = new Bench();
+  bench.watch = async function* () {
+    yield [report("Healthy")];
+  };
+  bench.register("/a");
+  await bench.clock.advance(0);
+  assert.equal(bench.watches, 0);
+  bench.connections.get("/a")?.connected(true);
+  await bench.clock.advance(0);
+  assert.deepEqual(bench.heard.slice(-2), ["gpu.example.com is Healthy", "gpu.example.com unknown"]);
+  await bench.clock.advance(5000);
+  assert.equal(bench.watches, 2);
+  bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/a", versions: [] });
+  await bench.clock.advance(60_000);
+  assert.equal(bench.watches, 2);
+});
+
+test("a driver without the health service is asked again only when it was gone", async () => {
+  const bench = new Bench();
+  bench.watch = async function* () {
+    yield* await Promise.reject<DeviceReport[][]>(new CodedError("Unimplemented", "unknown service"));
+  };
+  bench.register("/a");
+  const connection = bench.connections.get("/a");
+  connection?.connected(true);
+  await bench.clock.advance(600_000);
+  assert.equal(bench.watches, 1);
+  connection?.connected(false);
+  await bench.clock.advance(1000);
+  connection?.connected(true);
+  await bench.clock.advance(1000);
+  assert.equal(bench.watches, 2);
+});
+
+test("health reports without end are read at a bounded rate", async () => {
+  const bench = new Bench();
+  bench.watch = async function* ({ signal }) {
+    for (let sent = 0; sent < 1000 && !signal.aborted; sent++) yield [report("Healthy")];
+    await new Promise(() => undefined);
+  };
+  bench.register("/a.sock");
+  bench.connections.get("/a.sock")?.connected(true);
+  await bench.clock.advance(1000);
+  const read = bench.heard.filter((line) => line.endsWith("is Healthy")).length;
+  assert.ok(read >= 20 && read <= 30, `${read} reports in a second`);
+});

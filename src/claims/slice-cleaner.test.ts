@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../lib/clock.ts";
+import { silent } from "../lib/log.ts";
+import { SliceCleaner } from "./slice-cleaner.ts";
+
+class Bench {
+  readonly clock = new FakeClock();
+  readonly deleted: string[] = [];
+  readonly usable = new Set<string>();
+  /** Drivers with slices; undefined before the node is registered. */
+  published: readonly string[] | undefined = [];
+  failures = 0;
+  readonly stop = new AbortController();
+  readonly cleaner = new SliceCleaner(
+    {
+      clock: this.clock,
+      log: silent,
+      isUsable: (driver) => this.usable.has(driver),
+      api: {
+        drivers: () => Promise.resolve(this.published),
+        deleteOf: (driver) => {
+          if (this.failures-- > 0) return Promise.reject(new Error("no connection"));
+          this.deleted.push(driver);
+          return Promise.resolve();
+        },
+      },
+    },
+    this.stop.signal,
+  );
+}
+
+test("slices are deleted when their driver was unavailable for 30 s, not if it comes back before", async () => {
+  const bench = new Bench();
+  bench.cleaner.changed("a", false);
+  bench.cleaner.changed("b", false);
+  await bench.clock.advance(20_000);
+  bench.cleaner.changed("a", true);
+  bench.cleaner.changed("b", false);
+  await bench.clock.advance(10_000);
+  assert.deepEqual(bench.deleted, ["b"]);
+  await bench.clock.advance(60_000);
+  assert.deepEqual(bench.deleted, ["b"]);
+  bench.cleaner.changed("a", false);
+  await bench.clock.advance(30_000);
+  assert.deepEqual(bench.deleted, ["b", "a"]);
+});
+
+test("a deletion that fails is repeated with back-off, and ends when the driver is back", async () => {
+  const bench = new Bench();
+  bench.failures = 3;
+  bench.cleaner.changed("a", false);
+  await bench.clock.advance(30_000 + 10_000);
+  assert.deepEqual(bench.deleted, ["a"]);
+  bench.failures = 1000;
+  bench.cleaner.changed("a", true);
+  bench.cleaner.changed("a", false);
+  await bench.clock.advance(60_000);
+  bench.cleaner.changed("a", true);
+  bench.failures = 0;
+  await bench.clock.advance(600_000);
+  assert.deepEqual(bench.deleted, ["a"]);
+});
+
+test("at the start drivers have 30 s to register; slices of those that do not are deleted, once the node is known", async () => {
+  const bench = new Bench();
+  bench.published = undefined;
+  bench.usable.add("here");
+  void bench.cleaner.run(bench.stop.signal);
+  await bench.clock.advance(29_000);
+  bench.published = ["here", "gone"];
+  assert.deepEqual(bench.deleted, []);
+  await bench.clock.advance(5000);
+  assert.deepEqual(bench.deleted, ["gone"]);
+});

@@ -1,0 +1,1 @@
+export { composePage, type Page, type PageParts } from "./compose.ts";

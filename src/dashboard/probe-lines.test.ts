@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { probeLines } from "./probe-lines.ts";
+
+test("probes in words, by container and kind", () => {
+  const container = {
+    name: "web",
+    startupProbe: { tcpSocket: { port: 80 } },
+    livenessProbe: { httpGet: { port: "http", path: "/healthz" }, periodSeconds: 5, failureThreshold: 1 },
+    readinessProbe: { exec: { command: ["test", "-e", "/ready"] } },
+  };
+  const other = { name: "db", livenessProbe: { grpc: { port: 9000, service: "db" } } };
+  const lines = probeLines({ metadata: {}, spec: { containers: [container, other] } });
+  assert.deepEqual(
+    lines.map(({ container: of, kind, check, periodSeconds, failureThreshold }) => [
+      ...[of, kind, check, periodSeconds, failureThreshold],
+    ]),
+    [
+      ["web", "startup", "TCP :80", 10, 3],
+      ["web", "liveness", "HTTP GET :http/healthz", 5, 1],
+      ["web", "readiness", "exec test -e /ready", 10, 3],
+      ["db", "liveness", "gRPC :9000 db", 10, 3],
+    ],
+  );
+});

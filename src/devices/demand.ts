@@ -1,0 +1,49 @@
+import type { Container, Pod } from "../model/generated/types.ts";
+import { isSidecar } from "../model/pod-facts.ts";
+import { tryParseQuantity, wholeValue } from "../model/quantity.ts";
+import { containerTotals } from "../model/resources.ts";
+import { deviceIds } from "./device.ts";
+import type { PodDevices } from "./pod-devices.ts";
+
+/** Amounts by resource, without those of 0. */
+export type Demand = ReadonlyMap<string, number>;
+
+/** Which resources are devices of plugins, for this container. */
+type IsDevice = (resource: string, container: string | undefined) => boolean;
+
+/** Returns how many devices a container asks for. Limits count: requests of extended resources equal them. Pure. */
+export function containerDemand({ name, resources }: Container, isDevice: IsDevice): Demand {
+  const amounts = Object.entries(resources?.limits ?? {}).map(([resource, text]) => {
+    const amount = tryParseQuantity(text);
+    return [resource, amount === undefined ? 0 : wholeValue(amount)] as const;
+  });
+  return new Map(amounts.filter(([resource, amount]) => amount > 0 && isDevice(resource, name)));
+}
+
+/** Returns how many devices the pod needs at its worst moment. Pure. */
+export function podDemand(pod: Pod, isDevice: IsDevice): Demand {
+  const amounts = Object.entries(containerTotals(pod, "limits")).map(
+    ([resource, amount]) => [resource, wholeValue(amount)] as const,
+  );
+  return new Map(amounts.filter(([resource, amount]) => amount > 0 && isDevice(resource, undefined)));
+}
+
+/**
+ * Returns the devices of earlier init containers that this container may take over: those of sidecars and of other
+ * regular containers are in use beside it.
+ */
+export function reusableDevices(pod: Pod, container: Container, of: { pods: PodDevices; resource: string }): string[] {
+  const { uid = "" } = pod.metadata;
+  const { initContainers = [], containers } = pod.spec;
+  const reusable = new Set<string>();
+  for (const earlier of [...initContainers, ...containers]) {
+    if (earlier.name === container.name) break;
+    const held = of.pods.get({ uid, container: earlier.name, resource: of.resource });
+    const isDone = initContainers.includes(earlier) && !isSidecar(earlier);
+    for (const id of held === undefined ? [] : deviceIds(held)) {
+      if (isDone) reusable.add(id);
+      else reusable.delete(id);
+    }
+  }
+  return [...reusable];
+}

@@ -1,0 +1,155 @@
+import { join } from "node:path";
+import type { PluginClient } from "../adapters/devices/plugin-client.ts";
+import type { Abortable } from "../lib/abort.ts";
+import type { Clock, Timer } from "../lib/clock.ts";
+import { Listeners } from "../lib/listeners.ts";
+import type { Logger } from "../lib/log.ts";
+import { type CheckpointFile, CheckpointStore } from "./checkpoint-store.ts";
+import type { Device } from "./device.ts";
+import { DeviceInventory } from "./inventory.ts";
+import { PluginConnections } from "./plugin-connections.ts";
+import { PodDevices } from "./pod-devices.ts";
+import { endpointProblem, resourceNameProblem, versionProblem } from "./register-request.ts";
+
+/** Resources that ever had a plugin: each is part of the node's status and of metrics, also when its plugin is gone. */
+const MOST_RESOURCES = 500;
+
+/** What `DevicePlugins` is built from. */
+export interface DevicePluginsDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly file: CheckpointFile;
+  connect(socket: string): PluginClient;
+  registered(resource: string): void;
+  allocated(resource: string, seconds: number): void;
+}
+
+/** A plugin that asks to be used. */
+export interface PluginRequest {
+  readonly resource: string;
+  readonly versions: readonly string[];
+  readonly socket: string;
+}
+
+/**
+ * The device plugins of the node with what they listed, and who has which devices. Restores the checkpoint of an earlier
+ * run at once: until their plugins register again, its resources have no devices, and containers keep theirs.
+ */
+export class DevicePlugins {
+  readonly pods = new PodDevices();
+  readonly inventory: DeviceInventory;
+  readonly connections: PluginConnections;
+  readonly store: CheckpointStore;
+  /** True if there was no checkpoint: the node is new, and extended resources that its object has are stale. */
+  readonly isNew: boolean;
+  /** UIDs of pods whose devices changed; called for each change of the node's devices. */
+  private readonly changes = new Listeners<readonly string[]>();
+  private expiry: Timer | undefined;
+
+  constructor(
+    private readonly deps: DevicePluginsDeps,
+    private readonly options: { readonly directory: string },
+    private readonly signal: AbortSignal,
+  ) {
+    const { clock, log, file } = deps;
+    this.inventory = new DeviceInventory(clock);
+    this.store = new CheckpointStore({ file, log }, () => ({
+      entries: [...this.pods.entries()],
+      registered: new Map(this.inventory.names().map((name) => [name, [...this.inventory.healthy(name)]])),
+    }));
+    this.connections = new PluginConnections(
+      {
+        ...deps,
+        connected: (resource) => this.changed(resource, [], () => this.inventory.connected(resource)),
+        listed: (resource, devices) => this.listed(resource, devices),
+        lost: (resource) => this.lost(resource),
+      },
+      signal,
+    );
+    signal.addEventListener("abort", () => this.expiry?.cancel(), { once: true });
+    this.isNew = !this.restore();
+  }
+
+  /** Connects a plugin that registered on `kubelet.sock`, with a socket beside it. Rejects with why it is refused. */
+  async registerEndpoint(
+    request: { readonly resourceName: string; readonly version: string; readonly endpoint: string },
+    options: Abortable,
+  ): Promise<void> {
+    const problem = endpointProblem(request.endpoint);
+    if (problem !== undefined) throw new Error(problem);
+    const { resourceName: resource, version } = request;
+    const socket = join(this.options.directory, request.endpoint);
+    await this.register({ resource, versions: [version], socket }, options);
+  }
+
+  /** Connects a plugin; rejects with why it is refused. */
+  async register({ resource, versions, socket }: PluginRequest, options: Abortable): Promise<void> {
+    const problem = versionProblem(versions) ?? resourceNameProblem(resource);
+    if (problem !== undefined) throw new Error(problem);
+    const known = this.inventory.counts();
+    if (!known.has(resource) && known.size >= MOST_RESOURCES) {
+      throw new Error(`more than ${MOST_RESOURCES} resources had device plugins`);
+    }
+    await this.connections.register(resource, socket, options);
+    this.deps.registered(resource);
+  }
+
+  /** Calls `fn` after each change of devices with the UIDs of the pods that have one of them, until the signal aborts. */
+  onChange(fn: (uids: readonly string[]) => void, options: Abortable): void {
+    this.changes.add(fn, options);
+  }
+
+  /** How many devices count as there when a pod is admitted: those that are healthy, and those that pods have. */
+  admissible(): ReadonlyMap<string, number> {
+    const names = new Set([...this.inventory.counts().keys(), ...this.pods.resources()]);
+    return new Map(
+      [...names].map((name) => {
+        const ids = new Set([...this.inventory.healthy(name), ...this.pods.allocated(name).keys()]);
+        return [name, ids.size];
+      }),
+    );
+  }
+
+  private restore(): boolean {
+    const found = this.store.load();
+    for (const { devices, ...key } of found?.entries ?? []) this.pods.set(key, devices);
+    for (const name of found?.registered.keys() ?? []) this.inventory.lost(name);
+    this.armExpiry();
+    return found !== undefined;
+  }
+
+  private listed(resource: string, devices: readonly Device[]): void {
+    const before = this.inventory.counts().get(resource);
+    const ids = this.inventory.listed(resource, devices);
+    if (ids.length === 0) return;
+    const { size: healthy } = this.inventory.healthy(resource);
+    const hasOtherCounts = before?.capacity !== devices.length || before.allocatable !== healthy;
+    if (hasOtherCounts) this.deps.log.info("Updated devices", { resource, devices: devices.length, healthy });
+    this.changed(resource, ids);
+  }
+
+  private lost(resource: string): void {
+    this.changed(resource, this.inventory.lost(resource));
+    this.armExpiry();
+  }
+
+  /** Removes the devices of lost plugins when their grace period is over. */
+  private armExpiry(): void {
+    this.expiry?.cancel();
+    const { nextExpiryMs } = this.inventory;
+    if (nextExpiryMs === undefined || this.signal.aborted) return;
+    this.expiry = this.deps.clock.after(nextExpiryMs, () => {
+      for (const resource of this.inventory.expire()) {
+        this.deps.log.info("Removed resource of lost device plugin", { resource });
+        this.changed(resource, []);
+      }
+      this.armExpiry();
+    });
+  }
+
+  private changed(resource: string, ids: readonly string[], change?: () => void): void {
+    change?.();
+    this.store.saveLater();
+    this.changes.call(ids.length === 0 ? [] : this.pods.podsWith(resource, new Set(ids)));
+  }
+}

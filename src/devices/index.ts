@@ -1,0 +1,2 @@
+export { type ComposeDevicesDeps, composeDevices, type Devices } from "./compose.ts";
+export type { DeviceCount } from "./inventory.ts";

@@ -1,0 +1,241 @@
+import { ContainerAllocateResponse, type DevicePluginOptions } from "../adapters/devices/generated/deviceplugin.ts";
+import type { PluginClient } from "../adapters/devices/plugin-client.ts";
+import { RuntimeError } from "../adapters/runtime/port.ts";
+import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
+import { fixed } from "../lib/live.ts";
+import type { Logger } from "../lib/log.ts";
+import { TokenBucket } from "../lib/token-bucket.ts";
+import type { Device } from "./device.ts";
+import type { AllocatingPlugins } from "./device-allocator.ts";
+import { listedDevices } from "./listed-devices.ts";
+
+/** Milliseconds that a plugin that registers may take until it listens and answers, as in Kubernetes. */
+const DIAL_MS = 10_000;
+const DIAL_RETRY_MS = 100;
+/** Milliseconds that a plugin may take to allocate: other pods wait for their admission meanwhile. */
+const ALLOCATE_MS = 60_000;
+/** Milliseconds that a plugin is not asked to allocate after it did not answer. */
+const STALLED_MS = 120_000;
+/** Milliseconds of PreStartContainer, as in Kubernetes. */
+const PRE_START_MS = 30_000;
+/** Lists that are read of one plugin: more often nothing can change that matters. */
+const LISTS = { qps: 5, burst: 20 };
+/** Bytes of the largest answer to Allocate that is kept for a container. */
+const MOST_ANSWER_BYTES = 256 * 1024;
+/** Resources with plugins; a plugin that registers ever new ones is stopped there. */
+const MOST_RESOURCES = 500;
+
+/** What `PluginConnections` is built from. */
+export interface PluginConnectionsDeps {
+  connect(socket: string): PluginClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** A plugin registered, listed its devices, or is gone. */
+  connected(resource: string): void;
+  listed(resource: string, devices: readonly Device[]): void;
+  lost(resource: string): void;
+  /** Observes the duration of an Allocate, in seconds. */
+  allocated(resource: string, seconds: number): void;
+}
+
+interface Connection {
+  readonly socket: string;
+  readonly client: PluginClient;
+  readonly options: DevicePluginOptions;
+  readonly scope: AbortScope;
+  /** The call that it did not answer, and the monotonic time until which it is not asked to allocate. */
+  stalled?: { readonly call: string; readonly until: number };
+}
+
+/** The connected device plugins, one a resource: the last that registered. */
+export class PluginConnections implements AllocatingPlugins {
+  private readonly connections = new Map<string, Connection>();
+  /** Resources whose last plugin has to agree to each start of a container. */
+  private readonly strict = new Set<string>();
+  /** The newest registration of each resource, while it is dialled. */
+  private readonly dialled = new Map<string, PluginClient>();
+
+  constructor(
+    private readonly deps: PluginConnectionsDeps,
+    /** Aborts when the agent stops. */
+    private readonly signal: AbortSignal,
+  ) {
+    const closeAll = (): void => {
+      for (const connection of this.connections.values()) close(connection);
+    };
+    signal.addEventListener("abort", closeAll, { once: true });
+  }
+
+  /** Connects a plugin and reads its devices from then on; it replaces an earlier one of the resource. */
+  async register(resource: string, socket: string, { signal }: Abortable): Promise<void> {
+    if (!this.connections.has(resource) && this.connections.size >= MOST_RESOURCES) {
+      throw new Error(`more than ${MOST_RESOURCES} resources have device plugins`);
+    }
+    const client = this.deps.connect(socket);
+    this.dialled.set(resource, client);
+    try {
+      const options = await this.dial(client, signal);
+      if (this.dialled.get(resource) !== client) throw new Error("superseded by a later registration of the resource");
+      this.replace(resource, { socket, client, options, scope: new AbortScope([this.signal]) });
+    } catch (error) {
+      client.close();
+      throw error;
+    } finally {
+      if (this.dialled.get(resource) === client) this.dialled.delete(resource);
+    }
+  }
+
+  /** The plugin that registered with this socket is gone. */
+  deregister(resource: string, socket: string): void {
+    const connection = this.connections.get(resource);
+    if (connection?.socket === socket) this.drop(resource, connection, "its registration was removed");
+  }
+
+  async allocate(resource: string, ids: readonly string[], { signal }: Abortable): Promise<ContainerAllocateResponse> {
+    const { clock } = this.deps;
+    const connection = this.answering(resource);
+    const began = clock.now().mono;
+    try {
+      const answer = await connection.client.allocate(ids, { signal, timeoutMs: ALLOCATE_MS });
+      return usable(resource, answer);
+    } catch (error) {
+      this.noteTimeout(connection, "Allocate", error);
+      throw isTimeout(error) ? new Error(`device plugin ${resource} did not answer Allocate`, { cause: error }) : error;
+    } finally {
+      this.deps.allocated(resource, (clock.now().mono - began) / 1000);
+    }
+  }
+
+  async prefer(
+    resource: string,
+    choice: Parameters<AllocatingPlugins["prefer"]>[1],
+    { signal }: Abortable,
+  ): Promise<readonly string[]> {
+    const connection = this.answering(resource);
+    if (!connection.options.getPreferredAllocationAvailable) return [];
+    try {
+      return await connection.client.prefer(choice, { signal, timeoutMs: ALLOCATE_MS });
+    } catch (error) {
+      if (isAborted(error, signal)) throw error;
+      this.noteTimeout(connection, "GetPreferredAllocation", error);
+      const cause = messageOf(error);
+      throw new Error(`device plugin GetPreferredAllocation rpc failed with err: ${cause}`, { cause: error });
+    }
+  }
+
+  /**
+   * Tells a plugin that wants to know that a container with these devices is about to start; without it the container
+   * does not. Of a plugin that has not registered since the agent started nothing is known, and nothing is asked.
+   */
+  async preStart(resource: string, ids: readonly string[], { signal }: Abortable): Promise<void> {
+    if (!this.strict.has(resource)) return;
+    const connection = this.connectionOf(resource);
+    try {
+      await connection.client.preStart(ids, { signal, timeoutMs: PRE_START_MS });
+    } catch (error) {
+      if (isAborted(error, signal)) throw error;
+      throw new Error(`device plugin PreStartContainer rpc failed with err: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  private connectionOf(resource: string): Connection {
+    const connection = this.connections.get(resource);
+    if (connection === undefined) throw new Error(`unknown Device Plugin ${resource}`);
+    return connection;
+  }
+
+  /** The connection of a plugin that is asked to allocate: not of one that left a call without an answer shortly before. */
+  private answering(resource: string): Connection {
+    const connection = this.connectionOf(resource);
+    const { call, until } = connection.stalled ?? { call: "", until: 0 };
+    const leftMs = until - this.deps.clock.now().mono;
+    if (leftMs <= 0) return connection;
+    throw new Error(
+      `device plugin ${resource} did not answer ${call}; it is asked again in ${Math.ceil(leftMs / 1000)} s`,
+    );
+  }
+
+  private noteTimeout(connection: Connection, call: string, error: unknown): void {
+    if (isTimeout(error)) connection.stalled = { call, until: this.deps.clock.now().mono + STALLED_MS };
+  }
+
+  /** Asks for the options until the plugin listens. */
+  private async dial(client: PluginClient, signal: AbortSignal): Promise<DevicePluginOptions> {
+    const { clock } = this.deps;
+    const until = clock.now().mono + DIAL_MS;
+    for (;;) {
+      const timeoutMs = Math.max(1, until - clock.now().mono);
+      try {
+        return await client.options({ signal, timeoutMs });
+      } catch (error) {
+        if (isAborted(error, signal)) throw error;
+        const isSilent = error instanceof RuntimeError && error.code === "Unavailable";
+        if (!isSilent) throw new Error(`failed to get device plugin options: ${messageOf(error)}`, { cause: error });
+        if (clock.now().mono + DIAL_RETRY_MS >= until) {
+          throw new Error(`failed to dial device plugin: ${messageOf(error)}`, { cause: error });
+        }
+      }
+      await clock.sleep(DIAL_RETRY_MS, { signal });
+    }
+  }
+
+  private replace(resource: string, connection: Connection): void {
+    const before = this.connections.get(resource);
+    this.connections.set(resource, connection);
+    if (connection.options.preStartRequired) this.strict.add(resource);
+    else this.strict.delete(resource);
+    if (before !== undefined) close(before);
+    this.deps.log.info("Connected device plugin", { resource, socket: connection.socket });
+    this.deps.connected(resource);
+    void this.watch(resource, connection);
+  }
+
+  /** Reads lists until the stream ends: it is not asked for again, as in Kubernetes. Never rejects. */
+  private async watch(resource: string, connection: Connection): Promise<void> {
+    const { log, clock } = this.deps;
+    const { signal } = connection.scope;
+    const bucket = new TokenBucket(clock, fixed(LISTS));
+    let why = "ListAndWatch ended";
+    let ignoredBefore = 0;
+    try {
+      for await (const list of connection.client.listAndWatch({ signal })) {
+        const { devices, ignored } = listedDevices(list);
+        if (ignored > 0 && ignored !== ignoredBefore) log.warn("Ignored devices of a plugin", { resource, ignored });
+        ignoredBefore = ignored;
+        this.deps.listed(resource, devices);
+        await bucket.take({ signal });
+      }
+    } catch (error) {
+      why = messageOf(error);
+    }
+    // Replaced, deregistered, or the agent stops.
+    if (signal.aborted) return;
+    this.drop(resource, connection, why);
+  }
+
+  private drop(resource: string, connection: Connection, why: string): void {
+    this.connections.delete(resource);
+    close(connection);
+    this.deps.log.warn("Lost device plugin", { resource, socket: connection.socket, error: why });
+    this.deps.lost(resource);
+  }
+}
+
+function close({ client, scope }: Connection): void {
+  scope.abort();
+  scope.dispose();
+  client.close();
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof RuntimeError && error.code === "Timeout";
+}
+
+function usable(resource: string, answer: ContainerAllocateResponse | undefined): ContainerAllocateResponse {
+  if (answer === undefined) throw new Error(`no containers return in allocation response of ${resource}`);
+  const bytes = ContainerAllocateResponse.encode(answer).finish().length;
+  if (bytes <= MOST_ANSWER_BYTES) return answer;
+  throw new Error(`allocation response of ${resource} has ${bytes} bytes, more than ${MOST_ANSWER_BYTES}`);
+}

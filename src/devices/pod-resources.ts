@@ -1,0 +1,157 @@
+import type * as wire from "../adapters/devices/generated/podresources.ts";
+import type { PodResourcesAnswers } from "../adapters/devices/pod-resources-server.ts";
+import { TooManyCallsError } from "../adapters/grpc/server.ts";
+import { clip } from "../lib/bounded-text.ts";
+import type { AssignedCompute, AssignedMemory } from "../model/assigned-resources.ts";
+import type { ContainerClaim } from "../model/claim-device.ts";
+import type { Container, Pod } from "../model/generated/types.ts";
+import { isSidecar } from "../model/pod-facts.ts";
+import { deviceIds, NO_NODE } from "./device.ts";
+import type { DeviceInventory } from "./inventory.ts";
+import type { PodDevices } from "./pod-devices.ts";
+
+/** Bytes of a name in an error: the longest valid one, and no more of others. */
+const NAME_BYTES = 253;
+
+/** Calls that are counted, by the version of the API. */
+export type CountedCall = "list" | "get" | "getAllocatable" | "getError";
+
+/** What the pod resources API is answered from. */
+export interface PodResourcesDeps {
+  /** Pods that run or start. */
+  activePods(): readonly Pod[];
+  /** All pods of the node, also completed ones. */
+  knownPods(): readonly Pod[];
+  readonly devices: PodDevices;
+  readonly inventory: DeviceInventory;
+  /** Exclusive CPUs and memory; missing if the node gives none out. */
+  readonly compute?: AssignedCompute | undefined;
+  /** Prepared claims of containers; missing if the node has none. */
+  readonly claims?: { claimsOf(pod: Pod, container: Container): readonly ContainerClaim[] } | undefined;
+  /** True if List shows active pods only. */
+  listsActive(): boolean;
+  counted(call: CountedCall, version: "v1" | "v1alpha1"): void;
+  /** True if the call may be answered, by the rate limit. */
+  mayCall(): boolean;
+}
+
+/** Answers who has which devices, CPUs, memory and claims, in the words and the shape of Kubernetes. */
+export class PodResources implements PodResourcesAnswers {
+  constructor(private readonly deps: PodResourcesDeps) {}
+
+  list(): wire.ListPodResourcesResponse {
+    this.admit();
+    this.deps.counted("list", "v1");
+    const pods = this.deps.listsActive() ? this.deps.activePods() : this.deps.knownPods();
+    return { podResources: pods.map((pod) => this.resourcesOf(pod)) };
+  }
+
+  /** All known pods with their regular containers and devices only. */
+  listAlpha(): wire.ListPodResourcesResponse {
+    this.admit();
+    this.deps.counted("list", "v1alpha1");
+    const empty = { cpuIds: [], memory: [], dynamicResources: [] };
+    const containersOf = ({ spec, metadata }: Pod): wire.ContainerResources[] =>
+      spec.containers.map(({ name }) => {
+        const devices = this.devicesOf(metadata.uid ?? "", name);
+        return { name, devices: devices.map((one) => ({ ...one, topology: undefined })), ...empty };
+      });
+    return {
+      podResources: this.deps.knownPods().map((pod) => ({ ...nameOf(pod), containers: containersOf(pod) })),
+    };
+  }
+
+  allocatable(): wire.AllocatableResourcesResponse {
+    this.admit();
+    this.deps.counted("getAllocatable", "v1");
+    const { inventory, compute } = this.deps;
+    const devices = inventory.names().flatMap((resource) => {
+      const all = inventory.devices(resource);
+      return [...inventory.healthy(resource)].flatMap((id) => perNode(resource, id, all.get(id)?.nodes ?? []));
+    });
+    return {
+      devices,
+      cpuIds: (compute?.allocatableCpus() ?? []).map(BigInt),
+      memory: (compute?.allocatableMemory() ?? []).map(memoryOf),
+    };
+  }
+
+  get({ podName, podNamespace }: wire.GetPodResourcesRequest): wire.GetPodResourcesResponse {
+    this.admit();
+    this.deps.counted("get", "v1");
+    const pod = this.deps
+      .knownPods()
+      .find(({ metadata }) => metadata.name === podName && metadata.namespace === podNamespace);
+    if (pod !== undefined) return { podResources: this.resourcesOf(pod) };
+    this.deps.counted("getError", "v1");
+    throw new Error(`pod ${clip(podName, NAME_BYTES)} in namespace ${clip(podNamespace, NAME_BYTES)} not found`);
+  }
+
+  private admit(): void {
+    if (!this.deps.mayCall()) throw new TooManyCallsError();
+  }
+
+  /** Sidecars and regular containers: what other init containers had is free, or taken over by these. */
+  private resourcesOf(pod: Pod): wire.PodResources {
+    const containers = [...(pod.spec.initContainers ?? []).filter(isSidecar), ...pod.spec.containers];
+    return { ...nameOf(pod), containers: containers.map((container) => this.containerOf(pod, container)) };
+  }
+
+  private containerOf(pod: Pod, container: Container): wire.ContainerResources {
+    const { name } = container;
+    const { uid = "" } = pod.metadata;
+    const { compute } = this.deps;
+    return {
+      name,
+      devices: this.devicesOf(uid, name),
+      cpuIds: (compute?.cpus(uid, name) ?? []).map(BigInt),
+      memory: (compute?.memory(uid, name) ?? []).map(memoryOf),
+      dynamicResources: (this.deps.claims?.claimsOf(pod, container) ?? []).map(claimOf),
+    };
+  }
+
+  private devicesOf(uid: string, container: string): wire.ContainerDevices[] {
+    return [...this.deps.devices.of(uid, container)].flatMap(([resource, devices]) =>
+      [...deviceIds(devices)].flatMap((id) => {
+        const nodes = [...devices.byNode].filter(([node, ids]) => node !== NO_NODE && ids.includes(id));
+        return perNode(
+          resource,
+          id,
+          nodes.map(([node]) => node),
+        );
+      }),
+    );
+  }
+}
+
+/** One entry for each NUMA node of the device; one without a topology if it has none. */
+function perNode(resourceName: string, id: string, nodes: readonly number[]): wire.ContainerDevices[] {
+  if (nodes.length === 0) return [{ resourceName, deviceIds: [id], topology: undefined }];
+  return nodes.map((node) => ({ resourceName, deviceIds: [id], topology: topologyOf([node]) }));
+}
+
+function topologyOf(nodes: readonly number[]): wire.TopologyInfo {
+  return { nodes: nodes.map((node) => ({ ID: BigInt(node) })) };
+}
+
+function memoryOf({ type, bytes, nodes }: AssignedMemory): wire.ContainerMemory {
+  return { memoryType: type, size: BigInt(bytes), topology: topologyOf(nodes) };
+}
+
+function claimOf({ name, namespace, devices }: ContainerClaim): wire.DynamicResource {
+  return {
+    claimName: name,
+    claimNamespace: namespace,
+    claimResources: devices.map(({ cdiDevices, driver, pool, device, shareId }) => ({
+      cdiDevices: cdiDevices.map((cdi) => ({ name: cdi })),
+      driverName: driver,
+      poolName: pool,
+      deviceName: device,
+      shareId,
+    })),
+  };
+}
+
+function nameOf({ metadata }: Pod): { name: string; namespace: string } {
+  return { name: metadata.name ?? "", namespace: metadata.namespace ?? "" };
+}

@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { type MachineShape, machine } from "../../test/support/machine.ts";
+import { pod } from "../../test/support/pods.ts";
+import { TopologyNode } from "../../test/support/topology-node.ts";
+import { formatCpuSet, intersection, isSameSet, parseCpuSet, unionOf } from "../model/cpu-set.ts";
+import type { Container, Pod } from "../model/generated/types.ts";
+
+const STATIC = "--cpu-manager-policy=static";
+const CPU_FILE = "/root/cpu_manager_state";
+const MEMORY_FILE = "/root/memory_manager_state";
+
+function of(cpu: string, more: Record<string, string> = {}): Pick<Container, "resources"> {
+  const limits = { cpu, memory: "1Gi", ...more };
+  return { resources: { limits, requests: limits } };
+}
+
+function whole(name: string, cpus: number): Pod {
+  return pod(name)
+    .container("app", of(String(cpus)))
+    .build();
+}
+
+function cpusOf({ topology }: TopologyNode, name: string, container = "app"): string | undefined {
+  const cpus = topology.cpus.state.exclusive(`uid-of-${name}`, container);
+  return cpus && formatCpuSet(cpus);
+}
+
+describe("the static CPU policy", () => {
+  const quad = machine({ sockets: 1, cores: 4 });
+
+  test("gives whole CPUs to Guaranteed pods, and the rest to all others", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
+    assert.equal(await node.admit(whole("web", 2)), undefined);
+    assert.equal(cpusOf(node, "web"), "1,5");
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0,2-4,6-7");
+    const [contributor] = node.topology.contributors;
+    const cpuset = (of: Pod) => contributor?.contribute({ pod: of, container: of.spec.containers[0] ?? { name: "" } });
+    assert.deepEqual(cpuset(whole("web", 2))?.resources, { cpusetCpus: "1,5" });
+    assert.deepEqual(cpuset(pod("other").container("app").build())?.resources, { cpusetCpus: "0,2-4,6-7" });
+  });
+
+  test("leaves pods alone that are not Guaranteed, ask for parts of CPUs, or have pod-level resources", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
+    const burstable = pod("burstable")
+      .container("app", { resources: { requests: { cpu: "2" } } })
+      .build();
+    const part = pod("part").container("app", of("1500m")).build();
+    const level = pod("level")
+      .container("app", of("2"))
+      .with({ resources: of("2").resources })
+      .build();
+    for (const each of [burstable, part, level]) assert.equal(await node.admit(each), undefined);
+    assert.deepEqual([...node.topology.cpus.state.entries], []);
+  });
+
+  test("hands CPUs of containers that initialize a pod on, but not those of sidecars", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
+    const sidecar = { ...of("1"), restartPolicy: "Always" };
+    const web = pod("web").init("setup", of("4")).init("proxy", sidecar).container("app", of("3")).build();
+    assert.equal(await node.admit(web), undefined);
+    const [setup = "", proxy = "", app = ""] = ["setup", "proxy", "app"].map((name) => cpusOf(node, "web", name));
+    assert.deepEqual([setup, proxy, app], ["1-2,5-6", "4", "1-2,5"]);
+    assert.equal(intersection(parseCpuSet(proxy), parseCpuSet(app)).size, 0);
+    node.remove("uid-of-web");
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0-7");
+  });
+
+  test("rejects what it cannot give, and keeps nothing of it", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 2 });
+    const rejection = await node.admit(whole("web", 7));
+    assert.equal(rejection?.reason, "UnexpectedAdmissionError");
+    assert.match(rejection?.message ?? "", /not enough cpus available to satisfy request: requested=7, available=6/);
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0-7");
+  });
+
+  test("with full-pcpus-only rejects parts of cores as SMTAlignmentError", async () => {
+    const node = new TopologyNode(quad, [STATIC, "--cpu-manager-policy-options=full-pcpus-only=true"], { cpus: 1 });
+    assert.deepEqual(await node.admit(whole("odd", 3)), {
+      reason: "SMTAlignmentError",
+      message: "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2",
+    });
+    const message =
+      "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 6, requested CPUs = 8, CPUs per core = 2";
+    assert.deepEqual(await node.admit(whole("large", 8)), { reason: "SMTAlignmentError", message });
+    assert.equal(await node.admit(whole("even", 6)), undefined);
+    const { body } = await node.metrics.expose();
+    assert.match(body, /failure_count\{scope="container",boundary="physical_cpu"\} 2\n/);
+    assert.match(body, /kubelet_cpu_manager_exclusive_cpu_allocation_count 6\n/);
+    assert.match(body, /kubelet_cpu_manager_pinning_errors_total 2\n/);
+  });
+
+  test("with strict-cpu-reservation keeps reserved CPUs from all pods", async () => {
+    const flags = [STATIC, "--cpu-manager-policy-options=strict-cpu-reservation=true", "--reserved-cpus=0,4"];
+    const node = new TopologyNode(quad, flags, { cpus: 2 });
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "1-3,5-7");
+    await node.admit(whole("web", 2));
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "2-3,6-7");
+  });
+
+  test("needs a reservation, and options that fit", () => {
+    assert.throws(() => new TopologyNode(quad, [STATIC]), /static policy requires systemreserved.cpu/);
+    const options = (text: string) => [STATIC, `--cpu-manager-policy-options=${text}`];
+    const both = [...options("full-pcpus-only=true"), ...options("distribute-cpus-across-cores=true")];
+    assert.throws(() => new TopologyNode(quad, both, { cpus: 1 }), /can not be used at the same time/);
+    const socket = [...options("align-by-socket=true"), "--topology-manager-policy=single-numa-node"];
+    assert.throws(() => new TopologyNode(quad, socket, { cpus: 1 }), /incompatible with CPUManager align-by-socket/);
+    const none = ["--cpu-manager-policy-options=full-pcpus-only=true"];
+    assert.throws(() => new TopologyNode(quad, none), /None policy: received unsupported options: full-pcpus-only/);
+  });
+
+  test("continues after a restart of the agent, and updates CPU sets of running containers", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
+    await node.admit(whole("web", 2));
+    node.start();
+    assert.equal(cpusOf(node, "web"), "1,5");
+    const [container] = [{ id: "id-1", name: "app", state: "running" }];
+    // reason: nothing else of it is read
+    const seen = (name: string, id: string) =>
+      ({ uid: `uid-of-${name}`, name, containers: [{ ...container, id }] }) as never;
+    node.observed.push(seen("web", "id-1"), seen("shared", "id-2"), seen("foreign", "id-3"));
+    for (const name of ["web", "shared"]) node.desired.set(`uid-of-${name}`, whole(name, 2));
+    const stop = new AbortController();
+    const running = node.topology.loops[0]?.run(stop.signal);
+    await node.clock.advance(0);
+    assert.deepEqual(node.updates, ["id-1 1,5", "id-2 0,2-4,6-7"]);
+    node.desired.set("uid-of-new", whole("new", 1));
+    await node.admit(whole("new", 1));
+    await node.clock.advance(0);
+    assert.deepEqual(node.updates.slice(2), ["id-2 0,2-3,6-7"]);
+    // Neither wanted nor running any more.
+    node.desired.delete("uid-of-new");
+    await node.clock.advance(10_000);
+    assert.equal(cpusOf(node, "new"), undefined);
+    assert.deepEqual(node.updates.slice(3), ["id-2 0,2-4,6-7"]);
+    stop.abort();
+    await running;
+  });
+
+  test("does not start on a state of another policy, of other CPUs, or one that is damaged", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
+    await node.admit(whole("web", 2));
+    assert.throws(() => node.start([]), /configured policy "none" differs from state checkpoint policy "static"/);
+    const text = node.files.get(CPU_FILE) ?? "";
+    node.files.set(CPU_FILE, text.replace("1,5", "1,6"));
+    assert.throws(
+      () => node.start(),
+      /checkpoint is corrupted, please drain this node and delete .*"\/root\/cpu_manager_state"/,
+    );
+    node.files.set(CPU_FILE, "{");
+    assert.throws(() => node.start(), /could not restore state from checkpoint/);
+    node.files.set(CPU_FILE, text.replace(/,"checksum":\d+/, ',"checksum":0').replace("0,2-4,6-7", "0,2-4,6-9"));
+    assert.throws(() => node.start(), /current set of available CPUs "0-7" doesn't match with CPUs in state "0-9"/);
+    node.files.set(CPU_FILE, text);
+    node.start();
+  });
+
+  test("that cannot be persisted rejects the pod", async () => {
+    const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
+    node.fault = new Error("no space left on device");
+    const rejection = await node.admit(whole("web", 2));
+    assert.match(rejection?.message ?? "", /Allocate failed due to no space left on device/);
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0-7");
+  });
+
+  test("turns the CPU quota off, and makes resizes of Guaranteed pods infeasible", async () => {
+    const node = new TopologyNode(quad, [STATIC, "--feature-gates=AllAlpha=false"], { cpus: 1 });
+    const web = pod("web").container("app", of("2")).container("log", of("500m")).build();
+    await node.admit(web);
+    const { topology } = node;
+    const [app, log] = web.spec.containers;
+    assert.deepEqual(
+      [topology.hasExclusiveCpus(web), topology.hasExclusiveCpus(web, app), topology.hasExclusiveCpus(web, log)],
+      [true, true, false],
+    );
+    const larger = pod("web").container("app", of("3")).container("log", of("500m")).build();
+    const why = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"';
+    assert.deepEqual([topology.resizeProblem(larger, web), topology.resizeProblem(web, web)], [why, undefined]);
+  });
+});
+
+describe("the Static memory policy", () => {
+  const flags = ["--memory-manager-policy=Static", "--reserved-memory=0:memory=512Mi"];
+  const two = machine({ sockets: 2, cores: 2, memoryBytes: 4 * 2 ** 30, hugePages: { [2 * 2 ** 20]: 256 } });
+
+  test("gives memory and huge pages of one NUMA node, and sets the memory nodes of the container", async () => {
+    const node = new TopologyNode(two, flags, { memoryMi: 512 });
+    const web = pod("web")
+      .container("app", of("1", { memory: "3300Mi", "hugepages-2Mi": "256Mi" }))
+      .build();
+    assert.equal(await node.admit(web), undefined);
+    const [contributor] = node.topology.contributors;
+    const [container = { name: "" }] = web.spec.containers;
+    // Node 0 has 4096 - 512 reserved - 512 in huge pages.
+    assert.deepEqual(contributor?.contribute({ pod: web, container }).resources, { cpusetMems: "1" });
+    node.start();
+    assert.deepEqual(contributor?.contribute({ pod: web, container }).resources, { cpusetMems: "1" });
+    const large = pod("large")
+      .container("app", of("1", { memory: "7Gi" }))
+      .build();
+    assert.match((await node.admit(large))?.message ?? "", /no NUMA nodes with enough memory is available/);
+    node.remove("uid-of-web");
+    assert.match(node.files.get(MEMORY_FILE) ?? "", /"free":3758096384/);
+  });
+
+  test("needs reservations that are what the node reserves", () => {
+    assert.throws(
+      () => new TopologyNode(two, flags, { memoryMi: 600 }),
+      /the total amount "512Mi" of type "memory" is not equal to the value "600Mi"/,
+    );
+    const wrong = ["--memory-manager-policy=Static", "--reserved-memory=7:memory=512Mi"];
+    assert.throws(
+      () => new TopologyNode(two, wrong, { memoryMi: 512 }),
+      /references a NUMA node 7 that does not exist/,
+    );
+  });
+
+  test("does not start on a state that does not fit to the machine", async () => {
+    const node = new TopologyNode(two, flags, { memoryMi: 512 });
+    await node.admit(pod("web").container("app", of("1")).build());
+    assert.throws(() => node.start([]), /configured policy "None" differs from state checkpoint policy "Static"/);
+    const larger = machine({ sockets: 2, cores: 2, memoryBytes: 8 * 2 ** 30 });
+    const other = new TopologyNode(larger, flags, { memoryMi: 512 });
+    other.files.set(MEMORY_FILE, node.files.get(MEMORY_FILE) ?? "");
+    assert.throws(() => other.start(), /the expected machine state is different from the real one/);
+  });
+});
+
+test("without the static policies a damaged state file is written anew", async () => {
+  const node = new TopologyNode(machine({ sockets: 1, cores: 2 }), []);
+  for (const damaged of ["", "{", "null", '{"policyName":"none","checksum":1}']) {
+    node.files.set(CPU_FILE, damaged).set(MEMORY_FILE, damaged);
+    node.start();
+    await node.clock.advance(0);
+    assert.match(node.files.get(CPU_FILE) ?? "", /"policyName":"none"/);
+    assert.match(node.files.get(MEMORY_FILE) ?? "", /"policyName":"None"/);
+    node.start();
+  }
+});
+
+describe("CPUs and memory together", () => {
+  test("are on one NUMA node, or the message tells what each lacks", async () => {
+    const two = machine({ sockets: 2, cores: 2, memoryBytes: 4 * 2 ** 30 });
+    const flags = [
+      STATIC,
+      "--memory-manager-policy=Static",
+      "--reserved-memory=0:memory=512Mi",
+      "--topology-manager-policy=single-numa-node",
+    ];
+    const node = new TopologyNode(two, flags, { cpus: 1, memoryMi: 512 });
+    const web = pod("web")
+      .container("app", of("3", { memory: "3800Mi" }))
+      .build();
+    assert.equal(await node.admit(web), undefined);
+    assert.equal(cpusOf(node, "web"), "2-3,6");
+    const rejection = await node.admit(
+      pod("other")
+        .container("app", of("4", { memory: "1Gi" }))
+        .build(),
+    );
+    assert.equal(rejection?.reason, "TopologyAffinityError");
+    assert.match(
+      rejection?.message ?? "",
+      /: NUMA node 0: cpu short by 1 \(requested 4, free 3\); NUMA node 1: cpu short by 3 \(requested 4, free 1\), memory short by \d+ /,
+    );
+  });
+});
+
+test("no CPU is ever owned twice and none is lost, over thousands of admissions, removals and restarts", async () => {
+  const shapes: readonly MachineShape[] = [
+    { sockets: 2, nodes: 2, cores: 2 },
+    { sockets: 2, cores: 4, offline: [1, 9, 12] },
+    { sockets: 1, nodes: 2, caches: 2, cores: 2, threads: 1 },
+  ];
+  const names = [
+    "full-pcpus-only",
+    "distribute-cpus-across-numa",
+    "distribute-cpus-across-cores",
+    "prefer-align-cpus-by-uncorecache",
+  ];
+  const step = fc.record({ name: fc.nat(9), kind: fc.nat(19), cpus: fc.integer({ min: 1, max: 5 }), init: fc.nat(3) });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...shapes),
+      fc.constantFrom(...names),
+      fc.array(step, { minLength: 100, maxLength: 120 }),
+      async (shape, option, steps) => {
+        const found = machine(shape);
+        const all = new Set(found.cpus.map(({ cpu }) => cpu));
+        const flags = [STATIC, `--cpu-manager-policy-options=${option}=true`, "--topology-manager-policy=best-effort"];
+        const node = new TopologyNode(found, flags, { cpus: 1 });
+        const present = new Set<string>();
+        for (const { name, kind, cpus, init } of steps) {
+          const uid = `uid-of-${name}`;
+          if (kind === 0) {
+            await node.clock.advance(0);
+            node.start();
+          } else if (present.has(uid)) {
+            node.remove(uid);
+            present.delete(uid);
+          } else {
+            const setup = init === 0 ? [] : [{ name: "setup", image: "a:1", ...of(String(init)) }];
+            const asked = pod(String(name))
+              .container("app", of(String(cpus)))
+              .with({ initContainers: setup })
+              .build();
+            if ((await node.admit(asked)) === undefined) present.add(uid);
+          }
+          const { state } = node.topology.cpus;
+          const owned = [...state.entries].map(([, containers]) => unionOf(...containers.values()));
+          assert.equal(
+            owned.reduce((sum, set) => sum + set.size, state.shared.size),
+            all.size,
+          );
+          assert.ok(isSameSet(unionOf(state.shared, ...owned), all));
+          assert.deepEqual(new Set(state.entries.keys()), present);
+        }
+      },
+    ),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,172 @@
+import { ContainerAllocateResponse, Device } from "../../src/adapters/devices/generated/deviceplugin.ts";
+import type { PluginClient } from "../../src/adapters/devices/plugin-client.ts";
+import { RuntimeError } from "../../src/adapters/runtime/port.ts";
+import { DeviceAllocator } from "../../src/devices/device-allocator.ts";
+import { DevicePlugins } from "../../src/devices/device-plugins.ts";
+import { FakeClock } from "../../src/lib/clock.ts";
+import { silent } from "../../src/lib/log.ts";
+
+/** A list of devices by id: their health, and their NUMA nodes. */
+export type Listing = Readonly<Record<string, { readonly health?: string; readonly nodes?: readonly number[] }>>;
+
+/** A plugin without a wire: it lists when told, and answers as scripted. */
+export class ScriptedPlugin implements PluginClient {
+  readonly calls: string[] = [];
+  isClosed = false;
+  /** What the next calls do instead of answering, by method. */
+  readonly faults = new Map<string, Error | "hang">();
+  preferred: readonly string[] | undefined;
+  preStartRequired = false;
+  answer: ContainerAllocateResponse | undefined = ContainerAllocateResponse.fromPartial({ envs: { A: "1" } });
+  private lists: Device[][] = [];
+  private wake: () => void = () => undefined;
+  private ended: Error | true | undefined;
+
+  list(listing: Listing): void {
+    this.lists.push(
+      Object.entries(listing).map(([ID, { health = "Healthy", nodes = [] }]) =>
+        Device.fromPartial({ ID, health, topology: { nodes: nodes.map((node) => ({ ID: node })) } }),
+      ),
+    );
+    this.wake();
+  }
+
+  end(error?: Error): void {
+    this.ended = error ?? true;
+    this.wake();
+  }
+
+  async options() {
+    await this.meet("options");
+    return { preStartRequired: this.preStartRequired, getPreferredAllocationAvailable: this.preferred !== undefined };
+  }
+
+  async *listAndWatch({ signal }: { signal: AbortSignal }) {
+    signal.addEventListener("abort", () => this.wake(), { once: true });
+    for (;;) {
+      signal.throwIfAborted();
+      const list = this.lists.shift();
+      if (list !== undefined) yield list;
+      else if (this.ended === true) return;
+      else if (this.ended !== undefined) throw this.ended;
+      else await new Promise<void>((resolve) => (this.wake = resolve));
+    }
+  }
+
+  async prefer({ offered, included, size }: { offered: readonly string[]; included: readonly string[]; size: number }) {
+    await this.meet(`prefer ${size} of ${offered.join()} with ${included.join()}`, "prefer");
+    return this.preferred ?? [];
+  }
+
+  async allocate(ids: readonly string[]) {
+    await this.meet(`allocate ${ids.join()}`, "allocate");
+    return this.answer;
+  }
+
+  async preStart(ids: readonly string[]) {
+    await this.meet(`preStart ${ids.join()}`, "preStart");
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  private async meet(call: string, method = call): Promise<void> {
+    this.calls.push(call);
+    const fault = this.faults.get(method);
+    if (fault === "hang") await new Promise(() => undefined);
+    if (fault !== undefined) throw fault;
+  }
+}
+
+export const unavailable = new RuntimeError("Unavailable", "connection refused");
+export const timeout = new RuntimeError("Timeout", "deadline exceeded");
+
+/** Device plugins, allocator and checkpoint in memory; `restart` makes them anew from the checkpoint. */
+export class DeviceBench {
+  readonly clock = new FakeClock();
+  /** Plugins by socket. */
+  readonly sockets = new Map<string, ScriptedPlugin>();
+  readonly waits: string[] = [];
+  readonly changes: (readonly string[])[] = [];
+  checkpoint: string | undefined;
+  /** Writes of the checkpoint fail with it. */
+  full: Error | undefined;
+  plugins!: DevicePlugins;
+  allocator!: DeviceAllocator;
+  private stop = new AbortController();
+
+  constructor(private readonly nodes: readonly number[] = [0, 1]) {
+    this.restart();
+  }
+
+  /** Ends the agent, as by a kill, and begins another. */
+  restart(): void {
+    this.stop.abort();
+    this.stop = new AbortController();
+    const { signal } = this.stop;
+    this.plugins = new DevicePlugins(
+      {
+        clock: this.clock,
+        log: silent,
+        file: {
+          readCheckpoint: () => this.checkpoint,
+          writeCheckpoint: (text) => {
+            if (this.full !== undefined) return Promise.reject(this.full);
+            if (!signal.aborted) this.checkpoint = text;
+            return Promise.resolve();
+          },
+          setAside: () => "aside",
+        },
+        connect: (socket) => this.sockets.get(socket) ?? dead(),
+        registered: () => undefined,
+        allocated: () => undefined,
+      },
+      { directory: "/plugins" },
+      signal,
+    );
+    this.plugins.onChange((uids) => this.changes.push(uids), { signal });
+    const { inventory, pods, connections, store } = this.plugins;
+    this.allocator = new DeviceAllocator(
+      {
+        inventory,
+        pods,
+        plugins: connections,
+        save: () => store.save(),
+        waiting: (_pod, what) => {
+          this.waits.push(what);
+          return () => undefined;
+        },
+      },
+      { nodes: this.nodes, hasClaims: () => true },
+    );
+  }
+
+  /** A plugin that registers, and lists if told. */
+  async plugin(resource: string, listing?: Listing, socket = `${resource}.sock`): Promise<ScriptedPlugin> {
+    const plugin = new ScriptedPlugin();
+    this.sockets.set(socket, plugin);
+    const registered = this.register(resource, socket);
+    await this.clock.advance(0);
+    await registered;
+    if (listing !== undefined) plugin.list(listing);
+    await this.clock.advance(0);
+    return plugin;
+  }
+
+  register(resource: string, socket: string): Promise<void> {
+    const { signal } = this.stop;
+    return this.plugins.register({ resource, versions: ["v1beta1"], socket }, { signal });
+  }
+
+  close(): void {
+    this.stop.abort();
+  }
+}
+
+/** A socket where nobody listens. */
+function dead(): ScriptedPlugin {
+  const plugin = new ScriptedPlugin();
+  plugin.faults.set("options", unavailable);
+  return plugin;
+}

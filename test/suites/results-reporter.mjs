@@ -1,5 +1,6 @@
 // Appends a line of JSON for each test that ended to the file that KUBELET_TEST_RESULTS names. Processes that a suite starts
 // to test in (a mount namespace of its own) append to the same file. Plain JavaScript: node loads reporters without tsx.
+import "../support/plain-assert.mjs";
 import { appendFileSync } from "node:fs";
 
 // oxlint-disable-next-line import/no-default-export -- the way node finds a reporter

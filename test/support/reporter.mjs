@@ -1,5 +1,6 @@
 // The reporter of test/run.ts: failures with their place and cause, then the counts. Quiet about what passes.
 // Plain JavaScript, because node loads reporters by itself, without tsx.
+import "./plain-assert.mjs";
 import { relative } from "node:path";
 import { inspect } from "node:util";
 

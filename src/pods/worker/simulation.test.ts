@@ -2,7 +2,7 @@ import { describe, test } from "node:test";
 import { chooseSeed } from "../../../test/support/random.ts";
 import { Simulation } from "../../../test/support/simulation.ts";
 
-/** `SIMULATION_SEEDS=2000` runs more, from another seed on in CI; `SIMULATION_SEED=17` replays one. */
+/** `SIMULATION_SEEDS=2000` runs more; `SIMULATION_SEED=17` replays one. */
 const only = process.env["SIMULATION_SEED"];
 const count = Number(process.env["SIMULATION_SEEDS"] ?? 50);
 const first = chooseSeed("SIMULATION_FIRST_SEED", 1);

@@ -6,8 +6,18 @@ import { MARK, PREFIX, tagOf } from "../../support/mark.ts";
 /** Everything on the machine that a suite could leave behind, as readable words, each with the suite's mark if it shows. */
 export type Machine = ReadonlyMap<string, string | undefined>;
 
-/** Made by mount(8), blkid(8), criu(8), containerd's shims and CNI's plug-ins at their first use on a machine, for good. */
-const OF_THE_SYSTEM = new Set(["/run/mount", "/run/blkid", "/run/criu.kdat", "/run/containerd", "/var/lib/cni"]);
+/**
+ * Made by mount(8), blkid(8), criu(8), ip-netns(8), containerd's shims and CNI's plug-ins at their first use on a machine,
+ * for good. What is inside these directories still counts.
+ */
+const OF_THE_SYSTEM = new Set([
+  "/run/mount",
+  "/run/blkid",
+  "/run/criu.kdat",
+  "/run/netns",
+  "/run/containerd",
+  "/var/lib/cni",
+]);
 /** The folders of suites, below any temporary directory, and the names that a test containerd makes from them. */
 const MARKED_PATH = new RegExp(`^.*?/${PREFIX}[A-Za-z0-9]{6}(?=/|$)`);
 const MARKED_NAME = /\bkt(?:t|s-test)-([0-9a-f]{4})[0-9a-f]{4}\b/;
@@ -27,7 +37,9 @@ export function readMachine(marks: readonly string[]): Machine {
     // Of another run on the same machine.
     if (marks.includes(mark)) add(`process ${pid} (${command})`, mark);
   }
-  for (const target of mounts()) add(`mount ${target}`, undefined);
+  for (const target of mounts()) {
+    if (!OF_THE_SYSTEM.has(target)) add(`mount ${target}`, undefined);
+  }
   for (const folder of ["/run/netns", "/var/run/netns", "/run/cni"]) {
     for (const name of list(folder)) add(`${folder}/${name}`, undefined);
   }

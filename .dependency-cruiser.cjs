@@ -4,7 +4,7 @@ const LAYERS = ["lib", "model", "config", "adapters"];
 const FEATURES = [
   ...["sources", "pods", "images", "volumes", "probes", "resources", "eviction", "gc", "logs", "stats", "node"],
   ...["events", "server", "localapi", "dashboard", "status", "topology"],
-  ...["plugins", "claims", "devices"],
+  ...["plugins", "claims", "devices", "apiserver", "controllers", "services"],
 ];
 const features = `^src/(${FEATURES.join("|")})/`;
 const root = "^src/(agent/|main\\.ts$|cli/)";

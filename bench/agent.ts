@@ -64,7 +64,7 @@ export class BenchAgent {
   }
 }
 
-function secondsIn(path: string): number {
+export function secondsIn(path: string): number {
   const stat = readFileSync(path, "latin1");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / 100;

@@ -7,6 +7,7 @@ import { SystemClock } from "../src/lib/clock.ts";
 import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import type { Row } from "./table.ts";
+import { watchLoop } from "./watch-loop.ts";
 
 const IMAGES = 500;
 const PODS = 110;
@@ -59,27 +60,4 @@ export async function measureImageGc(): Promise<readonly Row[]> {
     },
     { what: `${IMAGES} images collected, in all`, measured: tookMs, limit: 10_000, unit: "ms" },
   ];
-}
-
-/**
- * Measures how late an immediate timer runs, as far as the process itself has computed meanwhile: on a busy machine it
- * also waits for others, which is no delay of its own.
- */
-function watchLoop(): { stop(): number } {
-  let longest = 0;
-  let last = performance.now();
-  let used = process.cpuUsage();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    const { user, system } = process.cpuUsage(used);
-    longest = Math.max(longest, Math.min(now - last - 1, (user + system) / 1000));
-    last = now;
-    used = process.cpuUsage();
-  }, 1);
-  return {
-    stop: () => {
-      clearInterval(timer);
-      return longest;
-    },
-  };
 }

@@ -38,7 +38,7 @@ const sampler = new Sampler(
     clock,
     cgroups: {
       read: (path) => reader.read(path),
-      details: () => undefined,
+      readWithDetails: (path) => ({ usage: reader.read(path), details: undefined }),
       memory: (path) => reader.memory(path),
       childOf: (path, id) => reader.childOf(path, id),
       // The sandboxes have no processes: each reads the network of this one.
@@ -88,7 +88,6 @@ const fake = new FakePage({
       return usageReport({
         node,
         pods: pods.values(),
-        filesystems: undefined,
         diskTraffic: undefined,
         cores: 2,
         memoryBytes: 2 ** 33,

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { median, type Row } from "./table.ts";
+import { median, type Row, show } from "./table.ts";
 
 const WARM_MS = 4000;
 const WATCHED_MS = 20_000;
@@ -81,3 +82,5 @@ export async function measurePage(): Promise<readonly Row[]> {
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) show(await measurePage());

@@ -10,6 +10,7 @@ import { fixed } from "../src/lib/live.ts";
 import { silent } from "../src/lib/log.ts";
 import { BenchAgent, tearDown, timeCommand } from "./agent.ts";
 import { measureLiveChanges, measureValidate } from "./config.ts";
+import { measureDevices } from "./devices.ts";
 import { measureImageGc } from "./gc.ts";
 import { measureImages } from "./images.ts";
 import { measureLifecycle } from "./lifecycle.ts";
@@ -19,6 +20,7 @@ import { measureProbes } from "./probes-share.ts";
 import { RAW_CGROUP, rawBurst, rawPod, removeRaw, removeRawCgroup } from "./raw.ts";
 import { measureRotation } from "./rotation.ts";
 import { median, type Row, show } from "./table.ts";
+import { measureTopology } from "./topology.ts";
 
 const ROUNDS = 20;
 const BURST = 30;
@@ -222,11 +224,14 @@ try {
   const logs = await measureLogs(work);
   say("measuring image garbage collection");
   const collected = await measureImageGc();
+  say("measuring admission by topology");
+  const topology = [...(await measureTopology()), ...(await measureDevices())];
   say("measuring the page");
   const page = await measurePage();
   show([
     ...volumes,
     ...collected,
+    ...topology,
     ...page,
     ...logs,
     {

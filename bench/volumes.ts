@@ -74,7 +74,7 @@ export async function measureVolumes(directory: string): Promise<readonly Row[]>
         token: () =>
           Promise.resolve({ token: "t".repeat(900), refreshAt: clock.now().wall + 3_600_000, expiresAt: 10 ** 15 }),
       },
-      node: { allocatable: { memory: "1Gi" }, labels: {} },
+      node: { allocatable: { memory: "1Gi" }, labels: {}, syncMs: 60_000 },
       event: () => undefined,
       waiting: () => undefined,
     },

@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { kubernetesGoMod } from "./kubernetes-module.mjs";
 
 const DEFAULT_VERSION = "v1.36.3";
 const MODULE = "k8s.io/kubernetes";
@@ -78,28 +79,12 @@ function go(dir, args, onLine = () => undefined) {
   });
 }
 
-/**
- * The small module that builds Kubernetes from its published module. That one requires its staging modules as v0.0.0
- * and replaces them by folders that are not part of it, but each is published under its own name as v0.MINOR.PATCH.
- */
-function goMod(version, upstream) {
-  const staging = [...upstream.matchAll(/^\s+(k8s\.io\/\S+) v0\.0\.0$/gm)].map(([, name]) => name);
-  if (staging.length === 0) fail(`the go.mod of ${MODULE} ${version} names no staging module`);
-  const goVersion = /^go (\S+)$/m.exec(upstream)?.[1] ?? fail(`the go.mod of ${MODULE} ${version} has no go line`);
-  const published = version.replace(/^v1\./, "v0.");
-  const replaced = staging.map((name) => `replace ${name} => ${name} ${published}`);
-  // The language defaults are those of the original build, not those of the machine's newer Go.
-  const debug = /^godebug (default=\S+)$/m.exec(upstream)?.[1];
-  const lines = ["module kubelet-ts.invalid/build", "", `go ${goVersion}`, "", `require ${MODULE} ${version}`];
-  if (debug !== undefined) lines.push("", `godebug ${debug}`);
-  return `${[...lines, "", ...new Set(replaced)].join("\n")}\n`;
-}
-
 async function build(work, version, names) {
   writeFileSync(join(work, "go.mod"), "module kubelet-ts.invalid/fetch\n");
   say(`fetching ${MODULE} ${version}`);
   const { GoMod: upstream } = JSON.parse(await go(work, ["mod", "download", "-json", `${MODULE}@${version}`]));
-  writeFileSync(join(work, "go.mod"), goMod(version, readFileSync(upstream, "utf8")));
+  const text = readFileSync(upstream, "utf8");
+  writeFileSync(join(work, "go.mod"), kubernetesGoMod({ name: "build", version, upstream: text }));
   const [, major, minor] = /^v(\d+)\.(\d+)/.exec(version);
   const stamp = { gitVersion: version, gitMajor: major, gitMinor: minor, gitTreeState: "clean" };
   const ldflags = Object.entries(stamp).map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`);

@@ -20,7 +20,11 @@ const KUBERNETES_VERSION = "1.36.3";
 const BUNDLES = [
   { from: "src/main.ts", to: "kubelet.cjs" },
   { from: "src/lib/yaml-worker.ts", to: "yaml-worker.cjs" },
+  { from: "src/adapters/host/group-child.ts", to: "group-child.cjs" },
 ];
+
+/** Characters of a line of the bundles, where a statement allows it. */
+const LINE_LIMIT = 120;
 
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const epoch = process.env.SOURCE_DATE_EPOCH;
@@ -35,11 +39,15 @@ async function bundle(from, to, define = {}) {
     platform: "node",
     format: "cjs",
     target: "node20",
-    external: ["koffi"],
+    // koffi finds its binary by path; grpc-js loads the other only for services of its own that the agent does not serve.
+    external: ["koffi", "@grpc/proto-loader"],
     // `import()` becomes a lazy `require`: a vm.Script has no loader for the real one.
     supported: { "dynamic-import": false },
-    // Names and lines stay as written, so that a stack can be read without the map; see docs/decisions/001.
+    // Names stay as written and lines are short, so that a stack can be read without the map; see docs/decisions/001. The
+    // text stays in memory as long as the agent runs, so blanks are left out.
     minifySyntax: true,
+    minifyWhitespace: true,
+    lineLimit: LINE_LIMIT,
     sourcemap: "external",
     sourcesContent: false,
     legalComments: "none",

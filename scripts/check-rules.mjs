@@ -6,7 +6,7 @@ import { join, relative, resolve } from "node:path";
 const SOURCE = /^src\/.*\.ts$/;
 const TEST = /\.test\.ts$/;
 const OUTSIDE_WORLD = /^src\/(lib|adapters)\//;
-const WRITERS = /^src\/(entry\.ts$|lib\/(log|output)[-./])/;
+const WRITERS = /^src\/(entry\.ts$|lib\/(log|output|terminal)[-./])/;
 
 const isSource = (file) => SOURCE.test(file) && !TEST.test(file);
 const isInner = (file) => isSource(file) && !OUTSIDE_WORLD.test(file);

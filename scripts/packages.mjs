@@ -15,10 +15,13 @@ const RUNTIME_PACKAGES = [
   { name: "containernetworking-plugins", file: "host-local", in: CNI },
   { name: "iptables", file: "iptables", in: BIN },
   { name: "iproute2", file: "ip", in: BIN },
+  { name: "nftables", file: "nft", in: BIN },
+  { name: "conntrack", file: "conntrack", in: BIN },
   { name: "busybox-static", file: "busybox", in: BIN, proof: isStatic },
   { name: "catatonit", file: "catatonit", in: [...BIN, "/usr/libexec/podman", "/usr/lib/podman"], proof: isStatic },
 ];
 const TEST_PACKAGES = [
+  { name: "curl", file: "curl", in: BIN },
   { name: "dbus-daemon", file: "dbus-daemon", in: BIN },
   { name: "docker-registry", file: "docker-registry", in: BIN },
   { name: "prometheus", file: "promtool", in: BIN },
@@ -27,6 +30,8 @@ const TEST_PACKAGES = [
   { name: "util-linux", file: "nsenter", in: BIN },
   { name: "mount", file: "mount", in: BIN },
   { name: "chromium", file: "chromium", in: BIN },
+  { name: "bindfs", file: "bindfs", in: BIN },
+  { name: "xfsprogs", file: "mkfs.xfs", in: BIN },
 ];
 /** What a runc with seccomp is built with, where there is a Go that could build it. */
 const BUILD_PACKAGES = [

@@ -17,12 +17,16 @@ const NO_SOURCES = 77;
 /** What the suites of kubeadm and of the exchange need beside the control plane. */
 const ON_REQUEST = ["kubelet", "kubeadm", "kube-proxy"];
 
-/** Programs of other projects: for the cluster of kubeadm, for `kubectl top`, for traces. */
+/** Programs of other projects: for the cluster of kubeadm, `kubectl top`, traces, CSI, applications, to compare with. */
 const OTHERS = [
   ["etcd", "build-etcd.mjs", "ETCD_BIN_DIR"],
   ["CoreDNS", "build-coredns.mjs", "COREDNS_BIN_DIR"],
   ["metrics-server", "build-metrics-server.mjs", "METRICS_SERVER_BIN_DIR"],
+  ["cAdvisor", "build-cadvisor.mjs", "CADVISOR_BIN_DIR"],
   ["receiver of traces", "build-otlp-receiver.mjs", "OTLP_RECEIVER_BIN_DIR"],
+  ["program of client-go", "build-client-go.mjs", "CLIENT_GO_BIN_DIR"],
+  ["mock CSI driver", "build-csi-mock.mjs", "CSI_MOCK_BIN_DIR"],
+  ["images of the example applications", "build-app-images.mjs", "APP_IMAGES_DIR"],
   // Claims need a runtime with CDI.
   ["containerd 2", "build-containerd.mjs", "CONTAINERD2_BIN_DIR"],
 ];

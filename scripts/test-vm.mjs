@@ -1,7 +1,8 @@
-// `npm run test:vm [PART-OF-A-PATH …]`: integration suites in an emulated machine with what this one may lack: unified
-// cgroups, systemd, AppArmor, huge pages, a disk with project quotas. `npm run test:vm -- --run 'COMMAND'` runs any
-// command there, in a copy of the checkout; `--prepare` only makes the machine. Emulation is 10 to 20 times slower; the
-// machine has no network but its own.
+// `npm run test:vm [PART-OF-A-PATH …]`: integration suites in a machine with what this one may lack. The emulated one has
+// unified cgroups, systemd, AppArmor, two NUMA nodes, huge pages, a disk with project quotas, and is 10 to 20 times slower
+// than this machine; the user-mode one has NFS and iSCSI, and is a few times slower. `npm run test:vm -- --run 'COMMAND'` runs any
+// command in a copy of the checkout (`--user-mode --run …` in the other machine); `--prepare` only makes the machines. They
+// have no network but their own.
 import "./require-node.mjs";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,9 +12,15 @@ import { CommandError, green, red, run, say, seconds } from "./progress.mjs";
 import { build, installNodeModules, root } from "./setup.mjs";
 import { boot, makeDisks } from "./vm/boot.mjs";
 import { obstacle, vmImage } from "./vm/image.mjs";
+import { bootUserMode } from "./vm/user-mode.mjs";
 
 const SUITES = ["lifecycle-cgroups", "lifecycle-systemd", "lifecycle-kernel", "lifecycle-containerd2", ".root.test.ts"];
-/** With --needed: the suites of test/allowed-skips.ts that most machines leave out, as .ci/run wants them. */
+/** Suites that need modules of a kernel and little else: they run in the user-mode machine. */
+const USER_MODE = ["storage-nfs", "storage-disks", "pressure-unified"];
+/**
+ * With --needed: the suites of test/allowed-skips.ts that most machines leave out, as .ci/run wants them. CONTRIBUTING.md names
+ * those that take too long for it.
+ */
 const NEEDED = [
   "lifecycle-kernel",
   "lifecycle-systemd",
@@ -21,16 +28,25 @@ const NEEDED = [
   "volumes-quota",
   "quota.root.test.ts",
   "server-pages:journal",
+  "pressure-logind",
 ];
-/** Limits that end a hanging test are multiplied by this. */
-const SLOWNESS = "10";
+/** Limits that end a hanging test are multiplied by these. */
+const SLOWNESS = { emulated: "10", userMode: "4" };
 /** The build scripts' word for: something to build with is missing here. */
 const NO_GO = 3;
 
-function commandOf(args) {
-  if (args[0] === "--run") return args.slice(1).join(" ");
-  const suites = args.length === 0 ? SUITES : args[0] === "--needed" ? NEEDED : args;
-  return ["node --import tsx test/integration/run.ts", ...suites.map((part) => `'${part}'`)].join(" ");
+/** The runs that are asked for: the machine and the command of each. */
+function runsOf(args) {
+  const isUserMode = args[0] === "--user-mode";
+  const rest = isUserMode ? args.slice(1) : args;
+  if (rest[0] === "--run") return [{ isUserMode, command: rest.slice(1).join(" ") }];
+  const suites = rest.length === 0 ? SUITES : rest[0] === "--needed" ? NEEDED : rest;
+  const command = (some) => ["node --import tsx test/integration/run.ts", ...some.map((part) => `'${part}'`)].join(" ");
+  const belongs = (part) => isUserMode || USER_MODE.some((name) => part.includes(name));
+  return [true, false]
+    .map((kind) => ({ isUserMode: kind, suites: suites.filter((part) => belongs(part) === kind) }))
+    .filter((each) => each.suites.length > 0)
+    .map((each) => ({ isUserMode: each.isUserMode, command: command(each.suites) }));
 }
 
 /** Directories of binaries that go along, by the name of their directory inside. */
@@ -56,23 +72,47 @@ async function main() {
   const image = await vmImage();
   const folders = await binaries();
   if (process.argv[2] === "--prepare") return 0;
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)));
+  const runs = runsOf(process.argv.slice(2));
+  // Both at the same time: suites in the user-mode machine mostly wait. What is printed there comes in one piece.
+  const codes = await Promise.all(
+    runs.map(async (each) => {
+      const isKept = each.isUserMode && runs.length > 1;
+      const kept = [];
+      const print = (text) => (isKept ? kept.push(text) : process.stdout.write(text));
+      try {
+        return await runIn(each, { image, folders, stop, print });
+      } catch (error) {
+        stop.abort(error);
+        throw error;
+      } finally {
+        process.stdout.write(kept.join(""));
+      }
+    }),
+  );
+  return codes.find((code) => code !== 0) ?? 0;
+}
+
+/** Boots a machine for one command, and answers with its exit code. */
+async function runIn({ isUserMode, command }, { image, folders, stop, print }) {
   const env = {
-    KUBELET_TEST_SLOW: SLOWNESS,
+    KUBELET_TEST_SLOW: isUserMode ? SLOWNESS.userMode : SLOWNESS.emulated,
     KUBELET_TEST_LANES: "1",
     KUBELET_TEST_VM: "1",
+    KUBELET_TEST_STEPS: process.env.KUBELET_TEST_STEPS ?? "",
     KUBELET_STRICT: process.env.KUBELET_STRICT ?? "",
     TERM: "dumb",
     ...(folders.containerd2 && { CONTAINERD2_BIN_DIR: "/vm/containerd2" }),
     ...(folders.runc && { RUNC_BIN_DIR: "/vm/runc" }),
   };
   const work = mkdtempSync(join(tmpdir(), "kt-vm-"));
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)));
   try {
     say("… disks");
-    const disks = await makeDisks(work, { root, command: commandOf(process.argv.slice(2)), env, binaries: folders });
-    say("… booting (half a minute)");
-    return await boot(work, { image, disks, signal: stop.signal, onText: (text) => process.stdout.write(text) });
+    const disks = await makeDisks(work, { root, command, env, binaries: folders, hasQuotas: !isUserMode });
+    say(isUserMode ? "… booting the user-mode machine" : "… booting the emulated machine (half a minute)");
+    const options = { image, disks, signal: stop.signal, onText: print };
+    return await (isUserMode ? bootUserMode : boot)(work, options);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

@@ -57,6 +57,8 @@ function isTooOld(node: string): boolean {
 }
 
 process.title = "kubelet";
+// Meant for this process, which has read it by now, and not for those that it starts.
+delete process.env["MALLOC_ARENA_MAX"];
 const version = versionAnswer(process.argv.slice(2));
 if (version !== undefined) answer(1, version);
 else if (isTooOld(process.versions.node)) {

@@ -54,6 +54,30 @@ const ALLOWED: readonly AllowedSkip[] = [
     runsInVm: true,
   },
   {
+    file: "test/features/pressure-unified-memory.ts",
+    test: "a node with unified cgroups that is short of memory",
+    why: "needs a machine whose swap may be turned on, with cgroup v2 and systemd",
+    runsInVm: true,
+  },
+  {
+    file: "test/features/pressure-unified-disk.ts",
+    test: "a node with unified cgroups that is short of process ids, disk and inodes",
+    why: "needs a machine whose swap may be turned on, with cgroup v2 and systemd",
+    runsInVm: true,
+  },
+  {
+    file: "test/features/pressure-stalls.ts",
+    test: "pressure stalls",
+    why: "needs cgroup v2 and a kernel with pressure stalls",
+    runsInVm: true,
+  },
+  {
+    file: "test/features/numa.ts",
+    test: "two NUMA nodes",
+    why: "needs two NUMA nodes with two CPUs each, and cgroup v2",
+    runsInVm: true,
+  },
+  {
     file: SYSTEMD,
     test: "systemd's slices with the system's containerd, which the agent is told of",
     why: "needs systemd as the first process",
@@ -86,6 +110,18 @@ const ALLOWED: readonly AllowedSkip[] = [
     file: "test/integration/server-pages.ts",
     test: "/logs/?query= searches the journal by unit, pattern and number of lines",
     why: "needs a machine whose journal has units",
+    runsInVm: true,
+  },
+  {
+    file: "test/features/storage-nfs.ts",
+    test: "volumes of an NFS server",
+    why: "needs a kernel with an NFS client and an NFS server",
+    runsInVm: true,
+  },
+  {
+    file: "test/features/storage-disks.ts",
+    test: "disks of a network",
+    why: "needs a kernel with iSCSI, and tgt and open-iscsi",
     runsInVm: true,
   },
   {

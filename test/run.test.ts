@@ -18,7 +18,7 @@ function runFixtures(
       mkdirSync(dirname(path), { recursive: true });
       writeFileSync(path, text);
     }
-    const { KUBELET_TEST_CHILD: _child, NODE_TEST_CONTEXT: _context, ...env } = process.env;
+    const { KUBELET_TEST_CHILD: _child, KUBELET_TEST_PART: _part, NODE_TEST_CONTEXT: _context, ...env } = process.env;
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
       ["--import", "tsx", join(import.meta.dirname, "run.ts")],
@@ -52,6 +52,22 @@ test("a run of good files counts every test and passes; hooks of a file are its 
   assert.match(output, /^skipped src\/two\.test\.ts: left out: no such kernel$/m);
   assert.match(output, /^property seed 123 /m);
   assert.equal(status, 0);
+});
+
+test("the parts of a run are all its files, each once", () => {
+  const names = ["a", "b", "c"];
+  const files = Object.fromEntries(names.map((name) => [`${name}.test.ts`, `${header}test("${name}", () => {});`]));
+  for (const [KUBELET_TEST_PART, count] of [
+    ["1/2", 2],
+    ["2/2", 1],
+  ] as const) {
+    const { status, output } = runFixtures(files, { KUBELET_TEST_PART });
+    assert.match(output, new RegExp(`^${count} passed, 0 failed \\(${count} files`, "m"));
+    assert.equal(status, 0);
+  }
+  const { status, output } = runFixtures(files, { KUBELET_TEST_PART: "3/2" });
+  assert.match(output, /KUBELET_TEST_PART="3\/2": must be PART\/PARTS/);
+  assert.notEqual(status, 0);
 });
 
 /** What a file may leave changed, the code that does, and the words about it. */

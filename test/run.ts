@@ -8,7 +8,8 @@ import { skipsNotAllowed } from "./allowed-skips.ts";
 import { changesSince, processChanges, readProcessState, restoreProcess } from "./support/process-state.ts";
 import { chooseSeed } from "./support/random.ts";
 
-// Runs every unit test in one process: `tsx test/run.ts [PART-OF-A-PATH …] [-t NAME-PATTERN]`.
+// Runs every unit test in one process: `tsx test/run.ts [PART-OF-A-PATH …] [-t NAME-PATTERN]`. KUBELET_TEST_PART=1/2 runs
+// the first of two halves of the files.
 // The first process only watches: reporters can be set nowhere but on the command line, and a test process that
 // hangs or dies in silence must not look like success.
 
@@ -55,7 +56,17 @@ function findTests(filters: readonly string[]): string[] {
       if (filters.length === 0 || filters.some((filter) => path.includes(filter))) found.push(path);
     }
   }
-  return found.sort();
+  return found.sort().filter(isOfPart());
+}
+
+/** By KUBELET_TEST_PART: every second file of the list is of the second of two parts, and so on. */
+function isOfPart(): (file: string, index: number) => boolean {
+  const wanted = process.env["KUBELET_TEST_PART"] ?? "1/1";
+  const [, part, parts] = (/^([1-9]\d*)\/([1-9]\d*)$/.exec(wanted) ?? []).map(Number);
+  if (part === undefined || parts === undefined || part > parts) {
+    throw new Error(`KUBELET_TEST_PART="${wanted}": must be PART/PARTS, as 1/2`);
+  }
+  return (_file, index) => index % parts === part - 1;
 }
 
 function parseArguments(args: readonly string[]): { filters: string[]; pattern: string | undefined } {

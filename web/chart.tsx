@@ -23,6 +23,8 @@ interface ChartProps {
   readonly least: number;
   /** True for bytes: marks at powers of two. */
   readonly binary?: boolean;
+  /** The axis begins here, in seconds, though this series may begin later. */
+  readonly since?: number | undefined;
   /** Changes when a sample was added. */
   readonly version: unknown;
 }
@@ -92,20 +94,26 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number): uPl
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
-    padding: [8, 22, 0, 0],
+    padding: [8, 10, 0, 0],
     scales: {
       y: {
         range: (_plot, _low, high) => [0, latest.current.max ?? Math.max((high ?? 0) * 1.1, latest.current.least)],
       },
       // Of the data itself: uPlot widens the range of a single sample to years.
-      x: { range: ({ data: [at] }) => [Math.min(at[0] ?? 0, (at.at(-1) ?? 0) - SHORTEST_SECONDS), at.at(-1) ?? 0] },
+      x: {
+        range: ({ data: [at] }) => {
+          const last = at.at(-1) ?? 0;
+          return [Math.min(at[0] ?? last, latest.current.since ?? last, last - SHORTEST_SECONDS), last];
+        },
+      },
     },
     axes: [
-      { ...axis, space: 70, size: 22 },
+      { ...axis, space: 64, size: 22, values: (...[, marks, , , step]) => marks.map(timeLabels(step)) },
       {
         ...axis,
         space: 32,
-        size: 52,
+        gap: 6,
+        size: (_plot, labels) => 10 + LETTER_WIDTH * Math.max(...(labels ?? [""]).map((label) => label.length)),
         ...(latest.current.binary === true && { incrs: POWERS }),
         values: (_plot, marks) => marks.map((mark) => latest.current.format(mark)),
       },
@@ -118,5 +126,18 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number): uPl
         return { label: line.label, stroke, width: 1.75, points: { show: false }, ...(line.fill && { fill }) };
       }),
     ],
+  };
+}
+
+/** Of a label in its font, in pixels, rounded up. */
+const LETTER_WIDTH = 7;
+
+/** Marks of the time axis on a clock of 24 hours; with seconds where they are closer than a minute. */
+function timeLabels(step: number): (mark: number) => string {
+  const two = (part: number): string => String(part).padStart(2, "0");
+  return (mark) => {
+    const at = new Date(mark * 1000);
+    const minutes = `${two(at.getHours())}:${two(at.getMinutes())}`;
+    return step < 60 ? `${minutes}:${two(at.getSeconds())}` : minutes;
   };
 }

@@ -41,6 +41,6 @@ export function timeOfDay(ms: number): string {
 }
 
 /** `1 restart`, `2 restarts`. */
-export function count(amount: number, noun: string): string {
-  return `${amount} ${noun}${amount === 1 ? "" : "s"}`;
+export function count(amount: number, noun: string, plural = `${noun}s`): string {
+  return `${amount} ${amount === 1 ? noun : plural}`;
 }

@@ -1,5 +1,5 @@
 import { computed, signal } from "@preact/signals";
-import type { NodeUsageLine, PodUsageLine } from "../src/model/node-usage.ts";
+import type { NodeUsageLine, PodUsageLine, UsageHistoryReport } from "../src/model/node-usage.ts";
 import type { OverviewLine, PageHello, PageSection } from "../src/model/page-lines.ts";
 import type { PodEvent, PodSummary } from "../src/model/step.ts";
 import { follow, type StreamState } from "./stream.ts";
@@ -38,6 +38,7 @@ export interface Series {
  * disks read and written a second.
  */
 export const nodeSeries: Series = { at: [], values: [[], [], [], [], [], [], [], [], []] };
+let lastLine: NodeUsageLine | undefined;
 const bars = new Map<string, number[]>();
 const traffic = new Map<string, { readonly received: number; readonly sent: number }>();
 
@@ -93,6 +94,7 @@ function apply(line: OverviewLine): void {
     for (const uid of line.pods.gone) next.delete(uid);
     pods.value = next;
   }
+  if (line.history !== undefined) applyHistory(line.history);
   if (line.events !== undefined) events.value = merged(events.value, line.events);
   if (line.usage !== undefined) applyUsage(line.usage);
 }
@@ -108,10 +110,19 @@ function keyOf({ pod, container, type, reason, message, first }: PodEvent): stri
   return JSON.stringify([pod.uid, container, type, reason, message, first]);
 }
 
-function applyUsage({ at, node: line, cores, memoryBytes, pods: changed, gone }: NonNullable<OverviewLine["usage"]>) {
-  const before = node.value?.line;
+/** Fills the charts with what the agent kept, from the last sample that was seen here. */
+function applyHistory({ node: lines, pods: usages }: UsageHistoryReport): void {
+  const last = nodeSeries.at.at(-1) ?? 0;
+  // The first one has nothing before it that a rate could be made of.
+  for (const [index, line] of lines.entries()) if (index > 0 && line.at / 1000 > last) addLine(lines[index - 1], line);
+  for (const [uid, usage] of Object.entries(usages)) {
+    if ((bars.get(uid)?.length ?? 0) < usage.length) bars.set(uid, [...usage]);
+  }
+}
+
+function addLine(before: NodeUsageLine | undefined, line: NodeUsageLine): void {
   const rate = rateOf(before, line);
-  push(nodeSeries, at / 1000, [
+  push(nodeSeries, line.at / 1000, [
     (line.nanoCores ?? 0) / 1e9,
     line.workingSetBytes,
     rate?.received ?? 0,
@@ -121,6 +132,11 @@ function applyUsage({ at, node: line, cores, memoryBytes, pods: changed, gone }:
     line.pressure?.io ?? 0,
     ...diskRates(before, line),
   ]);
+  lastLine = line;
+}
+
+function applyUsage({ node: line, cores, memoryBytes, pods: changed, gone }: NonNullable<OverviewLine["usage"]>) {
+  if (lastLine === undefined || line.at > lastLine.at) addLine(lastLine, line);
   node.value = { line, cores, memoryBytes };
   const next = new Map(podUsage.value);
   for (const pod of changed) {
@@ -146,7 +162,8 @@ function diskRates(before: NodeUsageLine | undefined, after: NodeUsageLine): rea
   const [from, to] = [before?.diskTraffic, after.diskTraffic];
   const seconds = (after.at - (before?.at ?? after.at)) / 1000;
   if (from === undefined || to === undefined || seconds <= 0) return [0, 0];
-  return [(to.readBytes - from.readBytes) / seconds, (to.writtenBytes - from.writtenBytes) / seconds];
+  const of = (then: number, now_: number): number => Math.max(0, now_ - then) / seconds;
+  return [of(from.readBytes, to.readBytes), of(from.writtenBytes, to.writtenBytes)];
 }
 
 interface Counted {

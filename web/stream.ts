@@ -1,3 +1,4 @@
+import { linesOf } from "./lines.ts";
 import { ask, RefusedError, signIn } from "./session.ts";
 
 const RETRY_MS = 1000;
@@ -66,19 +67,4 @@ export function follow<Line>(path: string, hooks: StreamHooks<Line>): () => void
     unsubscribe();
     current?.abort();
   };
-}
-
-/** The lines of a response as they come. */
-export async function* linesOf(response: Response): AsyncGenerator<string> {
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  if (reader === undefined) return;
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    const parts = (rest + value).split("\n");
-    rest = parts.pop() ?? "";
-    for (const part of parts) yield part;
-  }
-  if (rest !== "") yield rest;
 }

@@ -12,6 +12,8 @@ export function openTerminal(element: HTMLElement, connection: TerminalConnectio
     fontSize: 13,
     scrollback: 5000,
     screenReaderMode: true,
+    // What a program in a container prints must not lead anywhere.
+    linkHandler: { activate: () => undefined },
     theme: { background: color("terminal"), foreground: color("terminal-text"), cursor: color("terminal-text") },
   });
   const fit = new FitAddon();

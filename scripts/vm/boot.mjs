@@ -21,8 +21,21 @@ const MARK = "vm: exit code ";
 /** Quotas of users, groups and projects are counted from the first file on. */
 const QUOTAS = ["-O", "project,quota", "-E", "quotatype=usrquota:grpquota:prjquota"];
 
-/** Lays the disks of a run into `work`: what the command needs, the checkout, its packages, an empty one with quotas. */
-export async function makeDisks(work, { root, command, env, binaries }) {
+/** Two sockets, each a NUMA node with two cores; one page of 1 GiB is taken of the first. */
+const NUMA = [
+  ...["-smp", "4,sockets=2,cores=2,threads=1", "-m", "5120"],
+  ...[0, 1].flatMap((node) => [
+    ...["-object", `memory-backend-ram,id=memory${node},size=2560M`],
+    ...["-numa", `node,nodeid=${node},cpus=${node * 2}-${node * 2 + 1},memdev=memory${node}`],
+  ]),
+  ...["-numa", "dist,src=0,dst=1,val=20"],
+];
+
+/**
+ * Lays the disks of a run into `work`: what the command needs, the checkout, its packages, an empty one, with quotas if the
+ * kernel has them.
+ */
+export async function makeDisks(work, { root, command, env, binaries = {}, hasQuotas = true }) {
   const tools = join(work, "tools");
   mkdirSync(tools);
   copyFileSync(process.execPath, join(tools, "node"));
@@ -44,7 +57,7 @@ export async function makeDisks(work, { root, command, env, binaries }) {
   await makeDisk(toolDisk, { label: "vm-tools", sizeMib: 512, from: tools });
   await makeDisk(checkoutDisk, { label: "vm-checkout", sizeMib: 512, from: checkout });
   await makeDisk(moduleDisk, { label: "vm-modules", sizeMib: 1536, from: realpathSync(join(root, "node_modules")) });
-  await makeDisk(dataDisk, { label: "vm-data", sizeMib: 8192, features: QUOTAS });
+  await makeDisk(dataDisk, { label: "vm-data", sizeMib: 8192, features: hasQuotas ? QUOTAS : [] });
   return disks;
 }
 
@@ -57,6 +70,10 @@ function runScript(env) {
   };
   return [
     "stty -F /dev/ttyS1 -onlcr",
+    // The user-mode kernel has neither quotas nor nftables for IPv4.
+    "mountpoint -q /data || mount LABEL=vm-data /data",
+    "if iptables -t nat -N vm-probe 2>/dev/null; then iptables -t nat -X vm-probe",
+    "else update-alternatives --quiet --set iptables /usr/sbin/iptables-legacy; fi",
     ...Object.entries(all).map(([name, value]) => `export ${name}='${value.replaceAll("'", "'\\''")}'`),
     "ip link set lo up",
     "cd /checkout",
@@ -74,22 +91,30 @@ export async function boot(work, { image, disks, signal, onText }) {
     ...["-device", `nvme-ns,drive=d${index},bus=disks,nsid=${index + 1}`],
   ]);
   const kernel = [
-    `root=PARTUUID=${ROOT_PARTITION} rootwait rw console=ttyS0 loglevel=4 panic=-1 hugepages=16 mitigations=off`,
+    `root=PARTUUID=${ROOT_PARTITION} rootwait rw console=ttyS0 loglevel=4 panic=-1 mitigations=off psi=1`,
+    // Those of 2 MiB are spread over the nodes.
+    "hugepagesz=1G hugepages=0:1 hugepagesz=2M hugepages=16",
     // A host that is busy just then is no broken timer, and no hung processor.
     "no_timer_check nowatchdog",
   ].join(" ");
   const child = spawn(
     "qemu-system-x86_64",
     [
-      // One thread for both processors: with more, QEMU 7.2 sees code that the kernel changes too late. And its
+      // One thread for all processors: with more, QEMU 7.2 sees code that the kernel changes too late. And its
       // cmpxchg16b spoils flags. Both end in a panic.
-      ...["-accel", "tcg,thread=single", "-smp", "2", "-m", "4096", "-cpu", "max,-cx16,-la57,-pku,-smap,-smep"],
+      ...["-accel", "tcg,thread=single", "-cpu", "max,-cx16,-la57,-pku,-smap,-smep"],
+      ...NUMA,
       ...["-nic", "none", "-display", "none", "-monitor", "none", "-no-reboot"],
       ...["-kernel", image.kernel, "-append", kernel, "-device", "nvme,id=disks,serial=vm", ...drives],
       ...["-serial", `file:${console}`, "-serial", "stdio"],
     ],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...environment(), TMPDIR: work }, signal, killSignal: "SIGTERM" },
   );
+  return await outcome(child, { console, onText });
+}
+
+/** Hands the command's output to `onText` until the machine ends, and answers with the command's exit code. */
+export async function outcome(child, { console, onText }) {
   let output = "";
   let errors = "";
   child.stdout.setEncoding("utf8").on("data", (text) => {

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -23,6 +24,8 @@ const SUITE = "bookworm";
 /** Newer than the suite's own: mounts of tmpfs can be mapped from 6.3 on, and NVMe disks need no module. */
 const KERNEL_SUITE = `${SUITE}-backports`;
 const KERNEL = "linux-image-cloud-amd64";
+/** A kernel that is a program of this machine: faster by far than an emulated one, with one processor and no NUMA nodes. */
+const USER_KERNEL = "user-mode-linux";
 const PACKAGES = [
   ..."systemd systemd-sysv dbus udev kmod apparmor e2fsprogs quota procps util-linux mount uidmap openssl criu".split(
     " ",
@@ -31,11 +34,17 @@ const PACKAGES = [
     " ",
   ),
   ..."libstdc++6 strace xz-utils".split(" "),
+  // What volumes of a network are tested with: servers and clients both.
+  ..."nfs-kernel-server nfs-common tgt open-iscsi multipath-tools".split(" "),
 ];
 /** What would only take time, or listen where the tests do. */
 const MASKED = [
   ..."containerd.service docker-registry.service systemd-logind.service systemd-timesyncd.service".split(" "),
   ..."getty@tty1.service serial-getty@ttyS0.service serial-getty@ttyS1.service".split(" "),
+  ..."nfs-server.service nfs-blkmap.service rpcbind.service rpcbind.socket rpc-statd.service nfs-mountd.service".split(
+    " ",
+  ),
+  ..."tgt.service iscsid.service iscsid.socket open-iscsi.service multipathd.service multipathd.socket".split(" "),
   ..."apt-daily.timer apt-daily-upgrade.timer fstrim.timer e2scrub_all.timer dpkg-db-backup.timer".split(" "),
 ];
 const FILES = {
@@ -47,13 +56,15 @@ const FILES = {
     "LABEL=vm-tools /vm ext4 ro 0 0",
     "LABEL=vm-checkout /checkout ext4 defaults 0 0",
     "LABEL=vm-modules /checkout/node_modules ext4 ro 0 0",
-    "LABEL=vm-data /data ext4 prjquota 0 0",
+    // A kernel without quotas mounts it without them, see the script of a run.
+    "LABEL=vm-data /data ext4 prjquota,nofail 0 0",
     "",
   ].join("\n"),
   "etc/systemd/system/vm-command.service": [
     "[Unit]",
     "Description=The command of this run",
-    "After=basic.target dbus.service apparmor.service local-fs.target",
+    "After=basic.target dbus.service apparmor.service local-fs.target data.mount",
+    "RequiresMountsFor=/vm /checkout/node_modules",
     "[Service]",
     "Type=oneshot",
     "ExecStart=/bin/bash /vm/run.sh",
@@ -85,14 +96,15 @@ export function obstacle() {
   return `not installed: ${missing.join(", ")} (apt-get install --no-install-recommends ${missing.map((tool) => TOOLS[tool]).join(" ")})`;
 }
 
-/** Answers with `{ kernel, disk }`, having made them if they are not there (minutes, about 1 GB). */
+/** Answers with `{ kernel, userKernel, disk }`, having made them if they are not there (minutes, about 1 GB). */
 export async function vmImage() {
   const key = createHash("sha256")
     .update(readFileSync(import.meta.filename))
     .digest("hex")
     .slice(0, 12);
   const target = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "kubelet-ts", `vm-${key}`);
-  const found = { kernel: join(target, "vmlinuz"), disk: join(target, "root.img") };
+  const [kernel, userKernel, disk] = ["vmlinuz", "linux.uml", "root.img"].map((name) => join(target, name));
+  const found = { kernel, userKernel, disk };
   if (existsSync(found.disk)) return found;
   mkdirSync(dirname(target), { recursive: true });
   // Beside and renamed, so that half an image is never taken for a whole one.
@@ -114,7 +126,7 @@ async function make(work) {
   const mirror = debianMirror();
   const include = `--include=${PACKAGES.join(",")}`;
   await run("debootstrap", ["debootstrap", "--variant=minbase", include, SUITE, tree, mirror], { env });
-  await kernel({ work, tree, mirror }, env);
+  await kernels({ work, tree, mirror }, env);
   for (const [path, text] of Object.entries(FILES)) writeFileSync(join(tree, path), text);
   for (const folder of ["vm", "checkout", "data"]) mkdirSync(join(tree, folder));
   const units = join(tree, "etc/systemd/system");
@@ -134,35 +146,34 @@ function debianMirror() {
   return uri;
 }
 
-/** Only its files: what the package would do on a machine that starts from its disk is not wanted here. */
-async function kernel({ work, tree, mirror }, env) {
+/** Only their files: what the packages would do on a machine that starts from its disk is not wanted here. */
+async function kernels({ work, tree, mirror }, env) {
   writeFileSync(
     join(tree, "etc/apt/sources.list"),
     [SUITE, KERNEL_SUITE].map((suite) => `deb ${mirror} ${suite} main\n`).join(""),
   );
   copyFileSync("/etc/resolv.conf", join(tree, "etc/resolv.conf"));
   await run("apt-get update", ["chroot", tree, "apt-get", "update", "-q"], { env });
-  const apt = [
-    "apt-get",
-    "install",
-    "-y",
-    "-q",
-    "--download-only",
-    "--no-install-recommends",
-    "-t",
-    KERNEL_SUITE,
-    KERNEL,
-  ];
-  await run(`apt-get download ${KERNEL}`, ["chroot", tree, ...apt], { env });
+  const files = join(work, "kernel");
+  const apt = ["apt-get", "install", "-y", "-q", "--download-only", "--no-install-recommends", "-t", KERNEL_SUITE];
   const archives = join(tree, "var/cache/apt/archives");
-  const name = readdirSync(archives).find((file) => /^linux-image-\d/.test(file));
-  if (name === undefined) throw new Error(`no kernel came with ${KERNEL}`);
-  await run(`kernel ${name}`, ["dpkg-deb", "-x", join(archives, name), join(work, "kernel")], { env });
-  const [version] = readdirSync(join(work, "kernel/lib/modules"));
-  copyFileSync(join(work, "kernel/boot", `vmlinuz-${version}`), join(work, "vmlinuz"));
-  await run("modules", ["cp", "-a", join(work, "kernel/lib/modules"), join(tree, "lib")], { env });
-  await run("depmod", ["chroot", tree, "depmod", version], { env });
-  rmSync(join(work, "kernel"), { recursive: true });
+  for (const name of [KERNEL, USER_KERNEL]) {
+    await run(`apt-get download ${name}`, ["chroot", tree, ...apt, name], { env });
+    const archive = readdirSync(archives).find((file) => /^linux-image-\d/.test(file) || file.startsWith(`${name}_`));
+    if (archive === undefined) throw new Error(`no kernel came with ${name}`);
+    await run(`kernel ${archive}`, ["dpkg-deb", "-x", join(archives, archive), files], { env });
+    for (const file of readdirSync(archives).filter((each) => each.endsWith(".deb"))) rmSync(join(archives, file));
+  }
+  const [version] = readdirSync(join(files, "lib/modules"));
+  copyFileSync(join(files, "boot", `vmlinuz-${version}`), join(work, "vmlinuz"));
+  copyFileSync(join(files, "usr/bin/linux.uml"), join(work, "linux.uml"));
+  chmodSync(join(work, "linux.uml"), 0o755);
+  for (const folder of ["lib/modules", "usr/lib/uml/modules"]) {
+    const versions = readdirSync(join(files, folder));
+    await run("modules", ["cp", "-a", join(files, folder), join(tree, "lib")], { env });
+    for (const each of versions) await run("depmod", ["chroot", tree, "depmod", each], { env });
+  }
+  rmSync(files, { recursive: true });
 }
 
 function link(to, path) {

@@ -67,10 +67,11 @@ export function connectConfigured(
   return connectRuntime(deps, { endpoint, imageEndpoint, requestTimeoutMs });
 }
 
-/** Milliseconds that a start waits for the runtime; one that does not answer yet is connected to later. */
-const IDENTIFY_MS = 2000;
-/** The same for the cgroup driver of one that answers: with another driver than its own no pod could start. */
-const DRIVER_MS = 30_000;
+/**
+ * Milliseconds that a start waits for each answer of a runtime that listens: with another cgroup driver than its own no pod
+ * could start, and the agent would have to start again. One that does not listen yet is connected to later.
+ */
+const IDENTIFY_MS = 30_000;
 
 /** Version and cgroup driver of the runtime; undefined if it does not answer in time. */
 export async function identifyRuntime(
@@ -78,10 +79,10 @@ export async function identifyRuntime(
   endpoint: string,
   { signal }: Abortable,
 ): Promise<{ readonly version?: RuntimeVersion | undefined; readonly driver?: "cgroupfs" | "systemd" | undefined }> {
-  const { runtime, close } = connectRuntime({ clock, log }, { endpoint, requestTimeoutMs: fixed(DRIVER_MS) });
-  const query = async <T>(call: (limited: Abortable) => Promise<T>, ms: number): Promise<T | undefined> => {
+  const { runtime, close } = connectRuntime({ clock, log }, { endpoint, requestTimeoutMs: fixed(IDENTIFY_MS) });
+  const query = async <T>(call: (limited: Abortable) => Promise<T>): Promise<T | undefined> => {
     try {
-      return await withScope([signal], { clock, ms }, (limited) => call({ signal: limited }));
+      return await withScope([signal], { clock, ms: IDENTIFY_MS }, (limited) => call({ signal: limited }));
     } catch (error) {
       if (signal.aborted) throw error;
       log.warn("Runtime does not answer yet", { endpoint, error: messageOf(error) });
@@ -89,8 +90,8 @@ export async function identifyRuntime(
     }
   };
   try {
-    const version = await query((limited) => runtime.version(limited), IDENTIFY_MS);
-    return { version, driver: version && (await query((limited) => runtime.cgroupDriver(limited), DRIVER_MS)) };
+    const version = await query((limited) => runtime.version(limited));
+    return { version, driver: version && (await query((limited) => runtime.cgroupDriver(limited))) };
   } finally {
     close();
   }

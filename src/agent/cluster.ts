@@ -16,9 +16,11 @@ import {
   type NodeAddresses,
   type NodeDevices,
   type NodeReporter,
+  type NodeVolumes,
 } from "../node/index.ts";
 import type { DesiredPods, Journal, WorkerPool } from "../pods/index.ts";
 import {
+  ApiClaims,
   ApiFacts,
   ApiObjects,
   ApiPods,
@@ -35,6 +37,8 @@ import { composePodStatuses, type PodStatuses } from "../status/index.ts";
 /** The clients of the API server, and the node's addresses there. */
 export interface ClusterConnection extends ApiConnection {
   readonly addresses: NodeAddresses;
+  /** True if the API is this agent's own: it is there whenever the agent is, and manifests stand beside it. */
+  readonly isLocal?: boolean;
 }
 
 /** What the parts that face the API server are built from. */
@@ -63,8 +67,10 @@ export interface ClusterRing {
   readonly devices: NodeDevices;
   /** The conditions of pressure. */
   readonly pressure: Live<readonly string[]>;
+  /** Takes over the conditions of before this start; true if one of them is a pressure that goes on. */
+  inheritPressure(conditions: readonly string[]): boolean;
   readonly volumesInUse: Live<readonly string[] | undefined>;
-  reportedInUse(names: readonly string[]): void;
+  nodeVolumes(volumes: NodeVolumes): void;
   readonly shutdown: Live<boolean>;
   /** True if the pod's node selector or affinity does not match the node's labels. */
   mismatchesNode(pod: Pod): boolean;
@@ -78,7 +84,8 @@ export class Cluster {
   readonly csiDrivers: CsiDriverReport;
   /** Services and RuntimeClasses. */
   readonly facts: ApiFacts;
-  private readonly offline: OfflineStart;
+  /** Undefined with the local API, which is never away. */
+  private readonly offline: OfflineStart | undefined;
   private reporter: NodeReporter | undefined;
   private pods: ApiPods | undefined;
   private statuses: PodStatuses | undefined;
@@ -86,7 +93,7 @@ export class Cluster {
   constructor(private readonly deps: ClusterDeps) {
     const { clock, log, connection, signal } = deps;
     const api = connection.clients.calls;
-    const changed = (): void => this.offline.touch();
+    const changed = (): void => this.offline?.touch();
     const poll = pollTimes(deps.store, () => this.currentNode());
     this.objects = new ApiObjects({ api, clock, changed, ...(poll && { poll }) }, signal);
     this.tokens = new ApiTokens({ api, clock, random: Math.random });
@@ -95,10 +102,8 @@ export class Cluster {
     this.csiDrivers = new CsiDriverReport({ api, clock, log }, deps.nodeName, signal);
     const { objects, facts } = this;
     const mayHoldSecrets = (): boolean => deps.store.current.checkpointSecrets;
-    this.offline = new OfflineStart(
-      { clock, log, objects, facts, mayHoldSecrets, pods: () => this.pods },
-      deps.store.current.rootDir,
-    );
+    const checkpointed = { clock, log, objects, facts, mayHoldSecrets, pods: () => this.pods };
+    this.offline = connection.isLocal ? undefined : new OfflineStart(checkpointed, deps.store.current.rootDir);
   }
 
   /** The Node object of the API server; undefined before it is registered. */
@@ -106,11 +111,19 @@ export class Cluster {
     return this.reporter?.current;
   }
 
+  /** The API server's newest copy of a pod of this node; undefined if it has none. */
+  pod(namespace: string, name: string): Pod | undefined {
+    return this.pods?.named(namespace, name);
+  }
+
   /** What volumes are made from besides objects. */
-  volumeSources(journal: Journal): CertificateSources & Pick<Cluster, "tokens" | "trustBundles" | "csiDrivers"> {
+  volumeSources(
+    journal: Journal,
+  ): CertificateSources & Pick<Cluster, "tokens" | "trustBundles" | "csiDrivers"> & { readonly claims: ApiClaims } {
     const { deps, tokens, trustBundles, csiDrivers } = this;
+    const claims = new ApiClaims(deps.connection.clients.calls);
     const certificates = { ...deps, api: deps.connection.clients.calls, journal, node: () => this.currentNode() };
-    return { tokens, trustBundles, csiDrivers, ...composePodCertificates(certificates, deps.signal) };
+    return { tokens, trustBundles, csiDrivers, claims, ...composePodCertificates(certificates, deps.signal) };
   }
 
   /** Dynamic resource allocation. */
@@ -125,7 +138,7 @@ export class Cluster {
     this.objects.wanted(pods);
     this.tokens.wanted(pods);
     this.statuses?.desiredChanged();
-    if (this.pods?.hasSynced) this.offline.touch();
+    if (this.pods?.hasSynced) this.offline?.touch();
   }
 
   /** Connects the ring; the loops run as long as the agent. */
@@ -153,6 +166,7 @@ export class Cluster {
         ...ring,
         clients,
         addresses: connection.addresses,
+        csiNodeCreated: () => this.csiDrivers.publishAgain(),
         event: (type, reason, message) => journal.event({ type, reason, message, subject: nodeName }),
       },
       { signal },
@@ -170,7 +184,10 @@ export class Cluster {
         log,
         node: podNode,
         publish: (snapshot) => ring.publish(snapshot),
-        seen: (pod, isDeleted) => statuses.seen(pod, isDeleted),
+        seen: (pod, isDeleted) => {
+          statuses.seen(pod, isDeleted);
+          if (pods.hasSynced) this.offline?.seen(pod);
+        },
       },
       { nodeName },
     );
@@ -178,6 +195,7 @@ export class Cluster {
       { api: clients.calls, clock, log, metrics, pool, desired, pods, node: node.reporter },
       { signal },
     );
+    const { offline } = this;
     this.pods = pods;
     this.statuses = statuses;
     this.reporter = node.reporter;
@@ -186,7 +204,9 @@ export class Cluster {
       { name: "API pods", run: (stop) => pods.run(stop) },
       ...statuses.loops,
       { name: "services and runtime classes", run: (stop) => this.facts.run(stop) },
-      { name: "offline start", run: (stop) => this.offline.run(pods, { signal: stop }) },
+      ...(offline === undefined
+        ? []
+        : [{ name: "offline start", run: (stop: AbortSignal) => offline.run(pods, { signal: stop }) }]),
       events,
       ...(connection.rotate === undefined ? [] : [{ name: "client certificate", run: connection.rotate }]),
       { name: "API connections", run: (stop) => untilAborted(stop).then(() => clients.close()) },

@@ -3,10 +3,10 @@ import { probeNet } from "../adapters/net/probe-net.ts";
 import type { ImagePort } from "../adapters/runtime/port.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
 import { composePuller, type ImagePuller } from "../images/index.ts";
+import type { ObjectSource } from "../model/object-source.ts";
 import type { NodeRules } from "../node/index.ts";
 import { type ExecuteDeps, nodeFacts, UserRanges } from "../pods/index.ts";
 import { composeResources } from "../resources/index.ts";
-import type { ObjectStore } from "../sources/index.ts";
 import type { Topology } from "../topology/index.ts";
 import type { Cluster } from "./cluster.ts";
 import type { KubeletDeps, KubeletSettings } from "./kubelet.ts";
@@ -18,8 +18,8 @@ export interface ExecuteParts {
   readonly store: OptionStore<typeof agentOptions>;
   readonly rules: NodeRules;
   readonly cluster: Cluster | undefined;
-  /** ConfigMaps and Secrets of manifests, for an agent without an API server. */
-  readonly objects: ObjectStore;
+  /** ConfigMaps, Secrets and what else pods refer to. */
+  readonly objects: ObjectSource;
   readonly signal: AbortSignal;
   /** Records an event about the node. */
   readonly event: (type: "Normal" | "Warning", reason: string, message: string) => void;
@@ -44,8 +44,11 @@ export function composeExecute(
     clock,
     log,
     cgroups,
-    images: composePuller({ ...deps, images, store, objects: cluster?.objects, tokens: cluster?.tokens }, parts.signal),
-    objects: cluster?.objects ?? parts.objects,
+    images: composePuller(
+      { ...deps, images, store, objects: cluster && parts.objects, tokens: cluster?.tokens },
+      parts.signal,
+    ),
+    objects: parts.objects,
     ...(cluster && { cluster: cluster.facts }),
     users: new UserRanges(files, {
       rootDir: settings.options.rootDir,

@@ -12,6 +12,7 @@ import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import { probeNet } from "../adapters/net/probe-net.ts";
 import { composeTracing } from "../adapters/otlp/compose.ts";
 import type { RuntimePort } from "../adapters/runtime/port.ts";
+import type { ApiNode } from "../apiserver/index.ts";
 import { type AgentOptions, agentOptions, type DynamicConfiguration, isGateOn, OptionStore } from "../config/index.ts";
 import { composePage } from "../dashboard/index.ts";
 import { composeDevices } from "../devices/index.ts";
@@ -30,7 +31,8 @@ import { type AgentConfiguration, localApiServer } from "../localapi/index.ts";
 import { logReader, rotateLogs } from "../logs/index.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { MachineFacts } from "../model/machine-facts.ts";
-import { composeGuards, NodeRules, OomCounts } from "../node/index.ts";
+import type { ObjectSource } from "../model/object-source.ts";
+import { composeGuards, NodeRules, OomCounts, standalonePodCidr } from "../node/index.ts";
 import { composePlugins } from "../plugins/index.ts";
 import {
   AgentView,
@@ -53,7 +55,7 @@ import {
 import { composeProbes, type ProbeScheduler, probeHooks, recordFiles } from "../probes/index.ts";
 import { type CgroupDriver, checkDriver, classCgroups, type ResourceHost, refreshCgroups } from "../resources/index.ts";
 import { type AgentPorts, composePorts } from "../server/index.ts";
-import { LOCAL_SOURCES, localSources, ObjectStore, type SourceObject } from "../sources/index.ts";
+import { LayeredObjects, LOCAL_SOURCES, localSources, ObjectStore, type SourceObject } from "../sources/index.ts";
 import { composeStats } from "../stats/index.ts";
 import { composeTopology, type Topology } from "../topology/index.ts";
 import { composeStorage, composeVolumes, storageOf } from "../volumes/index.ts";
@@ -98,13 +100,31 @@ export interface KubeletSettings {
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Undefined without an API server. */
   readonly connection?: ClusterConnection;
+  /** The local API that the connection leads to; undefined without one. */
+  readonly local?: LocalParts;
+}
+
+/** What belongs to the local API: its listeners, and its loops and controllers. */
+export interface LocalParts {
+  readonly listeners: { readonly apiSocket: KeptListener; readonly api?: KeptListener };
+  loops(signal: AbortSignal): readonly Loop[];
+  /** Connects the agent, whose pods are looked into through the API. */
+  attach(node: ApiNode): void;
 }
 
 /** The listeners of the agent. */
 export interface Servers extends AgentPorts {
   readonly localApi: KeptListener;
+  readonly api?: KeptListener;
+  readonly apiSocket?: KeptListener;
   readonly devicePlugins: KeptListener;
   readonly podResources: KeptListener;
+}
+
+/** Objects that pods refer to: of the cluster, of manifests, or of both beside each other. */
+function objectsOf(cluster: Cluster | undefined, manifests: ObjectStore, hasApiServer: boolean): ObjectSource {
+  if (cluster === undefined) return manifests;
+  return hasApiServer ? cluster.objects : new LayeredObjects([manifests, cluster.objects]);
 }
 
 /** The agent, built from its parts: sources → desired → workers → runtime → observed, and the servers around them. */
@@ -143,10 +163,13 @@ export class Kubelet {
       settings.connection &&
       new Cluster({ ...deps, ...settings, connection: settings.connection, store, nodeName, signal });
     const { cluster, journal } = this;
-    const hasApiServer = cluster !== undefined;
-    this.desired = new DesiredPods({ clock }, { sources: hasApiServer ? [...LOCAL_SOURCES, "api"] : LOCAL_SOURCES });
+    const hasApi = cluster !== undefined;
+    // A cluster has its own ways for what the local API leaves to manifests and to the host.
+    const hasApiServer = hasApi && settings.connection?.isLocal !== true;
+    this.desired = new DesiredPods({ clock }, { sources: hasApi ? [...LOCAL_SOURCES, "api"] : LOCAL_SOURCES });
     const { desired } = this;
-    const objects = new ObjectStore();
+    const manifestObjects = new ObjectStore();
+    const objects = objectsOf(cluster, manifestObjects, hasApiServer);
     const pressure = new LiveValue<readonly PressureCondition[]>([]);
     const apiNode = () => cluster?.currentNode();
     const devices = composeDevices({ ...deps, store, journal }, signal);
@@ -174,18 +197,21 @@ export class Kubelet {
       journal.event({ type, reason, message, subject: nodeName });
     const parts = { deps, settings, store, rules: this.rules, cluster, objects, signal, event };
     const ofCluster = cluster?.volumeSources(journal);
-    const sources = { objects: cluster?.objects ?? objects, ...ofCluster };
+    const sources = { objects, ...ofCluster };
     const { plugins, loop: pluginLoop } = composePlugins(deps, { rootDir });
-    const around = { rules: this.rules, journal, plugins, nodeName };
-    const { volumes, csi } = composeVolumes({ ...deps, ...sources, ...around, host: volumeHost }, { rootDir });
+    const evict = (uid: string, failure: { reason: string; message: string }) => this.pool.worker(uid)?.evict(failure);
+    const around = { rules: this.rules, journal, plugins, nodeName, signal, store, evict };
+    const ofVolumes = composeVolumes({ ...deps, ...sources, ...around, host: volumeHost }, { rootDir });
+    const { volumes, spaces } = ofVolumes;
     const shared = { ...deps, store, desired, observer, event, tracer };
-    const gc = composeGc({ ...shared, images, runtime, pool: () => this.pool }, settings, signal);
+    const apiPod = (namespace: string, name: string) => cluster?.pod(namespace, name);
+    const gc = composeGc({ ...shared, images, runtime, apiPod, pool: () => this.pool }, settings, signal);
     const late = { pool: () => this.pool, listedAt: () => this.ring.listedAt };
     const claims = cluster?.claims({ ...shared, ...late, plugins });
     const of = claims ? [claims.provider] : [];
     const resources = () => this.rules.resources();
     const aligned = { providers: [devices.provider], devices: devices.report };
-    const topology = composeTopology({ ...shared, ...aligned, runtime, resources, files: checkpointFiles });
+    const topology = composeTopology({ ...shared, ...aligned, ...late, runtime, resources, files: checkpointFiles });
     const execute = composeExecute(parts, {
       runtime: observer.recording(runtime),
       images: gc.images,
@@ -199,28 +225,42 @@ export class Kubelet {
     gc.onImageRemoved((id) => execute.images.imageRemoved(id), { signal });
 
     // One worker per pod, and the ring that feeds them.
-    this.pool = this.workers(observer, execute, topology);
+    const probes = this.probes(execute);
+    this.pool = this.workers(observer, execute, { ...topology, probes });
     const { pool } = this;
     devices.plugins.onChange((uids) => uids.forEach((uid) => pool.wake(uid)), { signal });
     const desiredChanged = (pods: readonly Pod[]): void => {
       cluster?.wanted(pods);
       volumes.wanted(pods);
     };
-    this.ring = new PodRing({ clock, log, desired, pool, objects, volumes, execute, desiredChanged }, signal);
+    const fed = { clock, log, desired, pool, volumes, execute, desiredChanged };
+    this.ring = new PodRing({ ...fed, objects: manifestObjects }, signal);
     const publish = this.ring.publish.bind(this.ring);
     const listedAt = () => this.ring.listedAt;
 
     // What the outside sees.
     this.view = new AgentView({ desired, pool, journal, observer });
     const podOf = (uid: string) => pool.worker(uid)?.pod ?? desired.get(uid)?.pod;
-    const storage = composeStorage({ ...deps, host: volumeHost, runtime, volumes }, { rootDir, podLogsDir }, signal);
+    const stored = { ...deps, host: volumeHost, runtime, volumes, observer };
+    const storage = composeStorage(stored, { rootDir, podLogsDir }, signal);
     const classes = classCgroups({ driver: settings.cgroupDriver, root: settings.options.cgroupRoot });
     const { cgroups } = execute;
     const oomKills = new OomCounts();
-    const stats = composeStats({ ...shared, ...settings, runtime, images, cgroups, classes, storage, podOf, oomKills });
+    const stats = composeStats({
+      ...shared,
+      ...settings,
+      runtime,
+      images,
+      cgroups,
+      classes,
+      storage,
+      spaces,
+      podOf,
+      oomKills,
+    });
     const relief = { ...shared, ...stats, nodeName, storage, pool, journal, reclaim: gc };
     const eviction = composeEviction(relief, pressure, signal);
-    const streams = new PodStreams({ runtime, observed: (uid) => observer.get(uid) });
+    const streams = new PodStreams({ runtime, observer });
     const logs = logReader(clock);
     const version = reportedVersion(store.current.version);
     const reports = { images: gc.report, usage: stats.usage, topology: topology.report };
@@ -235,8 +275,10 @@ export class Kubelet {
       node: (limits: Abortable) => eviction.explain(limits),
       streams: { exec: streams.exec.bind(streams), portForward: streams.portForward.bind(streams), podOf },
     };
-    const page = composePage({ ...local, store, details: stats.details }, { nodeName, version });
-    const { ports, loops, stalled } = composePorts({
+    const { details, history } = stats;
+    const shown = { ...local, store, details, history, probes: (uid: string) => probes.report(uid) };
+    const page = composePage(shown, { nodeName, version });
+    const { ports, loops, stalled, ask } = composePorts({
       ...shared,
       nodeName,
       view: this.view,
@@ -248,13 +290,15 @@ export class Kubelet {
       page,
       calls,
       listedAt,
+      registrationTrouble: () => this.servers.devicePlugins.trouble,
       trimMemory: () => deps.host.trimMemory(),
       makeDir: (path, mode) => new PodHost(deps.host).makeDir(path, mode),
     });
+    settings.local?.attach({ nodeName, ask, usage: stats.usage });
     const pageLink = (): string | undefined => ports.cadvisor?.address && page.link(ports.cadvisor.address);
     const localApi = localApiServer({ ...local, pageLink }, { nodeName, version, path: store.current.localApiSocket });
     const held = { ...podLists(desired, pool), claims: claims?.provider, compute: topology.assigned };
-    this.servers = { ...ports, localApi, ...devices.servers(held) };
+    this.servers = { ...ports, localApi, ...devices.servers(held), ...settings.local?.listeners };
     this.stalled = stalled;
     declarePodMetrics({ ...shared, journal, pool, view: this.view, nodeName, listedAt }, this.stop);
     declareProcessMetrics(deps.metrics, version);
@@ -263,7 +307,7 @@ export class Kubelet {
     const { cgroupVersion } = readKernelLimits(deps.host.cgroupMounts());
     const mismatchesNode = (pod: Pod): boolean =>
       affinityProblem(pod, { node: this.rules.admission(), others: [] }) !== undefined;
-    const ofNode = { pressure, mismatchesNode, cgroupVersion };
+    const ofNode = { pressure, inheritPressure: eviction.inherit, mismatchesNode, cgroupVersion };
     const { shutdown } = this.rules;
     const ring = { desired, pool, journal, runtime, images, publish, shutdown };
     rotateLogs({ files: rotationFiles, runtime, clock, log }, { store, observer, pool }, signal);
@@ -276,8 +320,10 @@ export class Kubelet {
       shimReport({ runtime, clock, log }, store.current.containerRuntimeEndpoint),
       ...localSources({ clock, log, store, nodeName, hasApiServer, journal, publish }),
       ...composeGuards({ ...shared, ...ring, listedAt, oomKills, hasApiServer }),
-      ...(cluster?.attach({ ...ring, ...csi, ...ofNode, devices: devices.node }) ?? []),
-      csi.loop,
+      ...(cluster?.attach({ ...ring, ...ofVolumes.attachable, ...ofNode, devices: devices.node }) ??
+        standalonePodCidr({ clock, log, runtime, configured: store.current.podCIDR })),
+      ...(settings.local?.loops(signal) ?? []),
+      ...ofVolumes.loops,
       ...loops,
       ...gc.loops,
       ...topology.loops,
@@ -326,7 +372,7 @@ export class Kubelet {
     this.journal.event({ ...event, subject: this.settings.machine.nodeName });
   }
 
-  private workers(observer: Observer, execute: ExecuteDeps, topology: Topology): WorkerPool {
+  private workers(observer: Observer, execute: ExecuteDeps, around: Topology & { probes: ProbeScheduler }): WorkerPool {
     const { clock, log, metrics } = this.deps;
     const { owner } = this.settings;
     const { desired, journal, store, rules } = this;
@@ -335,9 +381,9 @@ export class Kubelet {
         execute,
         observer,
         desired,
-        probes: this.probes(execute),
-        allocators: topology.allocators,
-        resizeProblem: topology.resizeProblem,
+        probes: around.probes,
+        allocators: around.allocators,
+        resizeProblem: around.resizeProblem,
         journal,
         clock,
         log,

@@ -28,6 +28,7 @@ import { Metrics, measureEventLoop } from "../lib/metrics.ts";
 import { prepareHost } from "../node/index.ts";
 import { reportOnce, stopOwnedPods } from "../pods/index.ts";
 import { Kubelet } from "./kubelet.ts";
+import { joinLocalCluster } from "./local-cluster.ts";
 import { joinCluster, prepareSettings } from "./prepare.ts";
 
 /** Timeout of a call to the runtime during `down`, in milliseconds. */
@@ -73,7 +74,8 @@ export class Launcher implements AgentLauncher {
       for (const refused of await setOwnLimits(options)) log.warn("Failed to set a limit of the agent", { refused });
       const paths = { options, containerLogsDir: "/var/log/containers" };
       const settings = await prepareSettings({ host, clock, log }, paths, scope);
-      const joined = await joinCluster({ host, clock, log, store }, settings, scope);
+      const found = await joinCluster({ host, clock, log, store }, settings, scope);
+      const joined = found.connection ? found : await joinLocalCluster({ host, clock, log, store }, settings, scope);
       const metrics = newMetrics();
       const { dynamic } = configuration;
       const kubelet = new Kubelet(
@@ -115,8 +117,10 @@ export class Launcher implements AgentLauncher {
       const log = agentLogger(clock, { ...agent, ...levels }, { sink: openLogFile(options.logFile, clock) });
       for (const warning of options.warnings) log.warn("Configuration has a problem", { warning });
       logNotActedOn(log, options.notActedOn);
-      const embedded =
-        options.runtimeEndpoint === undefined ? new EmbeddedRuntime({ clock, log, host }, { stateDir }) : undefined;
+      const { podCIDR } = agent;
+      const subnet = podCIDR === "" ? {} : { podCidr: podCIDR };
+      const isEmbedded = options.runtimeEndpoint === undefined;
+      const embedded = isEmbedded ? new EmbeddedRuntime({ clock, log, host }, { stateDir, ...subnet }) : undefined;
       const started = await embedded?.start({ signal, progress });
       const given = embedded
         ? { ...agent, containerRuntimeEndpoint: embedded.endpoint, cgroupRoot: embedded.cgroupRoot }
@@ -130,16 +134,27 @@ export class Launcher implements AgentLauncher {
       const store = new OptionStore(agentOptions, given);
       // The main port may change it.
       store.live("verbosity").onChange(({ verbosity }) => levels.verbosity.set(verbosity), { signal });
-      const kubelet = new Kubelet({ host, clock, log, metrics: newMetrics() }, { ...settings, store });
+      const { trouble, servicesTrouble, ...joined } = await joinLocalCluster(
+        { host, clock, log, store },
+        { ...settings, network: embedded?.network() },
+        { signal },
+      );
+      const kubelet = new Kubelet({ host, clock, log, metrics: newMetrics() }, { ...settings, ...joined, store });
       const servers = Object.values(kubelet.servers);
       await Promise.all(servers.map((server) => server.open()));
       const pid = started === undefined ? "" : ` (pid ${started.pid}${started.adopted ? ", found running" : ""})`;
-      const { localApi: _socket, ...ports } = kubelet.servers;
+      const { localApi: _socket, apiSocket: _apiSocket, ...ports } = kubelet.servers;
       return {
         view: kubelet.view,
         pods: () => kubelet.view.pods(),
         runtime: `${settings.runtimeName} ${settings.runtimeVersion}${pid}`,
-        ports: () => Object.values(ports).map(({ name, address, trouble }) => ({ name, address, trouble })),
+        ports: () => [
+          ...Object.values(ports).map((port) => ({ name: port.name, address: port.address, trouble: port.trouble })),
+          ...(trouble === undefined ? [] : [{ name: "API", address: undefined, trouble }]),
+          ...(servicesTrouble === undefined
+            ? []
+            : [{ name: "services", address: undefined, trouble: servicesTrouble }]),
+        ],
         onPorts: (fn, abortable) => servers.forEach((server) => server.onChange(fn, abortable)),
         // The embedded runtime outlives the agent, with the pods.
         done: runBeside((abortable) => kubelet.run(abortable), embedded && ((stop) => embedded.supervise(stop)), {

@@ -3,8 +3,12 @@ import { CodedError } from "../lib/errors.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ClaimRecord } from "./claim-record.ts";
 
-/** From 0.1 s to 40 s in 15 steps, as in Kubernetes: a call may take 45 s. */
-const BUCKETS = Array.from({ length: 15 }, (_, at) => 0.1 * (40 / 0.1) ** (at / 14));
+/** From 0.1 s to 40 s in 15 steps, to the last digit as Kubernetes computes them: a call may take 45 s. */
+const BUCKETS = [
+  ...[0.1, 0.1534127404634391, 0.23535468936502524, 0.36106407876409946, 0.5539182980610752],
+  ...[0.849781240983936, 1.303672689737678, 1.9999999999999993, 3.0682548092687805, 4.7070937873005025],
+  ...[7.221281575281985, 11.078365961221499, 16.995624819678714, 26.07345379475354, 39.99999999999997],
+];
 
 /** Declares the metrics of dynamic resource allocation by Kubernetes' names; returns the callbacks. */
 export function claimMetrics(

@@ -26,6 +26,7 @@ class Bench {
   readonly measured: string[] = [];
   disk: unknown;
   isDiskFull = false;
+  isDiskBroken = false;
   isApiDown = false;
   /** By driver; missing: not registered. */
   readonly drivers = new Map<string, Partial<DriverConnection>>();
@@ -38,12 +39,17 @@ class Bench {
   }
 
   restart(): void {
-    const persist = (claims: Parameters<typeof encodeClaims>[0]): Promise<void> => {
-      if (this.isDiskFull) return Promise.reject(new Error("no space left on device"));
-      this.disk = JSON.parse(JSON.stringify(encodeClaims(claims)));
-      return Promise.resolve();
-    };
-    this.store = new ClaimStore(persist, decodeClaims(this.disk) ?? []);
+    this.store = new ClaimStore({
+      load: () => {
+        if (this.isDiskBroken) throw new Error("EIO: i/o error");
+        return decodeClaims(this.disk) ?? [];
+      },
+      save: (claims) => {
+        if (this.isDiskFull) return Promise.reject(new Error("no space left on device"));
+        this.disk = JSON.parse(JSON.stringify(encodeClaims(claims)));
+        return Promise.resolve();
+      },
+    });
     // reason: nothing else of the API is called
     const get = ((_resource: unknown, { name }: { name: string }) => {
       if (this.isApiDown) return Promise.reject(new ApiError("Unavailable", "connection refused"));
@@ -118,6 +124,16 @@ describe("preparing claims", () => {
     assert.deepEqual(bench.measured, ["PrepareResources false"]);
   });
 
+  test("a claim that two entries of a pod name is prepared once", async () => {
+    const bench = new Bench();
+    const resourceClaims = ["first", "second"].map((name) => ({ name, resourceClaimName: "a" }));
+    const web = pod("web").container("app").with({ resourceClaims }).build();
+    bench.claim("a", { pods: [web] });
+    await bench.preparer.prepare(web, never);
+    await bench.preparer.unprepare("uid-of-web", never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com a", "unprepare gpu.example.com a"]);
+  });
+
   test("a claim of two pods is prepared once and unprepared when the last one ends", async () => {
     const bench = new Bench();
     const [one, two] = [using("one", ["a"]), using("two", ["a"])];
@@ -129,6 +145,25 @@ describe("preparing claims", () => {
     await bench.preparer.unprepare("uid-of-two", never);
     assert.deepEqual(bench.calls, ["prepare gpu.example.com a", "unprepare gpu.example.com a"]);
     assert.deepEqual(decodeClaims(bench.disk), []);
+  });
+
+  test("two pods that name the same claims in another order do not wait for each other", async () => {
+    const bench = new Bench();
+    const holders = ["a", "b"].map((name) => using(`holder-${name}`, [name]));
+    const pods = [using("one", ["a", "b"]), using("two", ["b", "a"])];
+    for (const name of ["a", "b"]) bench.claim(name, { pods: [...holders, ...pods] });
+    let answer = (): void => undefined;
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    bench.drivers.set("gpu.example.com", {
+      prepare: (claims) => answered.then(() => new Map(claims.map((c) => [c.uid, good("gpu.example.com", c)]))),
+    });
+    const all = [...holders, ...pods].map((one) => bench.preparer.prepare(one, never));
+    await new Promise((resolve) => setImmediate(resolve));
+    answer();
+    await Promise.all(all);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com a", "prepare gpu.example.com b"]);
   });
 
   test("after a restart of the agent a pod's claims are unprepared, also if their objects are gone", async () => {
@@ -175,6 +210,24 @@ describe("preparing claims", () => {
     assert.deepEqual(seen, new Set(["uid-of-web"]));
     await bench.preparer.unprepare("uid-of-web", never);
     assert.equal(bench.calls.at(-1), "unprepare gpu.example.com a");
+  });
+
+  test("nothing is prepared while the claims of an earlier run cannot be read, and none of them is lost", async () => {
+    const bench = new Bench();
+    const [old, web] = [using("old", ["a"]), using("web", ["b"])];
+    bench.claim("a", { pods: [old] });
+    bench.claim("b", { pods: [web] });
+    await bench.preparer.prepare(old, never);
+    bench.isDiskBroken = true;
+    bench.restart();
+    bench.calls.length = 0;
+    await assert.rejects(bench.preparer.prepare(web, never), /prepare dynamic resources: EIO: i\/o error/);
+    await bench.preparer.unprepare("uid-of-other", never);
+    assert.deepEqual(bench.calls, []);
+    bench.isDiskBroken = false;
+    await bench.preparer.prepare(web, never);
+    await bench.preparer.unprepare("uid-of-old", never);
+    assert.deepEqual(bench.calls, ["prepare gpu.example.com b", "unprepare gpu.example.com a"]);
   });
 
   test("a driver that fails for one claim is asked again for all of them", async () => {
@@ -284,6 +337,39 @@ describe("preparing claims", () => {
     await assert.rejects(waiting, /^Error: deleted$/);
   });
 
+  const refusals: readonly (readonly [string, ReadonlyMap<string, string>, RegExp])[] = [
+    ["an error", new Map([["uid-a", "busy"]]), /NodeUnprepareResources failed for ResourceClaim a: busy/],
+    ["nothing", new Map(), /NodeUnprepareResources skipped 1 ResourceClaims/],
+  ];
+  for (const [name, answer, want] of refusals) {
+    test(`a claim stays in use if its driver answers ${name} when it is to unprepare it`, async () => {
+      const bench = new Bench();
+      const web = using("web", ["a"]);
+      bench.claim("a", { pods: [web] });
+      await bench.preparer.prepare(web, never);
+      bench.drivers.set("gpu.example.com", { unprepare: () => Promise.resolve(answer) });
+      await assert.rejects(bench.preparer.unprepare("uid-of-web", never), want);
+      assert.equal(bench.store.isUsedBy("uid-of-web"), true);
+    });
+  }
+
+  test("a claim whose object is gone is not prepared again for a pod that used it", async () => {
+    const bench = new Bench();
+    const web = using("web", ["a"]);
+    bench.claim("a", { pods: [web] });
+    await bench.preparer.prepare(web, never);
+    bench.claims.clear();
+    bench.restart();
+    await assert.rejects(bench.preparer.prepare(web, never), /fetch ResourceClaim a: resourceclaims "a" not found/);
+  });
+
+  test("nothing is measured for a pod without claims", async () => {
+    const bench = new Bench();
+    await bench.preparer.prepare(pod("web").container("app").build(), never);
+    await bench.preparer.unprepare("uid-of-web", never);
+    assert.deepEqual(bench.measured, []);
+  });
+
   test("one driver that cannot unprepare keeps only its own claims", async () => {
     const bench = new Bench();
     bench.drivers.set("nic.example.com", {});
@@ -306,26 +392,170 @@ describe("preparing claims", () => {
   });
 });
 
+/** Claims over the bench; `pods` is what the node knows. */
+function claimsOn(bench: Bench) {
+  const clock = new FakeClock();
+  const pods = { isComplete: true, known: new Set<string>(), complete: (): void => undefined };
+  const claims = new Claims(
+    {
+      store: bench.store,
+      preparer: bench.preparer,
+      clock,
+      log: silent,
+      healthOf: () => ({ health: "Healthy", message: "" }),
+      pods: {
+        get isComplete() {
+          return pods.isComplete;
+        },
+        isKnown: (uid) => pods.known.has(uid),
+        onComplete: (fn) => {
+          pods.complete = fn;
+        },
+      },
+    },
+    () => ({ ...OPTIONS, hasHealth: true, hasHealthMessage: false }),
+  );
+  return { claims, clock, pods };
+}
+
 test("a container gets nothing of a claim that its pod may not use, whatever the status of the pod says", async () => {
   const bench = new Bench();
   const owner = using("owner", ["secret"]);
   bench.claim("secret", { pods: [owner] });
   await bench.preparer.prepare(owner, never);
-  const claims = new Claims(
-    {
-      store: bench.store,
-      preparer: bench.preparer,
-      clock: new FakeClock(),
-      log: silent,
-      healthOf: () => ({ health: "Healthy", message: "" }),
-      pods: { isComplete: true, isKnown: () => true, onComplete: () => undefined },
-    },
-    () => ({ ...OPTIONS, hasHealth: true, hasHealthMessage: false }),
-  );
+  const { claims } = claimsOn(bench);
   const container = { name: "app", resources: { claims: [{ name: "secret" }] } };
   const thief = using("thief", ["secret"]);
   assert.deepEqual(claims.claimsOf(thief, container), []);
   const creation = { container, interrupt: never.signal };
   await assert.rejects(claims.contribute({ ...creation, pod: thief }), /thief .* is not allowed to use ResourceClaim/);
   assert.deepEqual(await claims.contribute({ ...creation, pod: owner }), { cdiDevices: ["example.com/gpu=secret"] });
+});
+
+test("a container gets the devices of the requests that it names, and of extended resources that it asks for", async () => {
+  const bench = new Bench();
+  const requestMappings = [
+    { containerName: "app", resourceName: "example.com/gpu", requestName: "ext-0" },
+    { containerName: "app", resourceName: "example.com/other", requestName: "ext-1" },
+    { containerName: "sidecar", resourceName: "example.com/gpu", requestName: "ext-2" },
+  ];
+  const web = using("web", ["a"], { extendedResourceClaimStatus: { resourceClaimName: "ext", requestMappings } });
+  for (const name of ["a", "ext"]) bench.claim(name, { pods: [web] });
+  const device = (request: string): ClaimDevice => {
+    return { driver: "gpu.example.com", pool: "p", device: request, requests: [request], cdiDevices: [`x=${request}`] };
+  };
+  const requests: Readonly<Record<string, readonly string[]>> = {
+    a: ["one", "two", "three"],
+    ext: ["ext-0", "ext-1", "ext-2"],
+  };
+  bench.drivers.set("gpu.example.com", {
+    prepare: async (claims) =>
+      new Map(claims.map(({ uid, name }) => [uid, { error: "", devices: (requests[name] ?? []).map(device) }])),
+  });
+  await bench.preparer.prepare(web, never);
+  const container = {
+    name: "app",
+    resources: {
+      claims: ["one", "three"].map((request) => ({ name: "a", request })),
+      requests: { "example.com/gpu": "1", "example.com/other": "0" },
+    },
+  };
+  const { cdiDevices } = await claimsOn(bench).claims.contribute({ container, pod: web, interrupt: never.signal });
+  assert.deepEqual(cdiDevices, ["x=one", "x=three", "x=ext-0"]);
+});
+
+test("an interrupt of a container's creation is no error of its configuration", async () => {
+  const bench = new Bench();
+  const web = using("web", ["a"]);
+  bench.claim("a", { pods: [web] });
+  const stop = new AbortController();
+  bench.drivers.set("gpu.example.com", {
+    prepare: () => {
+      stop.abort(new Error("deleted"));
+      return Promise.reject(new Error("cancelled"));
+    },
+  });
+  const container = { name: "app", resources: { claims: [{ name: "a" }] } };
+  const creation = { pod: web, container, interrupt: stop.signal };
+  await assert.rejects(claimsOn(bench).claims.contribute(creation), { name: "Error", message: "deleted" });
+});
+
+describe("claims of pods that are gone", () => {
+  async function left() {
+    const bench = new Bench();
+    const pods = [using("web", ["a"]), using("gone", ["b"])];
+    for (const name of ["a", "b"]) bench.claim(name, { pods });
+    for (const one of pods) await bench.preparer.prepare(one, never);
+    bench.calls.length = 0;
+    const made = claimsOn(bench);
+    made.pods.known.add("uid-of-web");
+    const stop = new AbortController();
+    return { bench, ...made, stop, start: () => made.claims.run(stop.signal) };
+  }
+
+  test("are unprepared once all pods are known, and no others", async () => {
+    const { bench, pods, clock, stop, start } = await left();
+    pods.isComplete = false;
+    const running = start();
+    await clock.advance(59_000);
+    assert.deepEqual(bench.calls, []);
+    pods.isComplete = true;
+    pods.complete();
+    await clock.advance(0);
+    assert.deepEqual(bench.calls, ["unprepare gpu.example.com b"]);
+    stop.abort();
+    await running;
+  });
+
+  test("are tried again each minute, and when a driver is back", async () => {
+    const { bench, claims, clock, stop, start } = await left();
+    bench.drivers.set("gpu.example.com", { unprepare: () => Promise.reject(new Error("busy")) });
+    const running = start();
+    await clock.advance(59_999);
+    assert.equal(bench.calls.length, 1);
+    await clock.advance(1);
+    assert.equal(bench.calls.length, 2);
+    bench.drivers.set("gpu.example.com", {});
+    claims.driverChanged();
+    await clock.advance(0);
+    assert.deepEqual([bench.calls.length, bench.store.list().map(({ name }) => name)], [3, ["a"]]);
+    stop.abort();
+    await running;
+  });
+
+  test("are unprepared also if those of another such pod cannot be", async () => {
+    const bench = new Bench();
+    bench.drivers.set("nic.example.com", {});
+    const pods = [using("first", ["a"]), using("second", ["b"])];
+    bench.claim("a", { pods });
+    bench.claim("b", { pods, drivers: ["nic.example.com"] });
+    for (const one of pods) await bench.preparer.prepare(one, never);
+    bench.drivers.delete("gpu.example.com");
+    const { claims, clock } = claimsOn(bench);
+    const stop = new AbortController();
+    const running = claims.run(stop.signal);
+    await clock.advance(0);
+    assert.deepEqual(
+      bench.store.list().map(({ name }) => name),
+      ["a"],
+    );
+    stop.abort();
+    await running;
+  });
+
+  test("are found once the checkpoint of an earlier run can be read", async () => {
+    const { bench } = await left();
+    bench.isDiskBroken = true;
+    bench.restart();
+    const { claims, clock } = claimsOn(bench);
+    const stop = new AbortController();
+    const running = claims.run(stop.signal);
+    await clock.advance(0);
+    assert.deepEqual(bench.calls, []);
+    bench.isDiskBroken = false;
+    await clock.advance(60_000);
+    assert.deepEqual(bench.calls, ["unprepare gpu.example.com a", "unprepare gpu.example.com b"]);
+    stop.abort();
+    await running;
+  });
 });

@@ -72,7 +72,8 @@ export class ClaimPreparer {
     for (const claim of podClaims(pod, this.options())) {
       const usable = await this.usable(pod, claim, options);
       for (const driver of usable.drivers.keys()) this.deps.drivers.get(driver);
-      found.push(usable);
+      // Two entries of a pod may name one claim: a driver that is told of it twice answers once.
+      if (!found.some(({ name }) => name === usable.name)) found.push(usable);
     }
     return found;
   }

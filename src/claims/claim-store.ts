@@ -1,18 +1,40 @@
 import type { ClaimDevice } from "../model/claim-device.ts";
 import { type ClaimRecord, claimKey } from "./claim-record.ts";
 
+/** Where claims are kept. */
+export interface ClaimFile {
+  /** The claims of an earlier run; throws if they cannot be read. */
+  load(): readonly ClaimRecord[];
+  /** Writes all claims; they are given in a stable order. */
+  save(claims: readonly ClaimRecord[]): Promise<void>;
+}
+
 /** The claims in use on this node: the one owner of these facts. Every change is persisted by `save`. */
 export class ClaimStore {
   private readonly claims = new Map<string, ClaimRecord>();
   private saving: Promise<void> | undefined;
   private isDirty = false;
+  private isLoaded = false;
 
-  constructor(
-    /** Writes all claims; they are given in a stable order. */
-    private readonly persist: (claims: readonly ClaimRecord[]) => Promise<void>,
-    restored: readonly ClaimRecord[] = [],
-  ) {
-    for (const claim of restored) this.claims.set(claimKey(claim), claim);
+  /** Loads the claims of an earlier run; if that fails, nothing is saved before it succeeds. */
+  constructor(private readonly file: ClaimFile) {
+    try {
+      this.load();
+    } catch {
+      // The file has logged it; the next change tries again.
+    }
+  }
+
+  /** Loads the claims of an earlier run, once. Throws as long as they cannot be read. */
+  load(): void {
+    if (this.isLoaded) return;
+    for (const claim of this.file.load()) {
+      const known = this.claims.get(claimKey(claim));
+      const pods = new Set([...claim.pods, ...(known?.pods ?? [])]);
+      if (known === undefined || known.uid === claim.uid)
+        this.claims.set(claimKey(claim), { ...claim, ...known, pods });
+    }
+    this.isLoaded = true;
   }
 
   get(key: string): ClaimRecord | undefined {
@@ -66,9 +88,10 @@ export class ClaimStore {
   }
 
   private async write(): Promise<void> {
+    this.load();
     this.isDirty = false;
     try {
-      await this.persist(this.list());
+      await this.file.save(this.list());
     } catch (error) {
       this.isDirty = true;
       throw error;

@@ -137,6 +137,11 @@ export class Claims {
 
   private async reconcile(signal: AbortSignal): Promise<void> {
     const { store, pods, log } = this.deps;
+    try {
+      store.load();
+    } catch {
+      // Still unreadable, which is logged: pods that end meanwhile are found when it can be read.
+    }
     const users = new Set(store.list().flatMap((claim) => [...claim.pods]));
     for (const podUID of users) {
       if (pods.isKnown(podUID)) continue;

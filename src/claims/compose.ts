@@ -92,9 +92,22 @@ export function composeClaims(deps: ComposeClaimsDeps, signal: AbortSignal): Com
   const claims: Claims = new Claims({ store, preparer, clock, log, healthOf, pods: podsOf(deps) }, options);
   const loops: readonly Loop[] = [
     { name: "resource claims", run: (stop) => claims.run(stop) },
+    { name: "health of claimed devices", run: (stop) => settleHealth(health, { ...deps, claims: store }, stop) },
     { name: "resource slices", run: (stop) => slices.run(stop).then(() => untilAborted(stop)) },
   ];
   return { provider: claims, loops };
+}
+
+/** Wakes the pods of drivers that did not come back after the start: the health of their devices is unknown now. */
+async function settleHealth(
+  health: DeviceHealthBook,
+  { pool, claims }: Pick<ClaimRing, "pool"> & { readonly claims: ClaimStore },
+  signal: AbortSignal,
+): Promise<void> {
+  const isHeard = await health.settle({ signal });
+  const silent = claims.list().filter(({ drivers }) => [...drivers.keys()].some((driver) => !isHeard(driver)));
+  for (const uid of new Set(silent.flatMap(({ pods }) => [...pods]))) pool().wake(uid);
+  await untilAborted(signal);
 }
 
 /** A pod is gone when neither a source, a worker nor the runtime has it. */
@@ -115,7 +128,14 @@ function openStore({ log, store }: ComposeClaimsDeps): ClaimStore {
     // reason: it has these fields, or it could not be decoded
     decodeClaims(document) === undefined ? undefined : (document as ClaimCheckpoint);
   const file = new StateFile<ClaimCheckpoint>({ path, log, mostBytes: MOST_CHECKPOINT_BYTES, mode: 0o600 }, isIntact);
-  return new ClaimStore((claims) => file.save(encodeClaims(claims)), decodeClaims(file.load()) ?? []);
+  return new ClaimStore({
+    load: () => {
+      const found = decodeClaims(file.load()) ?? [];
+      if (file.unreadable !== undefined) throw new Error(`${path} is unreadable: ${file.unreadable}`);
+      return found;
+    },
+    save: (claims) => file.save(encodeClaims(claims)),
+  });
 }
 
 function sliceApi({ api, nodeName, isRegistered }: ComposeClaimsDeps): SliceApi {

@@ -53,6 +53,25 @@ test("without another report health is unknown after 30 s, or after the time tha
   assert.equal(clock.waiting, 0);
 });
 
+test("devices of a driver that has not come back since the agent started have no health for 30 s, then unknown", async () => {
+  const { clock, health } = book();
+  const settled = health.settle({ signal: new AbortController().signal });
+  assert.equal(health.healthOf(device("a")).health, undefined);
+  assert.deepEqual(
+    claimStatuses(
+      { resources: { claims: [{ name: "gpu" }] } },
+      { devices: () => [device("a")], healthOf: (of) => health.healthOf(of), hasMessage: true },
+    ),
+    [{ name: "claim:gpu", resources: [{ resourceID: device("a").cdiDevices[0] ?? "" }] }],
+  );
+  await clock.advance(30_000);
+  const isHeard = await settled;
+  assert.deepEqual([health.healthOf(device("a")).health, isHeard("gpu")], ["Unknown", false]);
+  const another = book();
+  another.health.clear("gpu");
+  assert.equal(another.health.healthOf(device("a")).health, "Unknown");
+});
+
 test("devices of a driver that is gone have unknown health", () => {
   const { health, changed } = book();
   health.update("gpu", [report("a")]);

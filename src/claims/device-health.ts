@@ -1,3 +1,4 @@
+import type { Abortable } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import type { ClaimDevice } from "../model/claim-device.ts";
 import type { DeviceReport } from "./drivers.ts";
@@ -15,32 +16,48 @@ interface Known {
 
 /** The health of a device, as pods see it. */
 export interface DeviceHealth {
-  readonly health: DeviceReport["health"];
+  /** Undefined for a moment after a start of the agent: the driver is on its way back. */
+  readonly health: DeviceReport["health"] | undefined;
   readonly message: string;
 }
 
 const UNKNOWN: DeviceHealth = { health: "Unknown", message: "" };
+const EXPECTED: DeviceHealth = { health: undefined, message: "" };
 
 /** What drivers report about their devices. A device without a valid report has health Unknown. */
 export class DeviceHealthBook {
   /** By driver, then by pool and device. */
   private readonly drivers = new Map<string, Map<string, Known>>();
   private timer: Timer | undefined;
+  /** Drivers that have reported, or are gone, since the agent started. */
+  private readonly heard = new Set<string>();
+  private readonly expectedUntil: number;
 
   constructor(
     private readonly clock: Clock,
     /** Called with a driver and its devices whose health has changed. */
     private readonly changed: (driver: string, isChanged: (device: ClaimDevice) => boolean) => void,
-  ) {}
+  ) {
+    this.expectedUntil = clock.now().mono + VALID_MS;
+  }
+
+  /** Resolves when drivers that have not reported since the start are no longer expected; returns if one has. */
+  async settle({ signal }: Abortable): Promise<(driver: string) => boolean> {
+    await this.clock.sleep(this.expectedUntil - this.clock.now().mono, { signal });
+    return (driver) => this.heard.has(driver);
+  }
 
   healthOf({ driver, pool, device }: Pick<ClaimDevice, "driver" | "pool" | "device">): DeviceHealth {
+    const now = this.clock.now().mono;
+    if (!this.heard.has(driver) && now < this.expectedUntil) return EXPECTED;
     const known = this.drivers.get(driver)?.get(keyOf({ pool, device }));
-    return known === undefined || known.until <= this.clock.now().mono ? UNKNOWN : known.report;
+    return known === undefined || known.until <= now ? UNKNOWN : known.report;
   }
 
   /** Takes over a report about all devices of a driver. One that is missing keeps its health until that is too old. */
   update(driver: string, reports: readonly DeviceReport[]): void {
     const now = this.clock.now().mono;
+    this.heard.add(driver);
     const known = this.drivers.get(driver) ?? new Map<string, Known>();
     this.drivers.set(driver, known);
     const touched = new Set<string>();
@@ -62,6 +79,7 @@ export class DeviceHealthBook {
 
   /** Nobody reports about the driver's devices any more. */
   clear(driver: string): void {
+    this.heard.add(driver);
     const known = this.drivers.get(driver);
     if (known === undefined) return;
     this.drivers.delete(driver);

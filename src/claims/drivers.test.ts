@@ -16,13 +16,14 @@ const report = (health: DeviceReport["health"]): DeviceReport => ({
 class Bench {
   readonly clock = new FakeClock();
   readonly heard: string[] = [];
+  readonly logged: string[] = [];
   readonly connections = new Map<string, { connected(is: boolean): void; service: string; isClosed: boolean }>();
   watches = 0;
   watch: DriverConnection["watchHealth"] = async function* () {};
   readonly drivers = new Drivers(
     {
       clock: this.clock,
-      log: silent,
+      log: { ...silent, info: (message) => void this.logged.push(message) },
       services: ["v1.DRAPlugin", "v1beta1.DRAPlugin"],
       connect: ({ endpoint, service }) => this.connect(endpoint, service),
       changed: (driver, isUsable) => void this.heard.push(`${driver} ${isUsable}`),
@@ -116,6 +117,42 @@ test("health is watched while the driver is connected, again 5 s after the strea
   assert.equal(bench.watches, 2);
 });
 
+test("a driver whose health stream fails again and again is logged once, until it has reported", async () => {
+  const bench = new Bench();
+  let reports: readonly DeviceReport[] = [];
+  bench.watch = async function* () {
+    if (reports.length > 0) yield reports;
+    throw new CodedError("Internal", "broken");
+  };
+  bench.register("/a");
+  bench.connections.get("/a")?.connected(true);
+  await bench.clock.advance(60_000);
+  assert.equal(bench.watches, 13);
+  assert.deepEqual(bench.logged, ["Health of devices is not watched"]);
+  reports = [report("Healthy")];
+  await bench.clock.advance(5000);
+  assert.equal(bench.logged.length, 2);
+  bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/a", versions: [] });
+});
+
+test("health stays known when the stream of one of two connected instances ends", async () => {
+  const bench = new Bench();
+  bench.watch = async function* () {};
+  for (const endpoint of ["/old", "/new"]) {
+    bench.register(endpoint);
+    bench.connections.get(endpoint)?.connected(true);
+  }
+  await bench.clock.advance(0);
+  assert.deepEqual(
+    bench.heard.filter((what) => what.endsWith("unknown")),
+    [],
+  );
+  for (const endpoint of ["/old", "/new"]) {
+    bench.drivers.deregister({ name: "gpu.example.com", endpoint, versions: [] });
+  }
+  await bench.clock.advance(5000);
+});
+
 test("a driver without the health service is asked again only when it was gone", async () => {
   const bench = new Bench();
   bench.watch = async function* () {
@@ -144,4 +181,18 @@ test("health reports without end are read at a bounded rate", async () => {
   await bench.clock.advance(1000);
   const read = bench.heard.filter((line) => line.endsWith("is Healthy")).length;
   assert.ok(read >= 20 && read <= 30, `${read} reports in a second`);
+});
+
+test("health reports of very many devices without end are read now and then", async () => {
+  const bench = new Bench();
+  const reports = Array.from({ length: 10_000 }, () => report("Healthy"));
+  bench.watch = async function* ({ signal }) {
+    for (let sent = 0; sent < 1000 && !signal.aborted; sent++) yield reports;
+    await new Promise(() => undefined);
+  };
+  bench.register("/a.sock");
+  bench.connections.get("/a.sock")?.connected(true);
+  await bench.clock.advance(2000);
+  const read = bench.heard.filter((line) => line.endsWith("Healthy")).length;
+  assert.ok(read >= 4 && read <= 7, `${read} reports in two seconds`);
 });

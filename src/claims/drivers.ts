@@ -2,10 +2,9 @@ import type { Abortable } from "../lib/abort.ts";
 import { AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { CodedError, messageOf } from "../lib/errors.ts";
-import { fixed } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
-import { TokenBucket } from "../lib/token-bucket.ts";
 import { Wakes } from "../lib/wakes.ts";
+import { WorkPace } from "../lib/work-pace.ts";
 import type { ClaimDevice } from "../model/claim-device.ts";
 import { isDnsSubdomain } from "../model/names.ts";
 
@@ -68,8 +67,11 @@ interface Instance {
 
 /** Between two attempts to watch the health of devices, in milliseconds, as in Kubernetes. */
 const HEALTH_RETRY_MS = 5000;
-/** Health reports that are read of one instance: a driver that sends them without end must not keep the agent busy. */
-const REPORTS = { qps: 5, burst: 20 };
+/**
+ * Health reports that are read of one driver: five a second, 20 at once, and fewer of many devices. One that sends them
+ * without end must not keep the agent busy.
+ */
+const REPORTS = { pieceMs: 200, itemMs: 0.1, burstMs: 3800 };
 
 /**
  * The registered drivers. A driver may have two instances while it is updated: the newest one that is connected is
@@ -78,11 +80,14 @@ const REPORTS = { qps: 5, burst: 20 };
 export class Drivers<Service extends string = string> {
   /** By name, the newest instance last. */
   private readonly instances = new Map<string, readonly Instance[]>();
+  private readonly pace: WorkPace;
 
   constructor(
     private readonly deps: DriverDeps<Service>,
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    this.pace = new WorkPace(deps.clock, REPORTS);
+  }
 
   /** The connection to a driver. Throws if it is not registered. */
   get(driver: string): DriverConnection {
@@ -148,21 +153,26 @@ export class Drivers<Service extends string = string> {
   private async followHealth(driver: string, instance: Instance): Promise<void> {
     const { signal } = instance.scope;
     const { clock, health, log } = this.deps;
-    const bucket = new TokenBucket(clock, fixed(REPORTS));
+    let lastError = "";
     while (!signal.aborted) {
       let waitMs: number | undefined;
       if (instance.isConnected) {
         waitMs = HEALTH_RETRY_MS;
         try {
           for await (const reports of instance.connection.watchHealth({ signal })) {
+            await this.pace.turn(driver, { signal });
+            lastError = "";
             health?.update(driver, reports);
-            await bucket.take({ signal });
+            this.pace.spend(driver, reports.length);
           }
         } catch (error) {
           if (isAborted(error, signal)) break;
           const isLacking = error instanceof CodedError && error.code === "Unimplemented";
+          const message = messageOf(error);
           if (isLacking) waitMs = undefined;
-          else log.info("Health of devices is not watched", { driver, error: messageOf(error) });
+          // The same is not logged every few seconds.
+          else if (message !== lastError) log.info("Health of devices is not watched", { driver, error: message });
+          lastError = message;
         }
         if (!this.hasOther(driver, instance)) health?.clear(driver);
       }

@@ -24,7 +24,11 @@ export function claimStatuses(
       const resourceID = device.cdiDevices[0] ?? `${device.driver}/${device.pool}/${device.device}`;
       const { health, message } = healthOf(device);
       if (!byId.has(resourceID))
-        byId.set(resourceID, { resourceID, health, ...(hasMessage && message !== "" && { message }) });
+        byId.set(resourceID, {
+          resourceID,
+          ...(health !== undefined && { health }),
+          ...(hasMessage && message !== "" && { message }),
+        });
     }
     const name = request === "" ? `claim:${claim}` : `claim:${claim}/${request}`;
     if (byId.size > 0) found.set(name, { name, resources: [...byId.values()] });

@@ -11,6 +11,8 @@ class Bench {
   /** Drivers with slices; undefined before the node is registered. */
   published: readonly string[] | undefined = [];
   failures = 0;
+  /** Of a deletion that does not fail. */
+  answer = Promise.resolve();
   readonly stop = new AbortController();
   readonly cleaner = new SliceCleaner(
     {
@@ -22,7 +24,7 @@ class Bench {
         deleteOf: (driver) => {
           if (this.failures-- > 0) return Promise.reject(new Error("no connection"));
           this.deleted.push(driver);
-          return Promise.resolve();
+          return this.answer;
         },
       },
     },
@@ -72,4 +74,53 @@ test("at the start drivers have 30 s to register; slices of those that do not ar
   assert.deepEqual(bench.deleted, []);
   await bench.clock.advance(5000);
   assert.deepEqual(bench.deleted, ["gone"]);
+});
+
+test("slices of a driver that is back are left alone, also if it was missed at the start and when it was lost", async () => {
+  const bench = new Bench();
+  bench.published = ["a"];
+  bench.failures = 1000;
+  bench.cleaner.changed("a", false);
+  void bench.cleaner.run(bench.stop.signal);
+  await bench.clock.advance(31_000);
+  bench.cleaner.changed("a", true);
+  bench.failures = 0;
+  await bench.clock.advance(600_000);
+  assert.deepEqual(bench.deleted, []);
+});
+
+test("slices of a driver that is back are left alone, also if an earlier deletion ended late", async () => {
+  const bench = new Bench();
+  let end = (): void => undefined;
+  bench.answer = new Promise((resolve) => {
+    end = resolve;
+  });
+  bench.cleaner.changed("a", false);
+  await bench.clock.advance(30_000);
+  assert.deepEqual(bench.deleted, ["a"]);
+  for (const isUsable of [true, false]) bench.cleaner.changed("a", isUsable);
+  end();
+  await bench.clock.advance(1000);
+  bench.cleaner.changed("a", true);
+  await bench.clock.advance(60_000);
+  assert.deepEqual(bench.deleted, ["a"]);
+});
+
+test("at the start slices are looked for until the node is known", async () => {
+  const bench = new Bench();
+  bench.published = undefined;
+  void bench.cleaner.run(bench.stop.signal);
+  await bench.clock.advance(40_000);
+  bench.published = ["gone"];
+  await bench.clock.advance(60_000);
+  assert.deepEqual(bench.deleted, ["gone"]);
+});
+
+test("slices of a driver that was unavailable, registered and did not become usable are deleted once more", async () => {
+  const bench = new Bench();
+  for (let time = 0; time < 2; time++) {
+    bench.cleaner.changed("a", false);
+    await bench.clock.advance(30_000);
+  }
+  assert.deepEqual(bench.deleted, ["a", "a"]);
 });

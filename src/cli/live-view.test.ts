@@ -27,6 +27,7 @@ function setup() {
     logFile: "/s/log",
     runtime: "",
     ports: [],
+    kubeconfig: "",
     starting: state.starting,
     pods: [],
     urls: [],

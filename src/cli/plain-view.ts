@@ -9,6 +9,9 @@ export class PlainView {
   private readonly told = new Map<string, { name: string; state: string; ip: string; step: string }>();
   private readonly toldPorts = new Map<string, string>();
 
+  /** `kubeconfig` is that of the local API; only the ports need it. */
+  constructor(private readonly options: { readonly kubeconfig: string } = { kubeconfig: "" }) {}
+
   /** Lines for what changed among the pods since the last call. */
   pods(pods: readonly PodSummary[], now: number): string[] {
     const present = new Set(pods.map((pod) => pod.uid));
@@ -37,12 +40,16 @@ export class PlainView {
   /** Lines for ports that opened, or cannot. */
   ports(ports: readonly PortState[], now: number): string[] {
     return ports.flatMap((port) => {
-      const hint = port.name === "cadvisor" ? ", with the page: kubelet open prints a login link" : "";
-      const text = port.address === undefined ? port.trouble : `listening on ${port.address}${hint}`;
+      const text = port.address === undefined ? port.trouble : `listening on ${port.address}${this.hint(port.name)}`;
       if (text === undefined || this.toldPorts.get(port.name) === text) return [];
       this.toldPorts.set(port.name, text);
       return [line(now, port.name, text)];
     });
+  }
+
+  private hint(port: string): string {
+    if (port === "cadvisor") return ", with the page: kubelet open prints a login link";
+    return port === "API" ? `: kubectl --kubeconfig ${this.options.kubeconfig} get pods` : "";
   }
 }
 

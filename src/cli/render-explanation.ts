@@ -1,5 +1,6 @@
 import { wrap } from "../config/index.ts";
 import { ago, bytesWords, type Cell, paint, table } from "../lib/table.ts";
+import type { StoragePart } from "../model/pod-storage.ts";
 import type { PodExplanation } from "../model/step.ts";
 import { timesWords, typeCell } from "./events.ts";
 import { waterfall } from "./waterfall.ts";
@@ -73,23 +74,39 @@ function containers(pod: PodExplanation, { now, color }: RenderOptions): string 
   return table(rows, { color });
 }
 
-const STORAGE_WORDS = { emptyDir: "emptyDir", volume: "volume", log: "log of", layer: "layer of" } as const;
+const STORAGE_WORDS = {
+  emptyDir: "emptyDir",
+  volume: "volume",
+  log: "log of",
+  layer: "layer of",
+  file: "file",
+} as const;
 
 const HOW_WORDS = { quota: "counted by quota", walk: "walked", filesystem: "", runtime: "" } as const;
 
+function noteOf({ kind, isMemory, isOld, usage }: Pick<StoragePart, "kind" | "isMemory" | "isOld" | "usage">): string {
+  if (isOld === true) return "terminated";
+  if (isMemory) return "in memory";
+  return kind === "emptyDir" ? HOW_WORDS[usage?.by ?? "runtime"] : "";
+}
+
+/** Files of the agent are shown from this size on, in bytes: every pod has them, and they are small. */
+const SMALL_FILES = 64 * 1024;
+
 /** The local storage of the pod, where it is worth a line. */
 function storage({ storage }: PodExplanation, { color }: RenderOptions): string {
-  const parts = (storage?.parts ?? []).filter(
-    ({ kind, usage }) => kind === "emptyDir" || (kind !== "volume" && (usage?.bytes ?? 0) > 0),
-  );
+  const parts = (storage?.parts ?? []).filter(({ kind, usage }) => {
+    const least = kind === "file" ? SMALL_FILES : 0;
+    return kind === "emptyDir" || (kind !== "volume" && (usage?.bytes ?? 0) > least);
+  });
   if (storage === undefined || parts.length === 0) return "";
-  const rows = parts.map(({ kind, name, isMemory, sizeLimit, usage }): Cell[] => {
+  const rows = parts.map(({ kind, name, isMemory, isOld, sizeLimit, usage }): Cell[] => {
     const isFull = sizeLimit !== undefined && usage !== undefined && usage.bytes > sizeLimit;
     return [
       `  ${STORAGE_WORDS[kind]} ${name}`,
       { text: usage === undefined ? "not measured yet" : bytesWords(usage.bytes), style: isFull ? "red" : "bold" },
       { text: sizeLimit === undefined ? "" : `of ${bytesWords(sizeLimit)}`, style: "dim" },
-      { text: isMemory ? "in memory" : kind === "emptyDir" ? HOW_WORDS[usage?.by ?? "runtime"] : "", style: "dim" },
+      { text: noteOf({ kind, isMemory, isOld, usage }), style: "dim" },
     ];
   });
   const all: Cell[] = [

@@ -23,6 +23,7 @@ const node: NodeExplanation = {
     },
     { signal: "pid.available", unit: "count", available: 31_000, capacity: 32_768, thresholds: [] },
   ],
+  unmeasured: ["imagefs.inodesFree"],
   rankings: [
     {
       resource: "memory",
@@ -61,6 +62,7 @@ Pressure   MemoryPressure
 Signals
   memory.available   512Mi   of 8.0Gi   -20Mi/s   hard below 1.0Gi (met for 3s), soft below 2.0Gi for 30s
   pid.available      31000   of 32768   steady    no threshold
+  imagefs.inodesFree   not measured: its thresholds are not acted on
 
 If memory were short
   1.   a/hog   priority 0            6.0Gi   exceeds its request by 6Gi

@@ -27,7 +27,7 @@ export function renderNode(node: NodeExplanation, how: RenderOptions): string {
   );
   const sections = [
     overview,
-    section("Signals", signals(node.signals, how), how),
+    section("Signals", `${signals(node.signals, how)}${missing(node.unmeasured, how)}`, how),
     ...node.rankings.map((ranking) =>
       section(RESOURCE_WORDS[ranking.resource] ?? ranking.resource, pods(ranking, how), how),
     ),
@@ -52,6 +52,14 @@ function signals(all: readonly SignalReport[], { color }: RenderOptions): string
     ];
   });
   return table(rows, { color });
+}
+
+function missing(all: readonly string[], { color }: RenderOptions): string {
+  const words: Cell = { text: "not measured: its thresholds are not acted on", style: "yellow" };
+  return table(
+    all.map((signal): Cell[] => [`  ${signal}`, words]),
+    { color },
+  );
 }
 
 function trend({ perSecond, unit }: SignalReport): string {

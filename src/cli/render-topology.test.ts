@@ -49,7 +49,7 @@ socket 1
     L3 2: 4[..] 5[..]
     L3 3: 6[..] 7[..]
 
-. shared by containers without CPUs of their own   r reserved   A-z of one container
+. shared by containers without CPUs of their own   r reserved   A-z of one container or pod
 A default/web app: CPUs 1 9; memory 1.0Gi on NUMA node 0
 
 devices

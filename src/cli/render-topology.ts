@@ -83,18 +83,18 @@ function legend({ cpus }: TopologyReport): readonly string[] {
   const isStatic = cpus.some(({ use }) => use !== "any");
   return [
     isStatic
-      ? ". shared by containers without CPUs of their own   r reserved   A-z of one container"
+      ? ". shared by containers without CPUs of their own   r reserved   A-z of one container or pod"
       : ". shared by all",
   ];
 }
 
 function holdingLines(holdings: readonly Holding[], letters: Letters): readonly string[] {
   return holdings.map((holding) => {
-    const { namespace, pod, container, cpus, memory } = holding;
+    const { namespace, pod, container, cpus, isShared, memory } = holding;
     const letter = letters.get(cpus[0] ?? -1) ?? " ";
     const name = `${namespace}/${pod || holding.uid} ${container}`;
     const parts = [
-      ...(cpus.length > 0 ? [`CPUs ${cpus.join(" ")}`] : []),
+      ...(cpus.length > 0 ? [`CPUs ${cpus.join(" ")}${isShared === true ? " shared within the pod" : ""}`] : []),
       ...memory.map(({ type, bytes, nodes }) => `${type} ${bytesWords(bytes)} on NUMA node ${nodes.join(", ")}`),
     ];
     return `${letter} ${name}: ${parts.join("; ")}`;

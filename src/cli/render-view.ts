@@ -26,12 +26,14 @@ export function renderView(model: ViewModel, now: number, size: ViewSize): strin
 
 function header(model: ViewModel, now: number): Span[][] {
   const lines: Span[][] = [[[model.title, "bold"], model.runtime === "" ? "" : `  ${model.runtime}`]];
+  const shownName = (name: string): string => (name === "cadvisor" ? "page" : name);
+  const width = Math.max(9, ...model.ports.map(({ name }) => shownName(name).length)) + 1;
   for (const port of model.ports) {
-    const name = `  ${(port.name === "cadvisor" ? "page" : port.name).padEnd(10)}`;
+    const name = `  ${shownName(port.name).padEnd(width)}`;
     if (port.address !== undefined) lines.push([name, [portUrl(port.name, port.address), "cyan"]]);
     else lines.push([name, [port.trouble ?? "not open", port.trouble === undefined ? "dim" : "red"]]);
   }
-  lines.push([`  ${"state".padEnd(10)}`, [model.stateDir, "cyan"], ["  log ", "dim"], [model.logFile, "dim"]]);
+  lines.push([`  ${"state".padEnd(width)}`, [model.stateDir, "cyan"], ["  log ", "dim"], [model.logFile, "dim"]]);
   if (model.starting !== undefined) {
     lines.push([], [["  … ", "yellow"], `${model.starting.text} (${ago(Math.max(0, now - model.starting.since))})`]);
   }
@@ -39,6 +41,9 @@ function header(model: ViewModel, now: number): Span[][] {
 }
 
 function portUrl(name: string, address: string): string {
+  // A socket of plugins.
+  if (address.startsWith("/")) return address;
+  if (name === "API") return `https://${address}`;
   if (name === "main") return `https://${address}/pods`;
   if (name === "cadvisor") return `${isLoopback(address) ? "http" : "https"}://${address}/`;
   return name === "health" ? `http://${address}/healthz` : `http://${address}/pods`;
@@ -86,7 +91,10 @@ function podLine(pod: PodSummary, now: number, widths: { name: number; state: nu
 /** Words that stay true while nothing is drawn. */
 function startWords({ startedAt, seenAt }: PodSummary): string {
   if (startedAt === undefined) return "";
-  return startedAt >= seenAt ? `started in ${ago(startedAt - seenAt)}` : `up since ${timeOfDay(startedAt)}`;
+  // Nothing is known about when a pod was wanted that is not wanted any more.
+  return seenAt > 0 && startedAt >= seenAt
+    ? `started in ${ago(startedAt - seenAt)}`
+    : `up since ${timeOfDay(startedAt)}`;
 }
 
 function isQuiet(pod: PodSummary, now: number): boolean {
@@ -109,17 +117,22 @@ function footer(model: ViewModel): Span[][] {
   const [url] = model.urls;
   const hints: [string, string][] = [
     ...(url === undefined ? [] : [[`curl ${url}`, "talk to a pod"] as [string, string]]),
+    ...(isOpen(model, "API")
+      ? [[`kubectl --kubeconfig ${model.kubeconfig} get pods`, "the same from kubectl"] as [string, string]]
+      : []),
     [call("ps"), "list the pods"],
     [call(`logs -f ${named(running)}`), "read along"],
     [call(`explain ${named(troubled)}`), "what it does and why"],
-    ...(model.ports.some(({ name, address }) => name === "cadvisor" && address !== undefined)
-      ? [[call("open"), "a login link of the page"] as [string, string]]
-      : []),
+    ...(isOpen(model, "cadvisor") ? [[call("open"), "a login link of the page"] as [string, string]] : []),
     ["Ctrl-C", "stops the agent, not the pods"],
     [call("down"), "removes everything"],
   ];
   const width = Math.max(...hints.map(([what]) => displayWidth(what)));
   return [[], ...hints.map(([what, why]): Span[] => [`  ${what.padEnd(width)}  `, [why, "dim"]])];
+}
+
+function isOpen({ ports }: ViewModel, port: string): boolean {
+  return ports.some(({ name, address }) => name === port && address !== undefined);
 }
 
 /** Cuts a line to the terminal's width, with `…` where something is missing, and paints it. */

@@ -49,6 +49,7 @@ const model: ViewModel = {
     { name: "health", address: "127.0.0.1:10248", trouble: undefined },
     { name: "read-only", address: undefined, trouble: "port 10255 (--read-only-port) is taken by nginx (pid 3)" },
   ],
+  kubeconfig: "/state/kubeconfig",
   starting: undefined,
   pods: [web, shared, crash],
   urls: ["http://10.88.0.2:8080"],
@@ -74,6 +75,18 @@ test("the live view shows ports, each pod with what it does, and what to try", (
     "  bin/kubelet explain crash-n1  what it does and why",
     "  Ctrl-C                        stops the agent, not the pods",
     "  bin/kubelet down              removes everything",
+  ]);
+});
+
+test("the live view shows the sockets of plugins as what they are", () => {
+  const socket = "/state/kubelet/device-plugins/kubelet.sock";
+  const ports = [...model.ports, { name: "device plugins", address: socket, trouble: undefined }];
+  const lines = renderView({ ...model, ports }, now, size);
+  assert.deepEqual(lines.slice(1, 5), [
+    "  health         http://127.0.0.1:10248/healthz",
+    "  read-only      port 10255 (--read-only-port) is taken by nginx (pid 3)",
+    `  device plugins ${socket}`,
+    "  state          /state  log /state/kubelet.log",
   ]);
 });
 
@@ -120,10 +133,34 @@ test("what is not known of a pull is left out", () => {
   }
 });
 
+test("a pod that is not wanted any more is not said to have taken 50 years to start", () => {
+  const lines = renderView({ ...model, pods: [{ ...web, seenAt: 0 }] }, now, size);
+  assert.ok(
+    lines.some((text) => /web-n1 .* up since 20/.test(text)),
+    lines.join("\n"),
+  );
+});
+
 test("the main port speaks TLS", () => {
   const ports = [{ name: "main", address: "127.0.0.1:10250", trouble: undefined }];
   const lines = renderView({ ...model, ports }, now, size);
   assert.equal(lines[1], "  main      https://127.0.0.1:10250/pods");
+});
+
+test("the local API is shown with the command that talks to it, once it listens", () => {
+  const open = [{ name: "API", address: "127.0.0.1:6443", trouble: undefined }];
+  const hint = "kubectl --kubeconfig /state/kubeconfig get pods";
+  const lines = renderView({ ...model, ports: open }, now, size);
+  assert.equal(lines[1], "  API       https://127.0.0.1:6443");
+  assert.ok(lines.includes(`  ${hint}  the same from kubectl`), lines.join("\n"));
+  const closed = [{ name: "API", address: undefined, trouble: "port 6443 is taken" }];
+  assert.ok(
+    !renderView({ ...model, ports: closed }, now, size)
+      .join("\n")
+      .includes("kubectl"),
+  );
+  const view = new PlainView({ kubeconfig: "/state/kubeconfig" });
+  assert.match(view.ports(open, now)[0] ?? "", new RegExp(`API {2}listening on 127\\.0\\.0\\.1:6443: ${hint}\\n$`));
 });
 
 test("while the agent starts, the view shows the current step", () => {
@@ -181,7 +218,8 @@ test("text from outside cannot move the cursor", () => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const control = /[\u0000-\u001f]/;
   for (const line of renderView({ ...model, pods: [evil] }, now, size)) assert.doesNotMatch(line, control);
-  for (const line of new PlainView().pods([evil], now)) assert.doesNotMatch(line.trimEnd(), control);
+  for (const line of new PlainView({ kubeconfig: "/s/kubeconfig" }).pods([evil], now))
+    assert.doesNotMatch(line.trimEnd(), control);
   for (const line of renderPods([evil], plain).split("\n")) assert.doesNotMatch(line, control);
 });
 
@@ -324,6 +362,8 @@ test("explain shows the local storage of a pod, and what is over its limit", () 
       { kind: "emptyDir", name: "new", isMemory: false },
       { ...part, kind: "log", name: "app", usage: { ...usage, bytes: 0 } },
       { ...part, kind: "layer", name: "app", usage: { ...usage, bytes: 8192, by: "runtime" } },
+      { ...part, kind: "file", name: "etc-hosts" },
+      { ...part, kind: "file", name: "termination-log", usage: { ...usage, bytes: 8192 } },
     ],
     bytes: 3 * 2 ** 20 + 8192,
     inodes: 3,
@@ -333,7 +373,7 @@ test("explain shows the local storage of a pod, and what is over its limit", () 
   const shown = renderExplanation(bare, { ...plain, columns: 80 });
   assert.match(
     shown,
-    /\nStorage\n {2}emptyDir cache +3\.0Mi +of 1\.0Mi +walked\n {2}emptyDir fast +3\.0Mi +in memory\n {2}emptyDir own +3\.0Mi +counted by quota\n {2}emptyDir new +not measured yet\n {2}layer of app +8\.0Ki\n {2}all on disk +3\.0Mi, still being measured\n$/,
+    /\nStorage\n {2}emptyDir cache +3\.0Mi +of 1\.0Mi +walked\n {2}emptyDir fast +3\.0Mi +in memory\n {2}emptyDir own +3\.0Mi +counted by quota\n {2}emptyDir new +not measured yet\n {2}layer of app +8\.0Ki\n {2}file etc-hosts +3\.0Mi\n {2}all on disk +3\.0Mi, still being measured\n$/,
   );
   assert.match(renderExplanation(bare, { ...plain, color: true, columns: 80 }), /\u001b\[31m3\.0Mi/);
 });
@@ -344,7 +384,7 @@ test("a pod with no history is explained too", () => {
 });
 
 test("without a terminal each change is one line", () => {
-  const view = new PlainView();
+  const view = new PlainView({ kubeconfig: "/s/kubeconfig" });
   const starting = pod("web", { state: "Pending", ip: "", step: { step: "sandbox", since: at(1), detail: "" } });
   const ended = {
     ...starting,

@@ -85,7 +85,7 @@ const logs = {
 const path = join(dir, "kubelet.sock");
 const clock = new SystemClock();
 const streams = new ProcessStreams(clock);
-const node = async () => ({ node: "n1", conditions: [], signals: [], rankings: [], evictions: [] });
+const node = async () => ({ node: "n1", conditions: [], signals: [], unmeasured: [], rankings: [], evictions: [] });
 const usage = async () => ({
   node: { at: 1, workingSetBytes: 1, network: { rxBytes: 0, txBytes: 0 }, swap: { totalBytes: 0, freeBytes: 0 } },
   cores: 2,
@@ -200,7 +200,10 @@ const refused = [
   { argv: ["logs", "a/b/c", ...at], says: 'error: invalid pod "a/b/c": expected NAME or NAMESPACE/NAME\n' },
   { argv: ["explain", "wbe", ...at], says: 'error: pod "wbe" not found; there is default/web-n1\n' },
   { argv: ["logs", "web", "-c", "wbe", ...at], says: 'error: pod web-n1 has no container "wbe"; there is web\n' },
-  { argv: ["up"], says: "error: up needs --pods DIR, the directory of pod manifests to run\n" },
+  {
+    argv: ["up", "--apiserver=false"],
+    says: /^error: up needs --pods DIR, the directory of pod manifests to run, or the local API/,
+  },
   { argv: ["down", "--state-dir", "/var/lib"], says: /^error: \/var\/lib belongs to the system/ },
   {
     argv: ["ps", "--local-api-socket", join(dir, "none.sock")],
@@ -425,3 +428,9 @@ const colours = [
 for (const c of colours) {
   test(`colours on ${JSON.stringify(c)}`, () => assert.equal(wantsColor(c.isTerminal, c.env), c.want));
 }
+
+test("up opens the page unless it is told not to", async () => {
+  const argv = ["up", "--pods", dir, "--state-dir", join(dir, "state")];
+  assert.equal((await cli(argv)).calls.up?.agent.cadvisorPort, 4194);
+  assert.equal((await cli([...argv, "--cadvisor-port", "0"])).calls.up?.agent.cadvisorPort, 0);
+});

@@ -40,6 +40,9 @@ const {
   dynamicConfigDir: _dynamicConfigDir,
   configTrialDuration: _configTrialDuration,
   configWatch: _configWatch,
+  apiserver: _apiserver,
+  apiserverSocket: _apiserverSocket,
+  apiserverKubeconfig: _apiserverKubeconfig,
   ...kept
 } = agentOptions;
 
@@ -65,6 +68,8 @@ export const upOptions = {
   anonymousAuth: { ...agentOptions.anonymousAuth, default: false, legacyDefault: false },
   // On loopback, as the address says.
   cadvisorPort: { ...agentOptions.cadvisorPort, default: 4194 },
+  // For this machine and its root only.
+  apiserver: { ...agentOptions.apiserver, default: true },
   // Often there is no registry at all: an image that was imported could not be brought back.
   keepLocalImages: { ...agentOptions.keepLocalImages, default: true },
   ...kept,
@@ -85,6 +90,7 @@ export const downOptions = {
 const DECIDED = [
   ...(["staticPodPath", "rootDir", "podLogsDir", "localApiSocket", "containerRuntimeEndpoint"] as const),
   ...(["imageServiceEndpoint", "cgroupRoot", "runOnce", "initConfigDir", "dynamicConfigDir"] as const),
+  ...(["apiserverSocket", "apiserverKubeconfig"] as const),
 ];
 
 /** The whole plan of an `up`: everything that it makes lies under the state directory. Rejects with `CliError`. */
@@ -103,6 +109,8 @@ export async function planUp(
     rootDir: join(state, "kubelet"),
     podLogsDir: join(state, "log", "pods"),
     localApiSocket: join(state, "kubelet.sock"),
+    apiserverSocket: join(state, "apiserver.sock"),
+    apiserverKubeconfig: join(state, "kubeconfig"),
     containerRuntimeEndpoint: runtimeEndpoint,
     imageServiceEndpoint: "",
     cgroupRoot: "",
@@ -113,7 +121,12 @@ export async function planUp(
     // Whoever reaches the ports could read all and run commands in pods: only this machine, and only with a certificate.
     ...(isOpen("address") && { address: upOptions.address.default }),
     ...(isOpen("anonymousAuth") && { anonymousAuth: upOptions.anonymousAuth.default }),
+    ...(isOpen("cadvisorPort") && { cadvisorPort: upOptions.cadvisorPort.default }),
+    ...(isOpen("cadvisorPort") && { cadvisorPort: upOptions.cadvisorPort.default }),
     ...(isOpen("keepLocalImages") && { keepLocalImages: upOptions.keepLocalImages.default }),
+    ...(isOpen("apiserver") && { apiserver: upOptions.apiserver.default }),
+    // Tokens of pods must not open the main port, whose clients may do everything.
+    ...(isOpen("webhookAuthentication") && { webhookAuthentication: false }),
     // There is no API server to review access; those who get in have a certificate of the client CA.
     ...(isOpen("authorizationMode") && { authorizationMode: "AlwaysAllow" as const }),
   };
@@ -128,7 +141,9 @@ export async function planUp(
   }
   const stateProblem = stateDirProblem(state);
   if (stateProblem !== undefined) problems.push(stateProblem);
-  if (pods === "") problems.push("up needs --pods DIR, the directory of pod manifests to run");
+  if (pods === "" && !loaded.values.apiserver) {
+    problems.push("up needs --pods DIR, the directory of pod manifests to run, or the local API (--apiserver)");
+  }
   if (problems.length > 0) throw new CliError(problems.join("\nerror: "));
   const ignored = DECIDED.filter((name) => isGivenIn(fromFiles, name)).map((name) => optionOf(name).field ?? name);
   return {

@@ -16,8 +16,8 @@ const GATHER_MS = 30;
 
 export const up = command({
   name: "up",
-  usage: "--pods DIR [--config FILE] [--state-dir DIR] [FLAGS]",
-  summary: "Run pods from manifest files without a cluster, on a private containerd.",
+  usage: "[--pods DIR] [--config FILE] [--state-dir DIR] [FLAGS]",
+  summary: "Run pods from manifest files and from kubectl without a cluster, on a private containerd.",
   options: upOptions,
   shownOptions: shownUpOptions,
   words: { min: 0, max: 0 },
@@ -37,6 +37,7 @@ async function upOnTerminal(options: UpOptions, deps: CliDeps, { signal }: Abort
     logFile: options.logFile,
     runtime: agent?.runtime ?? "",
     ports: agent?.ports() ?? [],
+    kubeconfig: options.agent.apiserverKubeconfig,
     starting,
     pods: agent?.view.summaries() ?? [],
     urls: webAddresses(agent?.pods() ?? []),
@@ -68,7 +69,7 @@ async function upOnTerminal(options: UpOptions, deps: CliDeps, { signal }: Abort
 
 async function upPlain(options: UpOptions, deps: CliDeps, { signal }: Abortable): Promise<number> {
   const { out, clock, launcher } = deps;
-  const view = new PlainView();
+  const view = new PlainView({ kubeconfig: options.agent.apiserverKubeconfig });
   const gathered: string[] = [];
   let timer: Timer | undefined;
   const flush = (): void => {

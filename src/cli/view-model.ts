@@ -10,6 +10,8 @@ export interface ViewModel {
   readonly logFile: string;
   readonly runtime: string;
   readonly ports: readonly PortState[];
+  /** The kubeconfig of the local API. */
+  readonly kubeconfig: string;
   /** The current step of the start; undefined once the agent is running. */
   readonly starting: { readonly text: string; readonly since: number } | undefined;
   readonly pods: readonly PodSummary[];

@@ -20,9 +20,11 @@ import {
 const OWN_FLAGS = [
   ...["max-concurrent-starts", "local-api-socket", "max-parallel-image-pulls", "pod-logs-dir", "strict-config"],
   ...["config-watch", "upstream-probe-timing", "checkpoint-secrets", "keep-local-images"],
-  "image-pull-progress-timeout",
+  ...["image-pull-progress-timeout", "trust-shutdown-signals"],
   // Gone from Kubernetes with 1.15, and kept here.
   ...["allow-privileged", "host-network-sources", "host-pid-sources", "host-ipc-sources"],
+  ...["apiserver", "apiserver-address", "apiserver-port", "apiserver-socket", "apiserver-kubeconfig"],
+  ...["service-cluster-ip-range", "service-node-port-range"],
   ...["config-trial-duration", "dynamic-config-dir", "init-config-dir", "api-servers", "auth-path", "cadvisor-port"],
 ];
 /** Fields that Kubernetes does not have; without a value they are left out of what the agent writes. */

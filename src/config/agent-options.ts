@@ -1,4 +1,5 @@
 import type { OptionTable, Values } from "./option.ts";
+import { apiServerFlags } from "./table/apiserver.ts";
 import { cadvisorFlags } from "./table/cadvisor.ts";
 import { evictionFields } from "./table/eviction.ts";
 import { loggingFields } from "./table/logging.ts";
@@ -17,6 +18,7 @@ export const agentOptions = {
   ...serverFields,
   ...loggingFields,
   ...processFlags,
+  ...apiServerFlags,
   ...cadvisorFlags,
 } as const satisfies OptionTable;
 

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { judgeGates, knownGates } from "./feature-gates.ts";
 import { GATES_WITHOUT_EFFECT } from "./table/gates.ts";
 
@@ -16,6 +19,19 @@ for (const { name, given, warns } of cases) {
     assert.deepEqual(judgeGates(given).warnings, warns ? [{ gate, message: "has no effect on this agent" }] : []);
   });
 }
+
+test("no gate that the source asks for is said to have no effect", () => {
+  const src = fileURLToPath(new URL("..", import.meta.url));
+  const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => /(?<!\.test)\.ts$/.test(file));
+  const asked = files.flatMap((file) =>
+    [...readFileSync(join(src, file), "utf8").matchAll(/isGateOn\(\s*"(\w+)"/g)].map(([, name]) => name ?? ""),
+  );
+  assert.ok(asked.includes("MemoryQoS"));
+  assert.deepEqual(
+    asked.filter((name) => knownGates().get(name)?.isHonoured !== true),
+    [],
+  );
+});
 
 test("every gate without effect is a known one that can be switched", () => {
   for (const name of GATES_WITHOUT_EFFECT.trim().split(/\s+/))

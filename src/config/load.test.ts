@@ -267,6 +267,9 @@ const wrong: { body: string; says: RegExp }[] = [
   { body: "crashLoopBackOff: {maxContainerRestartPeriod: 10m}\n", says: /between 1s and 5m/ },
   { body: "memoryThrottlingFactor: 1.5\n", says: /above 0 and at most 1/ },
   { body: "tlsCurvePreferences: [1]\n", says: /1 is not one of/ },
+  { body: "podCIDR: 10.88.0.0\n", says: /podCIDR: "10.88.0.0" must be a subnet like 10.88.0.0\/24/ },
+  { body: "podCIDR: 10.88.0.0/24,fd00::/129\n", says: /podCIDR: "fd00::\/129" must be a subnet/ },
+  { body: "podCIDR: 10.88.0.0/24,fd00::/64\n", says: /^$/ },
   { body: "tlsMinVersion: TLS12\n", says: /tlsMinVersion: must be one of/ },
   { body: "memoryReservationPolicy: TieredReservation\n", says: /needs the feature gate MemoryQoS/ },
   { body: "containerLogMaxFiles: 1\n", says: /must be more than 1/ },
@@ -396,6 +399,8 @@ test("`__proto__` in a map is a key like any other", async () => {
 });
 
 test("settings that nothing acts on yet are named as they were given", async () => {
-  const loaded = await loadFile("enableContentionProfiling: true\nmaxPods: 5\n", ["--pod-cidr=10.0.0.0/24"]);
-  assert.deepEqual(notActedOn(loaded), ["--pod-cidr", "enableContentionProfiling"]);
+  const loaded = await loadFile("enableContentionProfiling: true\nmaxPods: 5\n", [
+    "--experimental-mounter-path=/bin/mount",
+  ]);
+  assert.deepEqual(notActedOn(loaded), ["enableContentionProfiling", "--experimental-mounter-path"]);
 });

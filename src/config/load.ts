@@ -136,6 +136,12 @@ function settle(assembly: Assembly): void {
   if (value("localApiSocket") === "") {
     assembly.derive("localApiSocket", `${value("rootDir")}/kubelet.sock`, "--root-dir");
   }
+  for (const [name, file] of [
+    ["apiserverSocket", "apiserver.sock"],
+    ["apiserverKubeconfig", "apiserver.kubeconfig"],
+  ] as const) {
+    if (value(name) === "") assembly.derive(name, `${value("rootDir")}/${file}`, "--root-dir");
+  }
   if (value("seccompDefaultFlag") && !value("seccompDefault")) {
     assembly.derive("seccompDefault", true, "--seccomp-default");
   }

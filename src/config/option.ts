@@ -6,6 +6,7 @@ export const TOPICS = [
   "Images",
   "Node",
   "API server",
+  "Local API",
   "Resources",
   "CPU, memory and topology",
   "Eviction",

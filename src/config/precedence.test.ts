@@ -37,6 +37,7 @@ const SAMPLES: readonly unknown[] = [
   ],
   ...["AlwaysAllow", "VersionTLS12", "VersionTLS13", "NeverVerify", "AlwaysVerify", "NoSwap", "LimitedSwap"],
   ...["TieredReservation", "0-1", "2-3", 123, 456, [23], [24], ["none"], ["pods", "system-reserved"], ["10.0.0.1"]],
+  ...["10.1.0.0/24", "10.2.0.0/24"],
   ...[["10.0.0.2"], ["TLS_AES_128_GCM_SHA256"], ["TLS_AES_256_GCM_SHA384"], ["a"], ["b"], ["kernel.a"], ["net.b"]],
   ...[
     { "memory.available": "5%" },

@@ -3,7 +3,7 @@ import { parseImageRef } from "../model/image-ref.ts";
 import { isLabelValue, isQualifiedName } from "../model/names.ts";
 import { tryParseQuantity } from "../model/quantity.ts";
 import type { ModuleLevel, ReservedMemory, Taint, Tracing } from "./kinds-objects.ts";
-import { didYouMean, keyed } from "./rules.ts";
+import { didYouMean, isIp, keyed } from "./rules.ts";
 
 /** The suites up to TLS 1.3 that Go has names for, good ones and bad ones. */
 const SUITES = `
@@ -127,6 +127,18 @@ export const qosShares = keyed(["memory"], (value) =>
   /^\d{1,3}%$/.test(value) && Number.parseInt(value, 10) <= 100 ? undefined : "must be a percentage from 0% to 100%",
 );
 
+/** A subnet, or one of each address family with a comma between them. */
+export function podSubnets(value: string): string | undefined {
+  const wrong = value === "" ? undefined : value.split(",").find((subnet) => !isSubnet(subnet));
+  return wrong === undefined ? undefined : `"${wrong}" must be a subnet like 10.88.0.0/24 or fd00:88::/64`;
+}
+
+function isSubnet(text: string): boolean {
+  const [address = "", prefix = "", ...rest] = text.split("/");
+  const bits = address.includes(":") ? 128 : 32;
+  return isIp(address) && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && rest.length === 0;
+}
+
 const ENFORCEABLE = [
   ...["none", "pods", "system-reserved", "system-reserved-compressible"],
   ...["kube-reserved", "kube-reserved-compressible"],
@@ -197,4 +209,19 @@ export function versionWord(value: string): string | undefined {
   return value === core || value.startsWith(`${core}-`) || value.startsWith(`${core}+`)
     ? undefined
     : `must be true, false, raw or a version that begins with ${core}`;
+}
+
+/** A range of IPv4 addresses with room for services. */
+export function ipv4Range(value: string): string | undefined {
+  const match = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{1,2})$/.exec(value);
+  const bits = Number(match?.[2] ?? 0);
+  if (match !== null && isIp(match[1] ?? "") && bits >= 12 && bits <= 28) return undefined;
+  return "must be a range of IPv4 addresses from /12 to /28, such as 10.43.0.0/16";
+}
+
+/** `30000-32767`. */
+export function portRange(value: string): string | undefined {
+  const [, first = "", last = ""] = /^(\d{1,5})-(\d{1,5})$/.exec(value) ?? [];
+  if (first !== "" && Number(first) >= 1 && Number(first) <= Number(last) && Number(last) <= 65_535) return undefined;
+  return "must be a range of ports such as 30000-32767";
 }

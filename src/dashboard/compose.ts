@@ -15,7 +15,7 @@ import { staticRoutes } from "./static-routes.ts";
 /** The page's data by method and path below `/page/api`. */
 const PATHS = [
   ...["GET stream", "GET pods/:uid", "GET logs/:uid/:container", "GET exec/:uid/:container"],
-  ...["GET images", "GET node", "GET settings", "GET machine", "POST login", "POST logout"],
+  ...["GET images", "GET node", "GET settings", "GET machine", "GET topology", "POST login", "POST logout"],
 ] as const;
 
 /** What the page is composed from. */
@@ -91,7 +91,7 @@ function describeMachine(): PageMachine {
     kernel,
     osImage,
     architecture,
-    disks: Object.values(disks).map(({ name, size }) => ({ name, size })),
+    disks: Object.values(disks).flatMap(({ name, size }) => (size > 0 ? [{ name, size }] : [])),
     networkDevices: networkDevices.map(({ name, speed, mtu }) => ({ name, speed, mtu })),
   };
 }

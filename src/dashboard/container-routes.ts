@@ -1,4 +1,4 @@
-import { type RouteAnswer, type RouteRequest, textAnswer } from "../adapters/net/http-route.ts";
+import type { RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import { CodedError } from "../lib/errors.ts";
 import { refuse } from "./gate.ts";
 import type { PageDeps } from "./page-deps.ts";
@@ -55,13 +55,14 @@ async function* withoutLateErrors(body: AsyncIterable<Uint8Array>): AsyncGenerat
 export async function execAnswer(deps: PageDeps, request: RouteRequest): Promise<RouteAnswer> {
   const { params, query, headers, signal } = request;
   const { uid = "", container = "" } = params;
-  if ((headers["upgrade"] ?? "").toLowerCase() !== "websocket") return textAnswer(400, "WebSocket required\n");
   const command = query.getAll("command");
   if (command.length === 0 || command.join(" ").length > LONGEST_COMMAND) return refuse(400, "a command is required");
   const pod = deps.streams.podOf(uid);
   const known = deps.view.explain(uid)?.containers.find(({ name }) => name === container);
   if (pod === undefined || known === undefined) return refuse(404, "there is no such container");
   if (known.state !== "running") return refuse(409, "the container is not running");
+  // Last: a script that is refused a WebSocket asks without one for the reason.
+  if ((headers["upgrade"] ?? "").toLowerCase() !== "websocket") return refuse(426, "a WebSocket is required");
   request.expectUpgrade?.();
   const streams = { stdin: true, stdout: true, stderr: false, tty: true };
   try {

@@ -1,8 +1,10 @@
 import { bearerToken } from "../adapters/net/bearer-token.ts";
 import type { Guard } from "../adapters/net/http-dispatch.ts";
 import { jsonAnswer, type RouteAnswer, type RouteRequest } from "../adapters/net/http-route.ts";
+import { isLocalName } from "../adapters/net/local-name.ts";
+import type { Abortable } from "../lib/abort.ts";
 import type { PageRefusal, PageSection } from "../model/page-lines.ts";
-import type { Sessions } from "./sessions.ts";
+import type { SessionSecrets, Sessions } from "./sessions.ts";
 
 /** Admits requests to the page's data. */
 export interface Gate {
@@ -12,6 +14,10 @@ export interface Gate {
   foreign(request: RouteRequest): RouteAnswer | undefined;
   /** Rejects a request that may not have this section; undefined if it may. */
   refusal(request: RouteRequest, section: PageSection): Promise<RouteAnswer | undefined>;
+  /** True if a request that was admitted would be admitted again. It does not count as use of a session. */
+  stillAdmits(request: RouteRequest, section: PageSection): Promise<boolean>;
+  /** Calls back when somebody has lost access, where that is known at once. */
+  onRevoked?(fn: () => void, options: Abortable): void;
 }
 
 export const SECTIONS: readonly PageSection[] = [
@@ -39,28 +45,38 @@ export async function sectionsOf(gate: Gate, request: RouteRequest): Promise<rea
 
 /** The gate on loopback: a session of `kubelet open` may see everything, everyone else nothing. */
 export function sessionGate(sessions: Sessions, cookieName: string): Gate {
+  const secretsOf = ({ headers }: RouteRequest): SessionSecrets => {
+    return { cookie: cookieOf(headers, cookieName) ?? "", key: bearerToken(headers) ?? "" };
+  };
   return {
     signIn: "link",
-    foreign: (request) => (isLocalName(request) ? foreign(request) : refuse(403, "the host name is not a local one")),
-    refusal: async ({ headers }) => {
-      const cookie = cookieOf(headers, cookieName);
-      const key = bearerToken(headers);
-      if (cookie !== undefined && key !== undefined && sessions.isOpen({ cookie, key })) return undefined;
-      return refuse(401, "run `kubelet open` on the node for a login link", "link");
-    },
+    foreign: (request) =>
+      isLocalName(request.headers["host"] ?? "") ? foreign(request) : refuse(403, "the host name is not a local one"),
+    refusal: async (request) =>
+      sessions.use(secretsOf(request))
+        ? undefined
+        : refuse(401, "run `kubelet open` on the node for a login link", "link"),
+    stillAdmits: async (request) => sessions.isOpen(secretsOf(request)),
+    onRevoked: (fn, options) => sessions.onEnd(fn, options),
   };
 }
 
 /** The gate elsewhere: whoever may have the same from the main port. */
 export function guardGate(guard: Guard): Gate {
+  const ask = (request: RouteRequest, section: PageSection) => guard({ ...request, ...SAME_AS[section] });
   return {
     signIn: "token",
     foreign,
     refusal: async (request, section) => {
-      const refused = await guard({ ...request, ...SAME_AS[section] });
+      const refused = await ask(request, section);
       if (refused === undefined) return undefined;
       const message = typeof refused.body === "string" ? refused.body : "";
       return refuse(refused.status, message, refused.status === 401 ? "token" : undefined);
+    },
+    stillAdmits: async (request, section) => {
+      const { status = 200 } = (await ask(request, section)) ?? {};
+      // An API server that does not answer takes no access away.
+      return status !== 401 && status !== 403;
     },
   };
 }
@@ -88,9 +104,4 @@ function foreign({ headers }: RouteRequest): RouteAnswer | undefined {
 function isSameOrigin(origin: string | undefined, host: string | undefined): boolean {
   if (origin === undefined) return true;
   return URL.canParse(origin) && new URL(origin).host === (host ?? "").toLowerCase();
-}
-
-/** A name that a foreign DNS server resolves to this machine is none of these. The port may be one of a tunnel. */
-function isLocalName({ headers }: RouteRequest): boolean {
-  return /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d{1,5})?$/i.test(headers["host"] ?? "");
 }

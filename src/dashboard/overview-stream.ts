@@ -14,7 +14,7 @@ export const LONGEST_MS = 10 * 60_000;
 /** Of the events before the stream, so many are sent. */
 const EARLIER_EVENTS = 300;
 
-type Deps = Pick<PageDeps, "clock" | "view" | "usage">;
+type Deps = Pick<PageDeps, "clock" | "view" | "usage" | "history">;
 
 /** The whole node, then its changes: a JSON line of `OverviewLine` each, no faster than the client reads. */
 export async function* overviewLines(deps: Deps, hello: PageHello, { signal }: Abortable): AsyncGenerator<string> {
@@ -25,7 +25,8 @@ export async function* overviewLines(deps: Deps, hello: PageHello, { signal }: A
     const pods = new SentPods(view);
     const sent = new SentUsage();
     const showsPods = hello.sections.includes("pods");
-    const turns = new UsageTurns(deps, { isShown: hello.sections.includes("usage") });
+    const showsUsage = hello.sections.includes("usage");
+    const turns = new UsageTurns(deps, { isShown: showsUsage });
     let since = 0;
     if (showsPods) {
       view.onChange((uid) => {
@@ -33,7 +34,7 @@ export async function* overviewLines(deps: Deps, hello: PageHello, { signal }: A
         wakes.wake();
       }, scope);
     }
-    let line: OverviewLine = { hello };
+    let line: OverviewLine = { hello, ...(showsUsage && { history: deps.history.report() }) };
     while (!scope.signal.aborted) {
       if (showsPods) {
         const news = view.events(since);

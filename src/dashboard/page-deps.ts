@@ -4,9 +4,11 @@ import type { Logger } from "../lib/log.ts";
 import type { Pod } from "../model/generated/types.ts";
 import type { ImageReport } from "../model/image-report.ts";
 import type { NodeExplanation } from "../model/node-pressure.ts";
-import type { NodeUsageReport } from "../model/node-usage.ts";
+import type { NodeUsageReport, PodUsageHistory, UsageHistoryReport } from "../model/node-usage.ts";
 import type { ContainerDetails, PageMachine, PageSetting } from "../model/page-lines.ts";
+import type { ProbeReport } from "../model/probe.ts";
 import type { PodEvent, PodExplanation, PodSummary } from "../model/step.ts";
+import type { TopologyReport } from "../model/topology-report.ts";
 
 /** The pods of the running agent. All calls are cheap and synchronous. */
 export interface PageView {
@@ -72,12 +74,18 @@ export interface PageDeps {
   readonly streams: PageStreams;
   readonly assets: PageAssets;
   usage(options: Abortable): Promise<NodeUsageReport>;
+  /** The usage of the last minutes. */
+  readonly history: { report(): UsageHistoryReport; ofPod(uid: string): PodUsageHistory | undefined };
   /** Counters of a pod's running containers. */
   details(uid: string): readonly ContainerDetails[];
   images(options: Abortable): Promise<ImageReport>;
   node(options: Abortable): Promise<NodeExplanation>;
   settings(): readonly PageSetting[];
   machine(): PageMachine;
+  /** The processors, memory and devices of the machine, and who has what of them. */
+  topology(): TopologyReport;
+  /** The probes of a pod's containers, as they are now. */
+  probes(uid: string): readonly ProbeReport[];
   /** False if logs and exec are turned off (`enableDebuggingHandlers`). */
   hasDebugging(): boolean;
 }

@@ -1,9 +1,12 @@
 import type { RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import { jsonAnswer } from "../adapters/net/http-route.ts";
+import type { Abortable } from "../lib/abort.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { PageHello, PageSection } from "../model/page-lines.ts";
+import type { TopologyReport } from "../model/topology-report.ts";
 import { execAnswer, logAnswer } from "./container-routes.ts";
 import { cookieOf, type Gate, refuse, sectionsOf } from "./gate.ts";
+import { LongAnswers } from "./long-answers.ts";
 import { overviewLines } from "./overview-stream.ts";
 import type { PageDeps, PageOptions } from "./page-deps.ts";
 import { podLines } from "./pod-stream.ts";
@@ -27,6 +30,8 @@ type Handler = (request: RouteRequest) => RouteAnswer | Promise<RouteAnswer>;
 /** The handlers of the page's data by method and path below `/page/api`. Loaded at the first request. */
 export function pageHandlers(api: PageApi): Readonly<Record<string, Handler>> {
   const { deps, gate } = api;
+  const long = new LongAnswers({ gate, clock: deps.clock });
+  const streamed = streams(api, long);
   const guarded =
     (section: PageSection, handler: Handler): Handler =>
     async (request) =>
@@ -45,19 +50,19 @@ export function pageHandlers(api: PageApi): Readonly<Record<string, Handler>> {
       }
     };
   return {
-    "GET stream": (request) => streamed(api, request, (hello) => overviewLines(deps, hello, request)),
+    "GET stream": (request) => streamed(request, (hello, abortable) => overviewLines(deps, hello, abortable)),
     "GET pods/:uid": guarded("pods", (request) => {
       const uid = request.params["uid"] ?? "";
       if (deps.view.summary(uid) === undefined) return refuse(404, "there is no such pod");
-      return streamed(api, request, (hello) => podLines(deps, { uid, hello }, request));
+      return streamed(request, (hello, abortable) => podLines(deps, { uid, hello }, abortable));
     }),
     "GET logs/:uid/:container": guarded(
       "logs",
-      debugging((request) => logAnswer(deps, request)),
+      debugging((request) => long.begin(request, ["logs"], (own) => logAnswer(deps, own))),
     ),
     "GET exec/:uid/:container": guarded(
       "exec",
-      debugging((request) => execAnswer(deps, request)),
+      debugging((request) => long.begin(request, ["exec"], (own) => execAnswer(deps, own))),
     ),
     "GET images": guarded(
       "images",
@@ -75,24 +80,41 @@ export function pageHandlers(api: PageApi): Readonly<Record<string, Handler>> {
       "machine",
       data(() => deps.machine()),
     ),
+    "GET topology": guarded(
+      "machine",
+      data(async (request) => {
+        const report = deps.topology();
+        return (await gate.refusal(request, "pods")) === undefined ? report : withoutHolders(report);
+      }),
+    ),
     "POST login": (request) => gate.foreign(request) ?? login(api, request),
     "POST logout": (request) => gate.foreign(request) ?? logout(api, request),
   };
 }
 
-async function streamed(
-  { deps, options, gate }: PageApi,
-  request: RouteRequest,
-  lines: (hello: PageHello) => AsyncIterable<string>,
-): Promise<RouteAnswer> {
-  const foreign = gate.foreign(request);
-  if (foreign !== undefined) return foreign;
-  const sections = await sectionsOf(gate, request);
-  if ("status" in sections) return sections;
-  const shown = deps.hasDebugging() ? sections : sections.filter((one) => one !== "logs" && one !== "exec");
-  const { nodeName: node, version } = options;
-  const hello: PageHello = { node, version, sections: shown, now: deps.clock.now().wall };
-  return { status: 200, type: "application/x-ndjson", headers: PRIVATE, body: lines(hello) };
+/** Answers with a stream that begins with what the caller may see. */
+function streams({ deps, options, gate }: PageApi, long: LongAnswers) {
+  return async (
+    request: RouteRequest,
+    lines: (hello: PageHello, options: Abortable) => AsyncIterable<string>,
+  ): Promise<RouteAnswer> => {
+    const foreign = gate.foreign(request);
+    if (foreign !== undefined) return foreign;
+    const sections = await sectionsOf(gate, request);
+    if ("status" in sections) return sections;
+    const shown = deps.hasDebugging() ? sections : sections.filter((one) => one !== "logs" && one !== "exec");
+    const { nodeName: node, version } = options;
+    const hello: PageHello = { node, version, sections: shown, now: deps.clock.now().wall };
+    return long.begin(request, sections, (own) => {
+      return { status: 200, type: "application/x-ndjson", headers: PRIVATE, body: lines(hello, own) };
+    });
+  };
+}
+
+/** The machine without the names of pods, for a caller who may not see them. Pure. */
+function withoutHolders(report: TopologyReport): TopologyReport {
+  const devices = report.devices.map(({ holder: _holder, ...device }) => device);
+  return { ...report, holdings: [], devices };
 }
 
 /** Exchanges the token of a login link for a session. */

@@ -1,12 +1,13 @@
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import { Wakes } from "../lib/wakes.ts";
-import type { PageHello, PodLine } from "../model/page-lines.ts";
+import type { PageHello, PodLine, ProbeLine } from "../model/page-lines.ts";
+import type { PodExplanation } from "../model/step.ts";
 import { GATHER_MS, LONGEST_MS, quietSleep } from "./overview-stream.ts";
 import type { PageDeps } from "./page-deps.ts";
 import { probeLines } from "./probe-lines.ts";
 import { UsageTurns } from "./usage-turns.ts";
 
-type Deps = Pick<PageDeps, "clock" | "view" | "usage" | "details" | "streams">;
+type Deps = Pick<PageDeps, "clock" | "view" | "usage" | "details" | "streams" | "probes" | "history">;
 
 /** One pod, then its changes: a JSON line of `PodLine` each, until it is removed. */
 export async function* podLines(
@@ -21,8 +22,9 @@ export async function* podLines(
   view.onChange((changed) => {
     if (changed === uid) wakes.wake();
   }, scope);
-  let sent = "";
-  let line: PodLine = { hello };
+  const [sentPod, sentProbes] = [new Sent<PodExplanation>(), new Sent<readonly ProbeLine[]>()];
+  const history = hello.sections.includes("usage") ? deps.history.ofPod(uid) : undefined;
+  let line: PodLine = { hello, ...(history && { history }) };
   try {
     while (!scope.signal.aborted) {
       const pod = view.explain(uid);
@@ -30,12 +32,10 @@ export async function* podLines(
         yield `${JSON.stringify({ ...line, gone: true } satisfies PodLine)}\n`;
         return;
       }
-      const text = JSON.stringify(pod);
-      if (text !== sent) {
-        const spec = deps.streams.podOf(uid);
-        line = { ...line, pod, probes: spec === undefined ? [] : probeLines(spec) };
-      }
-      sent = text;
+      if (sentPod.isNews(pod)) line = { ...line, pod };
+      const spec = deps.streams.podOf(uid);
+      const probes = spec === undefined ? [] : probeLines(spec, deps.probes(uid));
+      if (sentProbes.isNews(probes)) line = { ...line, probes };
       const usage = (await turns.next(scope))?.pods.find((one) => one.uid === uid);
       if (usage !== undefined) line = { ...line, usage, details: deps.details(uid) };
       if (Object.keys(line).length > 0) yield `${JSON.stringify(line)}\n`;
@@ -46,5 +46,17 @@ export async function* podLines(
   } finally {
     scope.abort();
     scope.dispose();
+  }
+}
+
+/** What was sent last. */
+class Sent<T> {
+  private text = "";
+
+  isNews(value: T): boolean {
+    const text = JSON.stringify(value);
+    const isNews = text !== this.text;
+    this.text = text;
+    return isNews;
   }
 }

@@ -1,21 +1,25 @@
-import type { Container, Pod, Probe } from "../model/generated/types.ts";
+import type { Pod, Probe } from "../model/generated/types.ts";
 import type { ProbeLine } from "../model/page-lines.ts";
 import { declaredContainers } from "../model/pod-facts.ts";
+import type { ProbeReport } from "../model/probe.ts";
 
-/** The probes of a pod in words. Pure. */
-export function probeLines(pod: Pod): readonly ProbeLine[] {
+/** The probes that a pod declares, each with what is known of it. Pure. */
+export function probeLines(pod: Pod, reports: readonly ProbeReport[]): readonly ProbeLine[] {
   return declaredContainers(pod).flatMap((container) => {
-    const lines = (["startup", "liveness", "readiness"] as const).map((kind) =>
-      lineOf(container, kind, container[`${kind}Probe`]),
-    );
-    return lines.filter((line) => line !== undefined);
+    const { name } = container;
+    return (["startup", "liveness", "readiness"] as const).flatMap((kind): ProbeLine[] => {
+      const probe = container[`${kind}Probe`];
+      if (probe === undefined) return [];
+      const report = reports.find((one) => one.container === name && one.kind === kind);
+      return [{ ...rulesOf(probe), ...report, container: name, kind }];
+    });
   });
 }
 
-function lineOf({ name }: Container, kind: ProbeLine["kind"], probe: Probe | undefined): ProbeLine | undefined {
-  if (probe === undefined) return undefined;
-  const { periodSeconds = 10, failureThreshold = 3 } = probe;
-  return { container: name, kind, check: checkOf(probe), periodSeconds, failureThreshold };
+/** With the defaults of Kubernetes for what a manifest leaves out. */
+function rulesOf(probe: Probe): Omit<ProbeLine, "container" | "kind"> {
+  const { periodSeconds = 10, timeoutSeconds = 1, successThreshold = 1, failureThreshold = 3 } = probe;
+  return { check: checkOf(probe), periodSeconds, timeoutSeconds, successThreshold, failureThreshold };
 }
 
 function checkOf({ httpGet, tcpSocket, grpc, exec }: Probe): string {

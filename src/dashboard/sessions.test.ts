@@ -43,11 +43,13 @@ test("a session ends when it is closed, and after twelve hours without a request
   sessions.close(one.cookie);
   assert.equal(sessions.isOpen(one), false);
   await clock.advance(11 * 60 * MINUTE);
-  assert.equal(sessions.isOpen(other), true);
+  assert.equal(sessions.use(other), true);
   await clock.advance(11 * 60 * MINUTE);
-  assert.equal(sessions.isOpen(other), true, "a request prolongs it");
-  await clock.advance(12 * 60 * MINUTE);
+  assert.equal(sessions.isOpen(other), true, "a request prolongs it, a look does not");
+  await clock.advance(MINUTE);
+  await clock.advance(59 * MINUTE);
   assert.equal(sessions.isOpen(other), false);
+  assert.equal(sessions.use(other), false);
 });
 
 test("the number of links and sessions is bounded: the oldest go", () => {
@@ -58,4 +60,20 @@ test("the number of links and sessions is bounded: the oldest go", () => {
   const oldest = opened(sessions);
   for (let count = 0; count < 64; count++) opened(sessions);
   assert.equal(sessions.isOpen(oldest), false);
+});
+
+test("the end of a session is told, by its user or because it had to make room", () => {
+  const sessions = new Sessions(new FakeClock());
+  const watching = new AbortController();
+  let ends = 0;
+  sessions.onEnd(() => ends++, watching);
+  const one = opened(sessions);
+  sessions.close(one.cookie);
+  sessions.close(one.cookie);
+  assert.equal(ends, 1);
+  for (let count = 0; count < 65; count++) opened(sessions);
+  assert.equal(ends, 2);
+  watching.abort();
+  sessions.close(opened(sessions).cookie);
+  assert.equal(ends, 2);
 });

@@ -1,5 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Listeners } from "../lib/listeners.ts";
 
 /** Lifetime of a login link in milliseconds. */
 const LOGIN_MS = 5 * 60_000;
@@ -25,6 +27,7 @@ export class Sessions {
   /** Monotonic time of expiration by hash of the token. */
   private readonly logins = new Map<string, number>();
   private readonly sessions = new Map<string, { readonly key: Buffer; until: number }>();
+  private readonly ended = new Listeners();
 
   constructor(private readonly clock: Clock) {}
 
@@ -44,26 +47,39 @@ export class Sessions {
     if (until === undefined || until <= this.now()) return undefined;
     const secrets = { cookie: secret(), key: secret() };
     this.sessions.set(nameOf(secrets.cookie), { key: hash(secrets.key), until: this.now() + IDLE_MS });
-    evictOldest(this.sessions, MOST_SESSIONS);
+    if (evictOldest(this.sessions, MOST_SESSIONS)) this.ended.call();
     return secrets;
   }
 
   /** True if both secrets belong to one session that has not expired; prolongs it. */
-  isOpen({ cookie, key }: SessionSecrets): boolean {
-    const name = nameOf(cookie);
-    const session = this.sessions.get(name);
-    if (session === undefined || !timingSafeEqual(session.key, hash(key))) return false;
-    if (session.until <= this.now()) {
-      this.sessions.delete(name);
-      return false;
-    }
-    session.until = this.now() + IDLE_MS;
-    return true;
+  use(secrets: SessionSecrets): boolean {
+    const session = this.find(secrets);
+    if (session !== undefined) session.until = this.now() + IDLE_MS;
+    return session !== undefined;
+  }
+
+  /** True if both secrets belong to one session that has not expired. */
+  isOpen(secrets: SessionSecrets): boolean {
+    return this.find(secrets) !== undefined;
   }
 
   /** Ends a session. May be repeated. */
   close(cookie: string): void {
-    this.sessions.delete(nameOf(cookie));
+    if (this.sessions.delete(nameOf(cookie))) this.ended.call();
+  }
+
+  /** Calls back when a session was ended by its user or to make room, until the signal aborts. */
+  onEnd(fn: () => void, options: Abortable): void {
+    this.ended.add(fn, options);
+  }
+
+  private find({ cookie, key }: SessionSecrets): { until: number } | undefined {
+    const name = nameOf(cookie);
+    const session = this.sessions.get(name);
+    if (session === undefined || !timingSafeEqual(session.key, hash(key))) return undefined;
+    if (session.until > this.now()) return session;
+    this.sessions.delete(name);
+    return undefined;
   }
 
   private now(): number {
@@ -83,7 +99,7 @@ function nameOf(text: string): string {
   return hash(text).toString("base64");
 }
 
-function evictOldest<V>(map: Map<string, V>, most: number): void {
+function evictOldest<V>(map: Map<string, V>, most: number): boolean {
   const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
+  return map.size > most && oldest !== undefined && map.delete(oldest);
 }

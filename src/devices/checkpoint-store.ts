@@ -1,6 +1,7 @@
+import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
-import { type DeviceCheckpoint, decodeCheckpoint, encodeCheckpoint } from "./checkpoint.ts";
+import { type DeviceCheckpoint, decodeCheckpoint, encodeInParts } from "./checkpoint.ts";
 
 /** Where the checkpoint is kept; `PluginDirectory` provides it. */
 export interface CheckpointFile {
@@ -9,34 +10,59 @@ export interface CheckpointFile {
   setAside(): string;
 }
 
+interface StoreDeps {
+  readonly file: CheckpointFile;
+  readonly log: Pick<Logger, "warn">;
+  readonly clock: Pick<Clock, "sleep">;
+  /** What is allocated now. */
+  state(): DeviceCheckpoint;
+  /** The checkpoint of an earlier run could be read at last. */
+  found(checkpoint: DeviceCheckpoint): void;
+}
+
 /** Keeps what is allocated on disk. Writes never overlap, and those that are asked for during one become one. */
 export class CheckpointStore {
   private writing: Promise<void> | undefined;
   private next: Promise<void> | undefined;
   private written = "";
+  /** Why the checkpoint of an earlier run cannot be read: it is not overwritten. */
+  private unread: string | undefined;
+  private isMissing = false;
 
-  constructor(
-    private readonly deps: { readonly file: CheckpointFile; readonly log: Pick<Logger, "warn"> },
-    /** What is allocated now. */
-    private readonly state: () => DeviceCheckpoint,
-  ) {}
+  constructor(private readonly deps: StoreDeps) {}
 
-  /** The checkpoint of an earlier run; undefined if there is none, or none that can be read: that is moved aside. */
+  /**
+   * The checkpoint of an earlier run; undefined if there is none, or none that makes sense: that is moved aside. If it
+   * cannot be read at all, nothing is saved until it can: what others have is not known.
+   */
   load(): DeviceCheckpoint | undefined {
     const { file, log } = this.deps;
+    this.unread = undefined;
     let text: string | undefined;
     try {
       text = file.readCheckpoint();
-      return text === undefined ? undefined : decodeCheckpoint(text);
+      this.isMissing = text === undefined;
     } catch (error) {
-      log.warn("Failed to read device checkpoint", { error: messageOf(error) });
+      this.unread = messageOf(error);
+      log.warn("Failed to read device checkpoint", { error: this.unread });
+      return undefined;
     }
     try {
-      if (text !== undefined) log.warn("Moved damaged device checkpoint aside", { path: file.setAside() });
+      return text === undefined ? undefined : decodeCheckpoint(text);
+    } catch (error) {
+      log.warn("Device checkpoint is damaged", { error: messageOf(error) });
+    }
+    try {
+      log.warn("Moved damaged device checkpoint aside", { path: file.setAside() });
     } catch (error) {
       log.warn("Failed to move damaged device checkpoint aside", { error: messageOf(error) });
     }
     return undefined;
+  }
+
+  /** True if there was no checkpoint at all, not even a damaged one. */
+  get wasMissing(): boolean {
+    return this.isMissing;
   }
 
   /** Resolves when what is allocated now is on disk; rejects if it cannot be written. */
@@ -63,9 +89,28 @@ export class CheckpointStore {
   }
 
   private async write(): Promise<void> {
-    const text = encodeCheckpoint(this.state());
+    if (this.unread !== undefined) this.readAgain();
+    const text = await this.encode();
     if (text === this.written) return;
     await this.deps.file.writeCheckpoint(text);
     this.written = text;
+  }
+
+  /** Throws: what was allocated before it could be read may be another container's. */
+  private readAgain(): void {
+    const found = this.load();
+    if (this.unread !== undefined) throw new Error(`device checkpoint is unreadable: ${this.unread}`);
+    if (found === undefined) return;
+    this.deps.found(found);
+    throw new Error("device checkpoint was unreadable until now");
+  }
+
+  private async encode(): Promise<string> {
+    const parts = encodeInParts(this.deps.state());
+    for (;;) {
+      const { done, value } = parts.next();
+      if (done === true) return value;
+      await this.deps.clock.sleep(0);
+    }
   }
 }

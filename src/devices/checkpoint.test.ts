@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ContainerAllocateResponse } from "../adapters/devices/generated/deviceplugin.ts";
-import { decodeCheckpoint, encodeCheckpoint } from "./checkpoint.ts";
+import { decodeCheckpoint, encodeCheckpoint, encodeInParts } from "./checkpoint.ts";
 
 /** Written by the kubelet's own code, with every kind of empty value. */
 const EMPTY = `{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":3467439661}`;
@@ -62,6 +62,22 @@ describe("the device checkpoint", () => {
       registered: new Map([["example.com/x", ["a"]]]),
     };
     assert.deepEqual(decodeCheckpoint(encodeCheckpoint(state)), state);
+  });
+
+  test("of large answers is encoded in many parts", () => {
+    const envs = { A: "x".repeat(16 * 1024) };
+    const answer = ContainerAllocateResponse.fromPartial({ envs });
+    const entries = Array.from({ length: 250 }, (_, at) => ({
+      uid: `pod-${at}`,
+      container: "app",
+      resource: "example.com/x",
+      devices: { byNode: new Map([[0, [`d${at}`]]]), answer },
+    }));
+    const parts = [...encodeInParts({ entries, registered: new Map() })].length;
+    assert.ok(parts > 50, `${parts} parts`);
+    const read = decodeCheckpoint(encodeCheckpoint({ entries, registered: new Map() }));
+    assert.equal(read.entries.length, 250);
+    assert.deepEqual(read.entries[249]?.devices.answer.envs, envs);
   });
 
   const damaged = [

@@ -1,5 +1,5 @@
 import { ContainerAllocateResponse } from "../adapters/devices/generated/deviceplugin.ts";
-import { fnv1a32 } from "../model/fnv.ts";
+import { Fnv1a32 } from "../model/fnv.ts";
 import type { ContainerDevices, DeviceKey } from "./device.ts";
 
 /** What is kept across restarts: who has which devices, and which resources had plugins. */
@@ -24,19 +24,51 @@ interface Entry {
   readonly AllocResp: string | null;
 }
 
+/** Printed bytes after which `encodeInParts` lets others have their turn: about a millisecond. */
+const PART_BYTES = 256 * 1024;
+
 /** Returns the document in the format of Kubernetes: its kubelet reads it, too. Pure. */
-export function encodeCheckpoint({ entries, registered }: DeviceCheckpoint): string {
-  const data: Data = {
-    PodDeviceEntries: entries.map(({ uid, container, resource, devices }) => ({
+export function encodeCheckpoint(checkpoint: DeviceCheckpoint): string {
+  const parts = encodeInParts(checkpoint);
+  for (;;) {
+    const { done, value } = parts.next();
+    if (done === true) return value;
+  }
+}
+
+/**
+ * Encodes in parts, and returns the document at the end: plugins may answer with megabytes in all, which take long to
+ * print for the checksum. Pure.
+ */
+export function* encodeInParts({ entries, registered }: DeviceCheckpoint): Generator<void, string> {
+  const pieces: string[] = [];
+  const sum = new Printer();
+  sum.print("(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)[");
+  for (const [at, { uid, container, resource, devices }] of entries.entries()) {
+    const entry = {
       PodUID: uid,
       ContainerName: container,
       ResourceName: resource,
       DeviceIDs: Object.fromEntries([...devices.byNode].map(([node, ids]) => [String(node), ids])),
       AllocResp: Buffer.from(ContainerAllocateResponse.encode(devices.answer).finish()).toString("base64"),
-    })),
-    RegisteredDevices: Object.fromEntries(registered),
-  };
-  return JSON.stringify({ Data: data, Checksum: checksumOf(data) });
+    };
+    pieces.push(JSON.stringify(entry));
+    if (at > 0) sum.print(" ");
+    printEntry(sum, entry);
+    if (sum.hasPart()) yield;
+  }
+  sum.print("] RegisteredDevices:(map[string][]string)map[");
+  const names = [...registered.keys()].sort(byText);
+  const lists: string[] = [];
+  for (const [at, name] of names.entries()) {
+    const ids = registered.get(name) ?? [];
+    lists.push(`${JSON.stringify(name)}:${JSON.stringify(ids)}`);
+    sum.print(`${at > 0 ? " " : ""}${name}:[${ids.join(" ")}]`);
+    if (sum.hasPart()) yield;
+  }
+  sum.print("]}");
+  const data = `{"PodDeviceEntries":[${pieces.join(",")}],"RegisteredDevices":{${lists.join(",")}}}`;
+  return `{"Data":${data},"Checksum":${sum.value}}`;
 }
 
 /** Reads a document of this agent or of Kubernetes. Throws if it is damaged. Pure. */
@@ -60,27 +92,80 @@ export function decodeCheckpoint(text: string): DeviceCheckpoint {
 }
 
 /** 32-bit FNV-1a over the data as Go prints it. */
-function checksumOf(data: Data): number {
-  return fnv1a32(Buffer.from(printed(data)));
-}
-
-function printed({ PodDeviceEntries: entries, RegisteredDevices: registered }: Data): string {
-  const all = entries === null ? "<nil>" : `[${entries.map(printedEntry).join(" ")}]`;
+function checksumOf({ PodDeviceEntries: entries, RegisteredDevices: registered }: Data): number {
+  const sum = new Printer();
+  sum.print("(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)");
+  if (entries === null) sum.print("<nil>");
+  else {
+    sum.print("[");
+    for (const [at, entry] of entries.entries()) {
+      if (at > 0) sum.print(" ");
+      printEntry(sum, entry);
+    }
+    sum.print("]");
+  }
   const ids = registered === null ? "<nil>" : printedMap(registered, byText);
-  return (
-    `(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)${all} ` +
-    `RegisteredDevices:(map[string][]string)${ids}}`
-  );
+  return sum.print(` RegisteredDevices:(map[string][]string)${ids}}`).value;
 }
 
-function printedEntry(entry: Entry): string {
+/** What Go prints, as its hash: the text itself is never made. */
+class Printer {
+  private readonly hash = new Fnv1a32();
+  private printed = 0;
+  private part = 0;
+
+  get value(): number {
+    return this.hash.value;
+  }
+
+  print(text: string): this {
+    this.add(Buffer.from(text));
+    return this;
+  }
+
+  /** Bytes as decimal numbers. */
+  printBytes(bytes: Uint8Array): void {
+    const digits = Buffer.alloc(bytes.length * 4);
+    let end = 0;
+    for (const [at, byte] of bytes.entries()) {
+      if (at > 0) digits[end++] = SPACE;
+      if (byte >= 100) digits[end++] = ZERO + Math.floor(byte / 100);
+      if (byte >= 10) digits[end++] = ZERO + (Math.floor(byte / 10) % 10);
+      digits[end++] = ZERO + (byte % 10);
+    }
+    this.add(digits.subarray(0, end));
+  }
+
+  /** True each time that another part has been printed. */
+  hasPart(): boolean {
+    const part = Math.floor(this.printed / PART_BYTES);
+    const isAnother = part > this.part;
+    this.part = part;
+    return isAnother;
+  }
+
+  private add(bytes: Uint8Array): void {
+    this.printed += bytes.length;
+    this.hash.add(bytes);
+  }
+}
+
+const SPACE = 0x20;
+const ZERO = 0x30;
+
+function printEntry(sum: Printer, entry: Entry): void {
   const ids = entry.DeviceIDs === null ? "<nil>" : printedMap(entry.DeviceIDs, (a, b) => Number(a) - Number(b));
-  const answer = entry.AllocResp === null ? "<nil>" : `[${Buffer.from(entry.AllocResp, "base64").join(" ")}]`;
-  return (
+  sum.print(
     `{PodUID:(string)${entry.PodUID} ContainerName:(string)${entry.ContainerName} ` +
-    `ResourceName:(string)${entry.ResourceName} DeviceIDs:(checkpoint.DevicesPerNUMA)${ids} ` +
-    `AllocResp:([]uint8)${answer}}`
+      `ResourceName:(string)${entry.ResourceName} DeviceIDs:(checkpoint.DevicesPerNUMA)${ids} AllocResp:([]uint8)`,
   );
+  if (entry.AllocResp === null) sum.print("<nil>");
+  else {
+    sum.print("[");
+    sum.printBytes(Buffer.from(entry.AllocResp, "base64"));
+    sum.print("]");
+  }
+  sum.print("}");
 }
 
 function printedMap(

@@ -59,6 +59,11 @@ describe("a choice of devices", () => {
     assert.deepEqual(chooseDevices(given), { kind: "chosen", ids: ["a0", "b0"] });
   });
 
+  test("among more devices of init containers than are needed needs no plugin", () => {
+    const given = facts({ reusable: ["z", "y"], required: 1 });
+    assert.deepEqual(chooseDevices(given), { kind: "chosen", ids: ["z"] });
+  });
+
   test("is impossible with too few, in the words of Kubernetes", () => {
     const why = "requested number of devices unavailable for example.com/d. Requested: 7, Available: 6";
     assert.deepEqual(chooseDevices(facts({ reusable: ["z"], required: 8 })), { kind: "short", why });

@@ -2,8 +2,6 @@ import type { Container, Pod } from "../model/generated/types.ts";
 import { isSidecar } from "../model/pod-facts.ts";
 import { tryParseQuantity, wholeValue } from "../model/quantity.ts";
 import { containerTotals } from "../model/resources.ts";
-import { deviceIds } from "./device.ts";
-import type { PodDevices } from "./pod-devices.ts";
 
 /** Amounts by resource, without those of 0. */
 export type Demand = ReadonlyMap<string, number>;
@@ -30,17 +28,19 @@ export function podDemand(pod: Pod, isDevice: IsDevice): Demand {
 
 /**
  * Returns the devices of earlier init containers that this container may take over: those of sidecars and of other
- * regular containers are in use beside it.
+ * regular containers are in use beside it. `heldBy` returns the ids that a container has of the resource. Pure.
  */
-export function reusableDevices(pod: Pod, container: Container, of: { pods: PodDevices; resource: string }): string[] {
-  const { uid = "" } = pod.metadata;
+export function reusableDevices(
+  pod: Pod,
+  container: Container,
+  heldBy: (container: string) => Iterable<string>,
+): readonly string[] {
   const { initContainers = [], containers } = pod.spec;
   const reusable = new Set<string>();
   for (const earlier of [...initContainers, ...containers]) {
     if (earlier.name === container.name) break;
-    const held = of.pods.get({ uid, container: earlier.name, resource: of.resource });
     const isDone = initContainers.includes(earlier) && !isSidecar(earlier);
-    for (const id of held === undefined ? [] : deviceIds(held)) {
+    for (const id of heldBy(earlier.name)) {
       if (isDone) reusable.add(id);
       else reusable.delete(id);
     }

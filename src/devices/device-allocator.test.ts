@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { DeviceBench } from "../../test/support/device-bench.ts";
+import { DeviceBench, type Listing } from "../../test/support/device-bench.ts";
 import { pod } from "../../test/support/pods.ts";
 import { chooseSeed, randomFrom } from "../../test/support/random.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { ANYWHERE, nodesOf, numaMask } from "../model/topology.ts";
 
 const RESOURCES = ["example.com/gpu", "example.com/nic"];
-const { signal } = new AbortController();
 
 /** A pod with init containers, sidecars and containers that ask for some devices. */
 function randomPod(uid: string, random: () => number): Pod {
@@ -64,57 +63,168 @@ function check(bench: DeviceBench, admitted: ReadonlyMap<string, Pod>): void {
   }
 }
 
-describe("allocations over many lives", () => {
-  test("own no device twice and leak none, whatever restarts", async () => {
-    const seed = chooseSeed("KUBELET_PROPERTY_SEED", 18);
-    const random = randomFrom(seed);
-    const bench = new DeviceBench();
-    const listing = Object.fromEntries(
-      Array.from({ length: 12 }, (_, at) => [`d${at}`, { nodes: at % 3 === 0 ? [] : [at % 2] }]),
+/** A node with two plugins, of which one may take its time, and pods that come and go. */
+class Walk {
+  readonly bench = new DeviceBench();
+  readonly admitted = new Map<string, Pod>();
+  readonly seen = new Set<string>();
+  private readonly listing: Listing = Object.fromEntries(
+    Array.from({ length: 12 }, (_, at) => [`d${at}`, { nodes: at % 3 === 0 ? [] : [at % 2] }]),
+  );
+  /** Pods whose plugin has not answered yet, and how to give them up. */
+  private readonly pending = new Map<string, AbortController>();
+  private answer: () => void = () => undefined;
+  private count = 0;
+
+  constructor(private readonly random: () => number) {}
+
+  async connect(): Promise<void> {
+    for (const resource of RESOURCES) await this.bench.plugin(resource, this.listing);
+  }
+
+  async step(): Promise<void> {
+    const dice = this.random();
+    if (dice < 0.45) await this.admit();
+    else if (dice < 0.75) this.remove();
+    else if (dice < 0.85) this.resize();
+    else if (dice < 0.88) await this.slowDown();
+    else if (dice < 0.92) await this.speedUp();
+    else if (dice < 0.94) this.giveUp();
+    else if (dice < 0.96) await this.restart();
+    else if (dice < 0.97) await this.fillDisk();
+    else await this.sicken();
+    check(this.bench, new Map([...this.admitted, ...this.unanswered()]));
+  }
+
+  async end(): Promise<void> {
+    await this.speedUp();
+    for (const uid of this.admitted.keys()) this.bench.allocator.release(uid);
+    assert.deepEqual([this.bench.plugins.pods.resources(), [...this.bench.allocator.held()]], [[], []]);
+    this.bench.close();
+  }
+
+  private readonly asked = new Map<string, Pod>();
+
+  private unanswered(): readonly (readonly [string, Pod])[] {
+    return [...this.pending.keys()].flatMap((uid) => {
+      const of = this.asked.get(uid);
+      return of === undefined ? [] : [[uid, of] as const];
+    });
+  }
+
+  private async admit(): Promise<void> {
+    const uid = `pod-${this.count++}`;
+    const of = randomPod(uid, this.random);
+    const numa = numaMask([Math.floor(this.random() * 2)]);
+    const affinity = this.random() < 0.5 ? ANYWHERE : { numa, isPreferred: true };
+    const stop = new AbortController();
+    this.pending.set(uid, stop);
+    this.asked.set(uid, of);
+    const { allocator } = this.bench;
+    const admission = this.bench.admit(of, { affinity, signal: stop.signal }).then(
+      () => {
+        // An agent that was killed meanwhile has admitted nothing.
+        if (allocator === this.bench.allocator) this.admitted.set(uid, of);
+        this.seen.add("admitted");
+      },
+      (error: Error) => void this.seen.add(error.message.replace(/ .*/, "")),
     );
-    const connect = async (): Promise<void> => {
-      for (const resource of RESOURCES) await bench.plugin(resource, listing);
-    };
-    await connect();
-    const admitted = new Map<string, Pod>();
-    let admissions = 0;
-    for (let step = 0; step < 600; step++) {
-      const dice = random();
-      if (dice < 0.5) {
-        const of = randomPod(`pod-${step}`, random);
-        const affinity = random() < 0.5 ? ANYWHERE : { numa: numaMask([Math.floor(random() * 2)]), isPreferred: true };
-        try {
-          for (const container of [...(of.spec.initContainers ?? []), ...of.spec.containers]) {
-            await bench.allocator.allocate(of, container, { affinity, signal });
-          }
-          admitted.set(`pod-${step}`, of);
-          admissions++;
-        } catch {
-          bench.allocator.release(`pod-${step}`);
-        }
-      } else if (dice < 0.9) {
-        const [uid] = [...admitted.keys()].slice(Math.floor(random() * admitted.size));
-        if (uid !== undefined) {
-          admitted.delete(uid);
-          bench.allocator.release(uid);
-        }
-      } else if (dice < 0.95) {
-        await bench.plugins.store.save();
-        bench.restart();
-        await connect();
-      } else {
-        const sick = Object.entries(listing).map(([id, of]) => [
-          id,
-          random() < 0.2 ? { ...of, health: "Unhealthy" } : of,
-        ]);
-        await bench.plugin(RESOURCES[0] ?? "", Object.fromEntries(sick));
-      }
-      check(bench, admitted);
+    void admission.finally(() => this.pending.delete(uid));
+    // Resolves at once unless the plugin takes its time.
+    await this.bench.clock.advance(0);
+  }
+
+  private remove(): void {
+    const [uid] = [...this.admitted.keys()].slice(Math.floor(this.random() * this.admitted.size));
+    if (uid === undefined) return;
+    this.admitted.delete(uid);
+    this.bench.allocator.release(uid);
+  }
+
+  /** Amounts of devices cannot change. */
+  private resize(): void {
+    const [of] = [...this.admitted.values()].slice(Math.floor(this.random() * this.admitted.size));
+    const app = of?.spec.containers.find(({ name }) => name === "app");
+    if (of === undefined || app === undefined) return;
+    const [resource = ""] = RESOURCES;
+    const had = Number(app.resources?.limits?.[resource] ?? 0);
+    if (had === 0) return;
+    const limits = { ...app.resources?.limits, [resource]: String(had + 1) };
+    const changed = { ...app, resources: { limits, requests: limits } };
+    assert.throws(() => this.bench.allocator.reserve(of, changed, ANYWHERE), /changed request|unhealthy/);
+    this.seen.add("resized");
+  }
+
+  private async slowDown(): Promise<void> {
+    const plugin = this.bench.sockets.get(`${RESOURCES[0]}.sock`);
+    if (plugin === undefined || plugin.before !== undefined) return;
+    const answered = new Promise<void>((resolve) => (this.answer = resolve));
+    plugin.before = () => answered;
+    await this.bench.clock.advance(0);
+  }
+
+  private async speedUp(): Promise<void> {
+    for (const plugin of this.bench.sockets.values()) plugin.before = undefined;
+    this.answer();
+    await this.bench.clock.advance(0);
+  }
+
+  /** The pod is removed while its plugin has not answered. */
+  private giveUp(): void {
+    for (const [uid, stop] of this.pending) {
+      stop.abort();
+      this.bench.allocator.release(uid);
+      this.seen.add("given up");
     }
-    assert.ok(admissions > 50, `${admissions} pods were admitted with seed ${seed}`);
-    for (const uid of admitted.keys()) bench.allocator.release(uid);
-    assert.deepEqual(bench.plugins.pods.resources(), []);
-    bench.close();
+  }
+
+  /** Also while plugins have not answered: what they answer now changes nothing. */
+  private async restart(): Promise<void> {
+    if (this.pending.size === 0) await this.bench.plugins.store.save();
+    this.seen.add(this.pending.size > 0 ? "killed" : "restarted");
+    await this.bench.clock.advance(0);
+    this.bench.restart();
+    this.pending.clear();
+    for (const uid of this.bench.plugins.pods.uids()) if (!this.admitted.has(uid)) this.bench.allocator.release(uid);
+    await this.connect();
+    this.answer();
+    await this.bench.clock.advance(0);
+  }
+
+  private async fillDisk(): Promise<void> {
+    this.bench.full = new Error("no space left on device");
+    await this.admit();
+    this.bench.full = undefined;
+  }
+
+  private async sicken(): Promise<void> {
+    const sick = Object.entries(this.listing).map(([id, of]) => [
+      id,
+      this.random() < 0.2 ? { ...of, health: "Unhealthy" } : of,
+    ]);
+    await this.bench.plugin(RESOURCES[0] ?? "", Object.fromEntries(sick) as Listing);
+  }
+}
+
+describe("allocations over 10,000 admissions, removals, resizes, restarts and slow plugins", () => {
+  const PARTS = 10;
+  const first = chooseSeed("KUBELET_PROPERTY_SEED", 18);
+  const seen = new Set<string>();
+
+  for (let part = 0; part < PARTS; part++) {
+    test(`own no device twice and leak none, part ${part + 1} of ${PARTS}`, async () => {
+      const walk = new Walk(randomFrom(first + part));
+      await walk.connect();
+      for (let step = 0; step < 1000; step++) await walk.step();
+      await walk.end();
+      for (const what of walk.seen) seen.add(what);
+    });
+  }
+
+  test("everything that can happen has happened", () => {
+    // The first words of errors, too.
+    const all = ["admitted", "requested", "resized", "given up", "killed", "restarted", "no", "This", "connection"];
+    for (const what of all) assert.ok(seen.has(what), `${what} of ${[...seen].join()}`);
   });
 });
 
@@ -131,7 +241,7 @@ describe("hints of the allocator", () => {
     const web = pod("web").container("app", asks(1)).build();
     const app = web.spec.containers[0] as Container;
     assert.deepEqual(shown(bench.allocator.hints(web, app)), ["0*", "1*", "01"]);
-    await bench.allocator.allocate(web, app, { affinity: { numa: numaMask([1]), isPreferred: true }, signal });
+    await bench.admit(web, { affinity: { numa: numaMask([1]), isPreferred: true } });
     assert.deepEqual(shown(bench.allocator.hints(web, app)), ["1*", "01"]);
     assert.deepEqual(shown(bench.allocator.podHints(web)), ["1*", "01"]);
     const other = pod("other").container("app", asks(2)).build();

@@ -1,8 +1,8 @@
 import type { ContainerAllocateResponse } from "../adapters/devices/generated/deviceplugin.ts";
 import type { Abortable } from "../lib/abort.ts";
+import { KeyedMutex } from "../lib/keyed-mutex.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
-import type { Rejection } from "../model/rejection.ts";
-import { ANYWHERE, type Grant, type HintProvider, type Hints, type TopologyHint } from "../model/topology.ts";
+import { ANYWHERE, type HintProvider, type Hints, type TopologyHint } from "../model/topology.ts";
 import { type ChoiceFacts, chooseDevices } from "./choose.ts";
 import { containerDemand, type Demand, podDemand, reusableDevices } from "./demand.ts";
 import { byNode, type DeviceKey, deviceIds } from "./device.ts";
@@ -47,11 +47,24 @@ interface Need {
   readonly affinity: TopologyHint;
 }
 
-/** Allocates devices of plugins to containers: once, at admission, as in Kubernetes. */
+/** Devices that are chosen for a container while its plugin has not answered. */
+interface Reservation {
+  readonly need: Need;
+  ids: readonly string[];
+}
+
+/**
+ * Allocates devices of plugins to containers, once, at admission, as in Kubernetes: they are reserved at once, and the
+ * container has them when the plugin has agreed. Only pods that need the same plugin wait for it.
+ */
 export class DeviceAllocator implements HintProvider {
   readonly name = "devices";
-  /** Ids that are chosen while their plugin is asked, by resource. */
-  private readonly pending = new Map<string, Set<string>>();
+  /** By the pods' UIDs, in the order in which containers start. */
+  private readonly reserved = new Map<string, Reservation[]>();
+  /** A plugin is asked by one pod at a time: those of Kubernetes never hear two calls at once. */
+  private readonly turns = new KeyedMutex();
+  /** Resources whose plugin is asked now. */
+  private readonly asked = new Set<string>();
   /** The last save failed: what is allocated may be missing on disk. */
   private isUnsaved = false;
 
@@ -61,13 +74,12 @@ export class DeviceAllocator implements HintProvider {
   ) {}
 
   hints(pod: Pod, container: Container): Hints {
-    const { pods } = this.deps;
+    const { uid = "" } = pod.metadata;
     return new Map(
       [...this.needs(pod, container)].map(([resource, amount]) => {
-        const found = pods.get({ uid: pod.metadata.uid ?? "", container: container.name, resource });
-        const held = found === undefined ? [] : [...deviceIds(found)];
-        const reusable = reusableDevices(pod, container, { pods, resource });
-        return [resource, this.resourceHints(resource, amount, { held, reusable })];
+        const held = this.idsOf({ uid, container: container.name, resource }) ?? [];
+        const reusable = this.reusable(pod, container, resource);
+        return [resource, this.resourceHints(resource, amount, { held: [...held], reusable })];
       }),
     );
   }
@@ -82,18 +94,30 @@ export class DeviceAllocator implements HintProvider {
     );
   }
 
-  /** Rejects with an error that names the cause: the pod is then rejected with UnexpectedAdmissionError. */
-  async allocate(pod: Pod, container: Container, { affinity, signal }: Grant): Promise<Rejection | undefined> {
+  /** Throws an error that names the cause: the pod is then rejected with UnexpectedAdmissionError. */
+  reserve(pod: Pod, container: Container, affinity: TopologyHint): undefined {
     const { uid = "" } = pod.metadata;
-    let hasChanged = false;
+    const added: Reservation[] = [];
     for (const [resource, required] of this.needs(pod, container)) {
-      const need = { key: { uid, container: container.name, resource }, container, required, affinity };
-      if (this.isHeld(need)) continue;
-      await this.allocateNeed(pod, need, { signal });
-      hasChanged = true;
+      const need: Need = { key: { uid, container: container.name, resource }, container, required, affinity };
+      if (this.isHeld(need) || this.reservationOf(need.key) !== undefined) continue;
+      const facts = this.facts(pod, need);
+      added.push({ need, ids: chosen(chooseDevices({ ...facts, preferred: [] })) });
     }
-    if (hasChanged) await this.save();
-    return undefined;
+    if (added.length > 0) this.reserved.set(uid, [...(this.reserved.get(uid) ?? []), ...added]);
+  }
+
+  /** Has the plugins agree to what is reserved for the pod (for one of its containers, if it is named). */
+  async commit(pod: Pod, { signal, only }: Abortable & { readonly only?: string }): Promise<void> {
+    const { uid = "" } = pod.metadata;
+    const own = (this.reserved.get(uid) ?? []).filter(({ need }) => only === undefined || only === need.key.container);
+    if (own.length === 0) return;
+    try {
+      for (const reservation of own) await this.complete(pod, reservation, { signal });
+    } finally {
+      this.drop(uid, own);
+    }
+    await this.save();
   }
 
   /** Allocates what a container lacks because it was admitted before the plugin of its resource registered. */
@@ -102,7 +126,8 @@ export class DeviceAllocator implements HintProvider {
     const lacks = (resource: string): boolean =>
       this.deps.pods.get({ uid, container: container.name, resource }) === undefined;
     if ([...this.needs(pod, container).keys()].some(lacks)) {
-      await this.allocate(pod, container, { affinity: ANYWHERE, signal });
+      this.reserve(pod, container, ANYWHERE);
+      await this.commit(pod, { signal, only: container.name });
     } else if (this.isUnsaved) {
       // No container starts with devices that another agent would take for free.
       await this.save();
@@ -111,11 +136,12 @@ export class DeviceAllocator implements HintProvider {
 
   /** The file is written later: an entry that outlives its pod is released when the sources of pods are ready. */
   release(uid: string): void {
+    this.reserved.delete(uid);
     if (this.deps.pods.delete(uid)) void this.deps.save().catch(() => undefined);
   }
 
   held(): Iterable<string> {
-    return this.deps.pods.uids();
+    return new Set([...this.deps.pods.uids(), ...this.reserved.keys()]);
   }
 
   free(resource: string): ReadonlyMap<number, number> {
@@ -166,10 +192,34 @@ export class DeviceAllocator implements HintProvider {
     return available.length + reusable.length < amount ? [] : deviceHints({ ...of, available, reusable });
   }
 
-  private available(resource: string): readonly string[] {
+  /** Healthy devices that no container has and that are reserved for none, the given one apart. */
+  private available(resource: string, except?: Reservation): readonly string[] {
     const allocated = this.deps.pods.allocated(resource);
-    const pending = this.pending.get(resource);
-    return [...this.deps.inventory.healthy(resource)].filter((id) => !allocated.has(id) && pending?.has(id) !== true);
+    const taken = new Set<string>();
+    for (const reservation of [...this.reserved.values()].flat()) {
+      if (reservation === except || reservation.need.key.resource !== resource) continue;
+      for (const id of reservation.ids) taken.add(id);
+    }
+    // Of what it has, later containers of the pod may have reserved a part, to take it over.
+    for (const id of except?.ids ?? []) taken.delete(id);
+    return [...this.deps.inventory.healthy(resource)].filter((id) => !allocated.has(id) && !taken.has(id));
+  }
+
+  private reservationOf({ uid, container, resource }: DeviceKey): Reservation | undefined {
+    return this.reserved
+      .get(uid)
+      ?.find(({ need }) => need.key.container === container && need.key.resource === resource);
+  }
+
+  /** What the container has or is about to get. */
+  private idsOf(key: DeviceKey): Iterable<string> | undefined {
+    const found = this.deps.pods.get(key);
+    return found === undefined ? this.reservationOf(key)?.ids : deviceIds(found);
+  }
+
+  private reusable(pod: Pod, container: Container, resource: string): readonly string[] {
+    const { uid = "" } = pod.metadata;
+    return reusableDevices(pod, container, (earlier) => this.idsOf({ uid, container: earlier, resource }) ?? []);
   }
 
   /** True if the container has its devices already. Throws why it cannot have them, in the words of Kubernetes. */
@@ -194,58 +244,59 @@ export class DeviceAllocator implements HintProvider {
     return true;
   }
 
-  private async allocateNeed(pod: Pod, need: Need, { signal }: Abortable): Promise<void> {
+  private async complete(pod: Pod, reservation: Reservation, { signal }: Abortable): Promise<void> {
     const { plugins, pods, inventory } = this.deps;
-    const { key } = need;
-    const ids = await this.choose(pod, need, { signal });
-    const undo = this.reserve(key.resource, ids);
-    const answered = this.deps.waiting(pod, `for device plugin ${key.resource} to answer Allocate`);
-    try {
-      const answer = await plugins.allocate(key.resource, ids, { signal });
+    const { key } = reservation.need;
+    const others = `for device plugin ${key.resource} to answer for another pod`;
+    const itsTurn = this.asked.has(key.resource) ? this.deps.waiting(pod, others) : () => undefined;
+    const ask = async (): Promise<void> => {
+      itsTurn();
+      this.asked.add(key.resource);
+      reservation.ids = await this.choose(pod, reservation, { signal });
+      const { ids } = reservation;
+      const answered = this.deps.waiting(pod, `for device plugin ${key.resource} to answer Allocate`);
+      const answer = await plugins.allocate(key.resource, ids, { signal }).finally(answered);
+      // Released meanwhile: another container may have the devices.
+      if (this.reservationOf(key) !== reservation) throw new Error(`devices of ${key.resource} were released`);
       pods.set(key, { byNode: byNode(ids, inventory.devices(key.resource)), answer });
-    } finally {
-      answered();
-      undo();
-    }
+      this.drop(key.uid, [reservation]);
+    };
+    const done = (): boolean => this.asked.delete(key.resource);
+    await this.turns.run(key.resource, () => ask().finally(done), { signal }).finally(itsTurn);
   }
 
-  private async choose(pod: Pod, need: Need, { signal }: Abortable): Promise<readonly string[]> {
+  /** Chooses anew: health may have changed, an init container may have other devices, and the plugin may prefer some. */
+  private async choose(pod: Pod, reservation: Reservation, { signal }: Abortable): Promise<readonly string[]> {
+    const { need } = reservation;
     const { resource } = need.key;
-    const choice = chooseDevices(this.facts(pod, need));
+    const choice = chooseDevices(this.facts(pod, need, reservation));
     if (choice.kind !== "open") return chosen(choice);
     const answered = this.deps.waiting(pod, `for device plugin ${resource} to answer GetPreferredAllocation`);
     try {
       const preferred = await this.deps.plugins.prefer(resource, { ...choice, size: need.required }, { signal });
-      // Decided anew: the health of devices may have changed, and others may have got some.
-      return chosen(chooseDevices({ ...this.facts(pod, need), preferred }));
+      return chosen(chooseDevices({ ...this.facts(pod, need, reservation), preferred }));
     } finally {
       answered();
     }
   }
 
-  private facts(pod: Pod, { key, container, required, affinity }: Need): ChoiceFacts {
+  private facts(pod: Pod, { key, container, required, affinity }: Need, except?: Reservation): ChoiceFacts {
     const { resource } = key;
     const devices = this.deps.inventory.devices(resource);
     return {
       resource,
       required,
-      reusable: reusableDevices(pod, container, { pods: this.deps.pods, resource }),
-      available: this.available(resource),
+      reusable: this.reusable(pod, container, resource),
+      available: this.available(resource, except),
       devices,
       affinity: hasTopology(devices) ? affinity.numa : undefined,
     };
   }
 
-  /** Keeps others from getting these ids; call the result when the allocation is recorded or has failed. */
-  private reserve(resource: string, ids: readonly string[]): () => void {
-    const pending = this.pending.get(resource) ?? new Set();
-    this.pending.set(resource, pending);
-    // One that an init container of the pod has may be reserved already.
-    const added = ids.filter((id) => !pending.has(id));
-    for (const id of added) pending.add(id);
-    return () => {
-      for (const id of added) pending.delete(id);
-    };
+  private drop(uid: string, reservations: readonly Reservation[]): void {
+    const left = (this.reserved.get(uid) ?? []).filter((each) => !reservations.includes(each));
+    if (left.length === 0) this.reserved.delete(uid);
+    else this.reserved.set(uid, left);
   }
 }
 

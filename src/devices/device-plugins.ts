@@ -4,9 +4,10 @@ import type { Abortable } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import { Listeners } from "../lib/listeners.ts";
 import type { Logger } from "../lib/log.ts";
+import type { DeviceCheckpoint } from "./checkpoint.ts";
 import { type CheckpointFile, CheckpointStore } from "./checkpoint-store.ts";
 import type { Device } from "./device.ts";
-import { DeviceInventory } from "./inventory.ts";
+import { DeviceInventory, RETURN_MS } from "./inventory.ts";
 import { PluginConnections } from "./plugin-connections.ts";
 import { PodDevices } from "./pod-devices.ts";
 import { endpointProblem, resourceNameProblem, versionProblem } from "./register-request.ts";
@@ -45,6 +46,7 @@ export class DevicePlugins {
   /** UIDs of pods whose devices changed; called for each change of the node's devices. */
   private readonly changes = new Listeners<readonly string[]>();
   private expiry: Timer | undefined;
+  private back: Timer | undefined;
 
   constructor(
     private readonly deps: DevicePluginsDeps,
@@ -53,10 +55,16 @@ export class DevicePlugins {
   ) {
     const { clock, log, file } = deps;
     this.inventory = new DeviceInventory(clock);
-    this.store = new CheckpointStore({ file, log }, () => ({
-      entries: [...this.pods.entries()],
-      registered: new Map(this.inventory.names().map((name) => [name, [...this.inventory.healthy(name)]])),
-    }));
+    this.store = new CheckpointStore({
+      file,
+      log,
+      clock,
+      state: () => ({
+        entries: [...this.pods.entries()],
+        registered: new Map(this.inventory.names().map((name) => [name, [...this.inventory.healthy(name)]])),
+      }),
+      found: (checkpoint) => this.restore(checkpoint),
+    });
     this.connections = new PluginConnections(
       {
         ...deps,
@@ -66,8 +74,14 @@ export class DevicePlugins {
       },
       signal,
     );
-    signal.addEventListener("abort", () => this.expiry?.cancel(), { once: true });
-    this.isNew = !this.restore();
+    const cancel = (): void => {
+      this.expiry?.cancel();
+      this.back?.cancel();
+    };
+    signal.addEventListener("abort", cancel, { once: true });
+    const found = this.store.load();
+    if (found !== undefined) this.restore(found);
+    this.isNew = this.store.wasMissing;
   }
 
   /** Connects a plugin that registered on `kubelet.sock`, with a socket beside it. Rejects with why it is refused. */
@@ -110,12 +124,18 @@ export class DevicePlugins {
     );
   }
 
-  private restore(): boolean {
-    const found = this.store.load();
-    for (const { devices, ...key } of found?.entries ?? []) this.pods.set(key, devices);
-    for (const name of found?.registered.keys() ?? []) this.inventory.lost(name);
+  private restore({ entries, registered }: DeviceCheckpoint): void {
+    for (const { devices, ...key } of entries) this.pods.set(key, devices);
+    const missing = [...registered.keys()].filter((name) => !this.inventory.has(name));
+    for (const name of missing) this.inventory.expected(name);
     this.armExpiry();
-    return found !== undefined;
+    this.back?.cancel();
+    // Who did not come back has devices of unknown health.
+    this.back = this.deps.clock.after(RETURN_MS, () => {
+      const gone = missing.filter((name) => !this.inventory.isConnected(name));
+      const uids = gone.flatMap((name) => this.pods.podsWith(name, new Set(this.pods.allocated(name).keys())));
+      if (uids.length > 0) this.changes.call([...new Set(uids)]);
+    });
   }
 
   private listed(resource: string, devices: readonly Device[]): void {

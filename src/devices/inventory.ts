@@ -4,6 +4,9 @@ import type { Device } from "./device.ts";
 /** Milliseconds that the devices of a lost plugin stay in the node's capacity, as in Kubernetes. */
 export const GRACE_MS = 5 * 60_000;
 
+/** Milliseconds that a plugin has to come back after a start of the agent before the health of its devices is unknown. */
+export const RETURN_MS = 30_000;
+
 /** How many devices of a resource there are, and how many of them may be allocated. */
 export interface DeviceCount {
   readonly capacity: number;
@@ -29,6 +32,8 @@ const NO_IDS: ReadonlySet<string> = new Set();
  */
 export class DeviceInventory {
   private readonly resources = new Map<string, ResourceDevices>();
+  /** Resources whose plugin has not come back since the start of the agent, and until when that is expected. */
+  private readonly awaited = new Map<string, number>();
   /** Resources without a plugin since longer than the grace period: the node reports 0 of them. */
   private readonly removed = new Set<string>();
 
@@ -37,6 +42,7 @@ export class DeviceInventory {
   /** A plugin registered: what an earlier one listed counts until it lists its own. */
   connected(resource: string): void {
     this.removed.delete(resource);
+    this.awaited.delete(resource);
     const before = this.resources.get(resource);
     this.resources.set(resource, {
       devices: before?.devices ?? NO_DEVICES,
@@ -55,6 +61,17 @@ export class DeviceInventory {
       before?.healthy.has(id) === healthy.has(id) && before.devices.get(id)?.nodes.join() === nodes.join();
     const gone = [...(before?.devices.keys() ?? [])].filter((id) => !devices.has(id));
     return [...list.filter((device) => !isSame(device)).map(({ id }) => id), ...gone];
+  }
+
+  /** An earlier run of the agent had a plugin of the resource: it registers again, or is gone. */
+  expected(resource: string): void {
+    this.lost(resource);
+    this.awaited.set(resource, this.clock.now().mono + RETURN_MS);
+  }
+
+  /** True if the agent has just started, so that what is not known of the resource's devices may not have changed. */
+  isExpected(resource: string): boolean {
+    return (this.awaited.get(resource) ?? 0) > this.clock.now().mono;
   }
 
   /** The plugin is gone: nothing of it may be allocated. Returns the ids that were known. */

@@ -4,9 +4,8 @@ import { RuntimeError } from "../adapters/runtime/port.ts";
 import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
-import { fixed } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
-import { TokenBucket } from "../lib/token-bucket.ts";
+import { WorkPace } from "../lib/work-pace.ts";
 import type { Device } from "./device.ts";
 import type { AllocatingPlugins } from "./device-allocator.ts";
 import { listedDevices } from "./listed-devices.ts";
@@ -20,8 +19,11 @@ const ALLOCATE_MS = 60_000;
 const STALLED_MS = 120_000;
 /** Milliseconds of PreStartContainer, as in Kubernetes. */
 const PRE_START_MS = 30_000;
-/** Lists that are read of one plugin: more often nothing can change that matters. */
-const LISTS = { qps: 5, burst: 20 };
+/**
+ * Lists that are read for one resource: five a second, 20 at once, and fewer long ones. A device costs about 10 µs, so that
+ * lists without end keep a tenth of a core busy at most.
+ */
+const LISTS = { pieceMs: 200, itemMs: 0.1, burstMs: 3800 };
 /** Bytes of the largest answer to Allocate that is kept for a container. */
 const MOST_ANSWER_BYTES = 256 * 1024;
 /** Resources with plugins; a plugin that registers ever new ones is stopped there. */
@@ -56,12 +58,14 @@ export class PluginConnections implements AllocatingPlugins {
   private readonly strict = new Set<string>();
   /** The newest registration of each resource, while it is dialled. */
   private readonly dialled = new Map<string, PluginClient>();
+  private readonly pace: WorkPace;
 
   constructor(
     private readonly deps: PluginConnectionsDeps,
     /** Aborts when the agent stops. */
     private readonly signal: AbortSignal,
   ) {
+    this.pace = new WorkPace(deps.clock, LISTS);
     const closeAll = (): void => {
       for (const connection of this.connections.values()) close(connection);
     };
@@ -74,10 +78,13 @@ export class PluginConnections implements AllocatingPlugins {
       throw new Error(`more than ${MOST_RESOURCES} resources have device plugins`);
     }
     const client = this.deps.connect(socket);
+    // One at a time: whoever registers without end would have a connection for each.
+    this.dialled.get(resource)?.close();
     this.dialled.set(resource, client);
     try {
-      const options = await this.dial(client, signal);
-      if (this.dialled.get(resource) !== client) throw new Error("superseded by a later registration of the resource");
+      const check = (): void => this.checkCurrent(resource, client);
+      const options = await this.dial(client, signal, check);
+      check();
       this.replace(resource, { socket, client, options, scope: new AbortScope([this.signal]) });
     } catch (error) {
       client.close();
@@ -85,6 +92,10 @@ export class PluginConnections implements AllocatingPlugins {
     } finally {
       if (this.dialled.get(resource) === client) this.dialled.delete(resource);
     }
+  }
+
+  private checkCurrent(resource: string, client: PluginClient): void {
+    if (this.dialled.get(resource) !== client) throw new Error("superseded by a later registration of the resource");
   }
 
   /** The plugin that registered with this socket is gone. */
@@ -161,8 +172,8 @@ export class PluginConnections implements AllocatingPlugins {
     if (isTimeout(error)) connection.stalled = { call, until: this.deps.clock.now().mono + STALLED_MS };
   }
 
-  /** Asks for the options until the plugin listens. */
-  private async dial(client: PluginClient, signal: AbortSignal): Promise<DevicePluginOptions> {
+  /** Asks for the options until the plugin listens; `check` throws if nobody waits for it any more. */
+  private async dial(client: PluginClient, signal: AbortSignal, check: () => void): Promise<DevicePluginOptions> {
     const { clock } = this.deps;
     const until = clock.now().mono + DIAL_MS;
     for (;;) {
@@ -171,6 +182,7 @@ export class PluginConnections implements AllocatingPlugins {
         return await client.options({ signal, timeoutMs });
       } catch (error) {
         if (isAborted(error, signal)) throw error;
+        check();
         const isSilent = error instanceof RuntimeError && error.code === "Unavailable";
         if (!isSilent) throw new Error(`failed to get device plugin options: ${messageOf(error)}`, { cause: error });
         if (clock.now().mono + DIAL_RETRY_MS >= until) {
@@ -194,18 +206,18 @@ export class PluginConnections implements AllocatingPlugins {
 
   /** Reads lists until the stream ends: it is not asked for again, as in Kubernetes. Never rejects. */
   private async watch(resource: string, connection: Connection): Promise<void> {
-    const { log, clock } = this.deps;
+    const { log } = this.deps;
     const { signal } = connection.scope;
-    const bucket = new TokenBucket(clock, fixed(LISTS));
     let why = "ListAndWatch ended";
     let ignoredBefore = 0;
     try {
       for await (const list of connection.client.listAndWatch({ signal })) {
+        await this.pace.turn(resource, { signal });
         const { devices, ignored } = listedDevices(list);
         if (ignored > 0 && ignored !== ignoredBefore) log.warn("Ignored devices of a plugin", { resource, ignored });
         ignoredBefore = ignored;
         this.deps.listed(resource, devices);
-        await bucket.take({ signal });
+        this.pace.spend(resource, list.length);
       }
     } catch (error) {
       why = messageOf(error);

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { countCpu } from "../../test/support/cpu-time.ts";
 import { DeviceBench } from "../../test/support/device-bench.ts";
 import { pod } from "../../test/support/pods.ts";
+import { ContainerAllocateResponse } from "../adapters/devices/generated/deviceplugin.ts";
 import { Metrics } from "../lib/metrics.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
-import { ANYWHERE } from "../model/topology.ts";
 import { deviceContributor, mergeAnswers } from "./device-contributor.ts";
 import { deviceHealth } from "./device-health.ts";
 import { deviceReport } from "./device-report.ts";
@@ -23,9 +24,7 @@ async function site() {
     .init("proxy", { ...asks, restartPolicy: "Always" })
     .container("app", asks)
     .build();
-  for (const container of [...(web.spec.initContainers ?? []), ...web.spec.containers]) {
-    await bench.allocator.allocate(web, container, { affinity: ANYWHERE, signal });
-  }
+  await bench.admit(web);
   const done = pod("done").container("app").build();
   const metrics = new Metrics();
   const gates = { listsActive: true, mayCall: true };
@@ -62,6 +61,23 @@ async function site() {
 }
 
 describe("the pod resources API", () => {
+  test("lists a container with 40,000 devices on two nodes without keeping the agent busy", async () => {
+    const { answers, bench } = await site();
+    const ids = Array.from({ length: 40_000 }, (_, at) => `d${at}`);
+    const byNode = new Map([
+      [0, ids.slice(0, 20_000)],
+      [1, ids.slice(20_000)],
+    ]);
+    const answer = ContainerAllocateResponse.fromPartial({});
+    bench.plugins.pods.set({ uid: "uid-of-web", container: "app", resource: "example.com/many" }, { byNode, answer });
+    const cpuMs = countCpu();
+    const { podResources } = answers.list();
+    // Milliseconds are enough; each compared with all others they took seconds.
+    assert.ok(cpuMs() < 1500);
+    assert.equal(podResources[0]?.containers.at(-1)?.devices.length, 40_001);
+    bench.close();
+  });
+
   test("lists sidecars and containers of active pods with all that they have", async () => {
     const { answers, bench } = await site();
     const { podResources } = answers.list();
@@ -116,17 +132,25 @@ describe("the pod resources API", () => {
     bench.close();
   });
 
-  test("gets one pod, or says that it is not found; calls are counted and limited", async () => {
+  test("gets one pod, or says that it is not found, as a completed one; calls are counted and limited", async () => {
     const { answers, gates, page, bench } = await site();
     assert.equal(answers.get({ podName: "web", podNamespace: "default" }).podResources?.containers.length, 2);
     const missing = { podName: "x", podNamespace: "default" };
     assert.throws(() => answers.get(missing), /^Error: pod x in namespace default not found$/);
+    const completed = { podName: "done", podNamespace: "default" };
+    assert.throws(() => answers.get(completed), /^Error: pod done in namespace default not found$/);
     answers.listAlpha();
     gates.mayCall = false;
-    assert.throws(() => answers.list(), /^TooManyCallsError: rejected by rate limit$/);
+    const calls = [
+      () => answers.list(),
+      () => answers.listAlpha(),
+      () => answers.allocatable(),
+      () => answers.get(missing),
+    ];
+    for (const call of calls) assert.throws(call, /^TooManyCallsError: rejected by rate limit$/);
     const text = await page();
-    assert.match(text, /kubelet_pod_resources_endpoint_requests_get\{server_api_version="v1"\} 2\n/);
-    assert.match(text, /kubelet_pod_resources_endpoint_errors_get\{server_api_version="v1"\} 1\n/);
+    assert.match(text, /kubelet_pod_resources_endpoint_requests_get\{server_api_version="v1"\} 3\n/);
+    assert.match(text, /kubelet_pod_resources_endpoint_errors_get\{server_api_version="v1"\} 2\n/);
     assert.match(text, /kubelet_pod_resources_endpoint_requests_total\{server_api_version="v1alpha1"\} 1\n/);
     assert.doesNotMatch(text, /requests_list\{/);
     bench.close();
@@ -176,6 +200,18 @@ describe("a container with devices", () => {
     bench.close();
   });
 
+  test("starts without asking a plugin that no longer wants to know it", async () => {
+    const { bench, web } = await site();
+    const plugin = await bench.plugin(GPU, undefined, "strict");
+    for (const isStrict of [true, false]) {
+      plugin.preStartRequired = isStrict;
+      await bench.register(GPU, "strict");
+    }
+    await contribute(bench, web);
+    assert.deepEqual(new Set(plugin.calls), new Set(["options"]));
+    bench.close();
+  });
+
   test("of two plugins that set the same the first counts", () => {
     const answer = (value: string) => ({
       envs: { A: value },
@@ -203,6 +239,34 @@ describe("a container with devices", () => {
     plugin.end();
     await bench.clock.advance(0);
     assert.equal(health()?.health, "Unknown");
+    bench.close();
+  });
+
+  test("leaves their health as it was while plugins come back after a start of the agent, and tells if they do not", async () => {
+    const { bench } = await site();
+    const health = () => deviceHealth(bench.plugins, "uid-of-web", "app")[0]?.resources?.[0];
+    bench.restart();
+    bench.changes.length = 0;
+    assert.deepEqual(health(), { resourceID: "b" });
+    await bench.clock.advance(29_999);
+    assert.deepEqual([health(), bench.changes], [{ resourceID: "b" }, []]);
+    await bench.clock.advance(1);
+    assert.deepEqual([health(), bench.changes], [{ resourceID: "b", health: "Unknown" }, [["uid-of-web"]]]);
+    bench.restart();
+    await bench.plugin(GPU, { b: {} });
+    assert.equal(health()?.health, "Healthy");
+    bench.changes.length = 0;
+    await bench.clock.advance(60_000);
+    assert.deepEqual(bench.changes, []);
+    bench.close();
+  });
+
+  test("tells at once that the health of devices is unknown whose plugin came back and is lost again", async () => {
+    const { bench } = await site();
+    bench.restart();
+    (await bench.plugin(GPU, { b: {} })).end();
+    await bench.clock.advance(0);
+    assert.equal(deviceHealth(bench.plugins, "uid-of-web", "app")[0]?.resources?.[0]?.health, "Unknown");
     bench.close();
   });
 });

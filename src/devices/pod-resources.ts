@@ -6,7 +6,7 @@ import type { AssignedCompute, AssignedMemory } from "../model/assigned-resource
 import type { ContainerClaim } from "../model/claim-device.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { isSidecar } from "../model/pod-facts.ts";
-import { deviceIds, NO_NODE } from "./device.ts";
+import { type ContainerDevices, NO_NODE } from "./device.ts";
 import type { DeviceInventory } from "./inventory.ts";
 import type { PodDevices } from "./pod-devices.ts";
 
@@ -76,11 +76,12 @@ export class PodResources implements PodResourcesAnswers {
     };
   }
 
+  /** Of a pod that is active: a completed one has nothing any more. */
   get({ podName, podNamespace }: wire.GetPodResourcesRequest): wire.GetPodResourcesResponse {
     this.admit();
     this.deps.counted("get", "v1");
     const pod = this.deps
-      .knownPods()
+      .activePods()
       .find(({ metadata }) => metadata.name === podName && metadata.namespace === podNamespace);
     if (pod !== undefined) return { podResources: this.resourcesOf(pod) };
     this.deps.counted("getError", "v1");
@@ -112,16 +113,22 @@ export class PodResources implements PodResourcesAnswers {
 
   private devicesOf(uid: string, container: string): wire.ContainerDevices[] {
     return [...this.deps.devices.of(uid, container)].flatMap(([resource, devices]) =>
-      [...deviceIds(devices)].flatMap((id) => {
-        const nodes = [...devices.byNode].filter(([node, ids]) => node !== NO_NODE && ids.includes(id));
-        return perNode(
-          resource,
-          id,
-          nodes.map(([node]) => node),
-        );
-      }),
+      [...nodesById(devices)].flatMap(([id, nodes]) => perNode(resource, id, nodes)),
     );
   }
+}
+
+/** The NUMA nodes of each device. A container may have thousands of devices: each is looked at once. */
+function nodesById({ byNode }: ContainerDevices): ReadonlyMap<string, readonly number[]> {
+  const found = new Map<string, number[]>();
+  for (const [node, ids] of byNode) {
+    for (const id of ids) {
+      const nodes = found.get(id) ?? [];
+      if (node !== NO_NODE) nodes.push(node);
+      found.set(id, nodes);
+    }
+  }
+  return found;
 }
 
 /** One entry for each NUMA node of the device; one without a topology if it has none. */

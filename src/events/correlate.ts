@@ -10,7 +10,7 @@ export interface EventFacts {
 }
 
 export interface EventSubject {
-  readonly kind: "Pod" | "Node";
+  readonly kind: "Pod" | "Node" | "PersistentVolumeClaim";
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;

@@ -5,6 +5,7 @@ import type { EventSubject } from "./correlate.ts";
 /** The involved object of an event; undefined if it is no API object, such as a manifest file. Pure. */
 export function eventSubject(event: PodEvent, pod: Pod | undefined, nodeName: string): EventSubject | undefined {
   const { uid, name, namespace } = event.pod;
+  if (event.claim !== undefined) return { kind: "PersistentVolumeClaim", ...event.claim };
   if (uid === "") {
     return name === nodeName ? { kind: "Node", namespace: "default", name, uid: nodeName } : undefined;
   }

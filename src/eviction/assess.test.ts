@@ -76,6 +76,11 @@ describe("assessment", () => {
     assert.ok(!series.starved.includes(HARD), series.starved.join());
   });
 
+  test("before it was acted on, the minimum reclaim of a threshold does not count", () => {
+    const series = new Series().at(0, { "memory.available": 249 * MI });
+    assert.deepEqual([series.last.conditions, series.starved], [[], []]);
+  });
+
   test("a condition stays for the transition period after it was last observed", () => {
     const series = new Series().at(0, { "memory.available": 99 * MI }).at(10_000, { "memory.available": 99 * MI });
     series.at(309_999, {});
@@ -108,6 +113,30 @@ describe("assessment", () => {
       relievedAt: new Map(),
     };
     assert.deepEqual(assess(NO_PRESSURE, facts).starved, []);
+  });
+
+  test("what was short and cannot be measured any more is not over: its condition stays, and nothing is evicted for it", () => {
+    const series = new Series().at(0, { "nodefs.available": 0 });
+    const { facts } = series;
+    assert.ok(facts !== undefined);
+    const blind = (now: number, state = series.last.state): Assessment =>
+      assess(state, { ...facts, observations: new Map(), now });
+    const hours = blind(3_600_000, blind(1000).state);
+    assert.deepEqual([hours.conditions, hours.starved], [["DiskPressure"], []]);
+    series.last = hours;
+    series.at(3_601_000, { "nodefs.available": 0 });
+    assert.deepEqual(series.starved, ["nodefs.available 0 10Mi"]);
+    series.at(3_602_000, {}).at(3_902_000, {});
+    assert.deepEqual(series.last.conditions, []);
+  });
+
+  test("the grace period of a soft threshold does not begin anew because of one measurement that failed", () => {
+    const series = new Series().at(0, { "memory.available": 150 * MI });
+    const { facts } = series;
+    assert.ok(facts !== undefined);
+    series.last = assess(series.last.state, { ...facts, observations: new Map(), now: 20_000 });
+    series.at(30_000, { "memory.available": 150 * MI });
+    assert.deepEqual(series.starved, [SOFT]);
   });
 
   test("a threshold that the settings no longer have is dropped, also if its minimum reclaim is not there", () => {
@@ -146,6 +175,28 @@ describe("the next check", () => {
   test("a met soft threshold is looked at when its grace period ends, and while a hard one is near", () => {
     const series = new Series().at(0, { "memory.available": 199 * MI }).at(29_950, { "memory.available": 199 * MI });
     assert.equal(Math.round(series.nextMs), 100);
+  });
+
+  test("of a disk alone: when the grace period of its soft threshold ends, and when its condition does", () => {
+    const disk = thresholdsOf({
+      evictionHard: {},
+      evictionSoft: { "nodefs.available": "10Mi" },
+      evictionSoftGracePeriod: { "nodefs.available": "30s" },
+      evictionMinimumReclaim: {},
+      enforceNodeAllocatable: [],
+    });
+    const facts = (now: number, available: number): AssessmentFacts => ({
+      thresholds: disk,
+      observations: new Map([["nodefs.available", { available, capacity: 16_000 * MI, at: { wall: 0, mono: now } }]]),
+      transitionMs: 300_000,
+      now,
+      relievedAt: new Map(),
+    });
+    const short = assess(NO_PRESSURE, facts(0, 0));
+    const later = assess(short.state, facts(25_500, 0));
+    assert.equal(nextCheckMs(later, facts(25_500, 0)), 4500);
+    const enough = assess(later.state, facts(320_500, 15_000 * MI));
+    assert.deepEqual([enough.conditions, nextCheckMs(enough, facts(320_500, 15_000 * MI))], [["DiskPressure"], 5000]);
   });
 
   test("the end of a condition is not missed", () => {

@@ -1,11 +1,12 @@
+import { thresholdAmount } from "../model/eviction-threshold.ts";
 import { CONDITIONS, type Observations, type PressureCondition, SIGNALS } from "./signals.ts";
-import { amountIn, keyOf, type Threshold, thresholdsMet } from "./thresholds.ts";
+import { keyOf, type Threshold, thresholdsMet } from "./thresholds.ts";
 
 /** What is remembered between two assessments; all times are monotonic milliseconds. */
 export interface EvictionState {
   /** When each threshold that is met was first met, by its key. */
   readonly metSince: ReadonlyMap<string, number>;
-  /** When each condition was last observed. */
+  /** When each condition was last observed, or could not be measured after it was. */
   readonly observedAt: ReadonlyMap<PressureCondition, number>;
   /** Those whose grace period was over: they count until their minimum reclaim is there. */
   readonly acted: readonly Threshold[];
@@ -45,11 +46,16 @@ export function assess(state: EvictionState, facts: AssessmentFacts): Assessment
   for (const threshold of thresholdsMet(state.acted, observations, { reclaim: true })) {
     if (current.has(keyOf(threshold)) && !known.has(keyOf(threshold))) met.push(threshold);
   }
-  const metSince = new Map(met.map((threshold) => [keyOf(threshold), state.metSince.get(keyOf(threshold)) ?? now]));
-  const observed = new Set(met.map(({ signal }) => SIGNALS[signal].condition));
+  // What cannot be measured at the moment, such as a disk that hangs, is not over.
+  const lost = thresholds.filter(({ signal }) => !observations.has(signal));
+  const unknown = lost.filter((threshold) => state.metSince.has(keyOf(threshold)));
+  const metSince = new Map(
+    [...met, ...unknown].map((threshold) => [keyOf(threshold), state.metSince.get(keyOf(threshold)) ?? now]),
+  );
+  const observed = new Set([...met, ...unknown].map(({ signal }) => SIGNALS[signal].condition));
   const observedAt = new Map([...state.observedAt, ...[...observed].map((condition) => [condition, now] as const)]);
   const isOver = (threshold: Threshold): boolean => now - (metSince.get(keyOf(threshold)) ?? now) >= threshold.graceMs;
-  const acted = met.filter(isOver);
+  const acted = [...met, ...unknown].filter(isOver);
   return {
     state: { metSince, observedAt, acted },
     conditions: CONDITIONS.filter((condition) => {
@@ -102,7 +108,7 @@ export function nextCheckMs(
     const { condition, resource } = SIGNALS[threshold.signal];
     if (observed === undefined || (only !== undefined && condition !== only)) continue;
     const { perSecond, shortestMs, longestMs } = PACE[resource];
-    const distance = observed.available - amountIn(threshold.value, observed.capacity);
+    const distance = observed.available - thresholdAmount(threshold.value, observed.capacity);
     const since = state.metSince.get(keyOf(threshold));
     const left = since === undefined ? (distance / perSecond) * 1000 : since + threshold.graceMs - now;
     next = Math.min(next, longestMs, Math.max(shortestMs, left));

@@ -19,6 +19,8 @@ interface FakePod {
   readonly isStatic?: boolean;
   /** Milliseconds from the stop to the end. */
   readonly endsAfterMs?: number;
+  /** True if it ends only when its grace period is over. */
+  readonly usesGrace?: boolean;
   readonly grace?: number;
   readonly inodes?: number;
 }
@@ -47,6 +49,8 @@ class FakeNode {
   onDiscard: (uid: string) => void = () => undefined;
   pods = new Map<string, FakePod>();
   stopping = new Set<string>();
+  /** Pods that an earlier agent began to evict. */
+  readonly inherited = new Set<string>();
   /** Called by image garbage collection. */
   onReclaim: () => Promise<void> = () => Promise.resolve();
   /** Called while the pods are measured. */
@@ -71,10 +75,15 @@ class FakeNode {
       clock,
       log: silent,
       candidates: () => [...this.pods.values()].filter(({ name }) => !this.stopping.has(name)).map(specOf),
+      ending: () =>
+        [...this.pods.values()].flatMap(({ name }) =>
+          this.inherited.has(name) ? [{ uid: name, graceSeconds: 1 }] : [],
+        ),
       stop: (uid, { message, disruption }, graceSeconds) => {
         this.stopped.push({ name: uid, graceSeconds, message, disruption });
         this.stopping.add(uid);
-        clock.after(this.pods.get(uid)?.endsAfterMs ?? 1000, () => this.pods.delete(uid));
+        const { endsAfterMs = 1000, usesGrace = false } = this.pods.get(uid) ?? {};
+        clock.after(usesGrace ? graceSeconds * 1000 : endsAfterMs, () => this.pods.delete(uid));
       },
       isFinished: (uid) => !this.pods.has(uid),
       discard: async (uid) => this.onDiscard(uid),
@@ -210,6 +219,17 @@ describe("memory", () => {
     assert.deepEqual(node.names, ["slow"], "its end was enough");
   });
 
+  test("what an earlier agent began to evict is waited for, and measured after it", async () => {
+    const node = new FakeNode().add({ name: "hog", memory: 5 * GI }, { name: "other", memory: 2.5 * GI });
+    node.inherited.add("hog");
+    node.stopping.add("hog");
+    await node.run(5000);
+    assert.deepEqual(node.names, []);
+    node.pods.delete("hog");
+    await node.run(20_000);
+    assert.deepEqual(node.names, [], "its end was enough");
+  });
+
   test("while it is not enough, one after the other goes", async () => {
     const node = new FakeNode();
     node.add({ name: "a", memory: 4 * GI }, { name: "b", memory: 3 * GI }, { name: "c", memory: 2 * GI });
@@ -229,6 +249,34 @@ describe("memory", () => {
     assert.deepEqual(node.names, ["stuck", "other"]);
   });
 
+  test("a condition of before the start stays for its transition period, and costs no pod", async () => {
+    const node = new FakeNode().add({ name: "a", memory: GI });
+    assert.equal(node.loop.inherit(["Ready"]), false);
+    assert.equal(node.loop.inherit(["MemoryPressure", "Ready"]), true);
+    assert.deepEqual(node.pressure.current, ["MemoryPressure"], "before anything was measured");
+    await node.run(59_000);
+    assert.deepEqual(node.pressure.current, ["MemoryPressure"]);
+    await node.run(3000);
+    assert.deepEqual([node.pressure.current, node.names], [[], []]);
+  });
+
+  test("the end of a condition that was taken over is not missed, however far all signals are", async () => {
+    const node = new FakeNode({ evictionHard: { "nodefs.available": "1Gi" } }, { transitionMs: 3000 });
+    await node.run(500);
+    node.loop.inherit(["DiskPressure"]);
+    await node.run(4100);
+    assert.deepEqual(node.pressure.current, []);
+  });
+
+  test("a condition that is observed already is not replaced by an older one", async () => {
+    const node = new FakeNode().add({ name: "static", memory: 7.5 * GI, isStatic: true });
+    await node.run(2000);
+    node.loop.inherit(["DiskPressure", "MemoryPressure"]);
+    assert.deepEqual(node.pressure.current, ["MemoryPressure", "DiskPressure"]);
+    await node.run(70_000);
+    assert.deepEqual(node.pressure.current, ["MemoryPressure"]);
+  });
+
   test("critical pods are never evicted; the attempt is repeated every 10 s", async () => {
     const node = new FakeNode().add({ name: "static", memory: 7.5 * GI, isStatic: true });
     await node.run(25_000);
@@ -245,6 +293,44 @@ describe("memory", () => {
     node.add({ name: "found", memory: GI });
     await node.run(1200);
     assert.deepEqual(node.names, ["found"]);
+  });
+
+  test("a hard threshold does not wait for the grace period of a pod that a soft one evicts", async () => {
+    const settings = {
+      evictionHard: { "memory.available": "512Mi" },
+      evictionSoft: { "memory.available": "2Gi" },
+      evictionSoftGracePeriod: { "memory.available": "5s" },
+    };
+    const node = new FakeNode(settings, { maxPodGraceSeconds: 600 });
+    node.add({ name: "slow", memory: 5 * GI, grace: 600, usesGrace: true }, { name: "other", memory: 1.5 * GI });
+    await node.run(60_000);
+    assert.deepEqual(
+      node.stopped.map(({ name, graceSeconds }) => `${name} ${graceSeconds}`),
+      ["slow 600"],
+    );
+    node.add({ name: "slow", memory: 6.25 * GI, grace: 600, usesGrace: true });
+    await node.run(900);
+    assert.deepEqual(
+      node.stopped.map(({ name, graceSeconds }) => `${name} ${graceSeconds}`),
+      ["slow 600", "slow 1"],
+    );
+    assert.equal(node.stopped[0]?.message, node.stopped[1]?.message);
+    await node.run(20_000);
+    assert.deepEqual(node.names, ["slow", "slow"], "its end was enough");
+  });
+
+  test("a pod that does not end although it is hurried is given up half a minute later, and the next one goes", async () => {
+    const settings = {
+      evictionHard: { "memory.available": "512Mi" },
+      evictionSoft: { "memory.available": "2Gi" },
+      evictionSoftGracePeriod: { "memory.available": "5s" },
+    };
+    const node = new FakeNode(settings, { maxPodGraceSeconds: 600 });
+    node.add({ name: "stuck", memory: 5.5 * GI, grace: 600, endsAfterMs: 1e9 }, { name: "other", memory: GI });
+    await node.run(10_000);
+    node.add({ name: "stuck", memory: 6.75 * GI, grace: 600, endsAfterMs: 1e9 });
+    await node.run(34_000);
+    assert.deepEqual(node.names, ["stuck", "stuck", "other"]);
   });
 
   test("a pod that frees its memory within the grace period of a soft threshold is not evicted", async () => {
@@ -314,6 +400,14 @@ test("disks are not measured for an eviction because of memory", async () => {
   assert.deepEqual([node.names, node.diskTimes], [["hog"], [0]]);
 });
 
+test("an explanation has the trend of each signal", async () => {
+  const node = await new FakeNode().add({ name: "a", memory: GI }).run(3000);
+  node.add({ name: "a", memory: 2 * GI });
+  await node.run(2000);
+  const { signals } = await node.loop.explain({ signal: new AbortController().signal });
+  assert.ok((signals.find(({ signal }) => signal === "memory.available")?.perSecond ?? 0) < 0);
+});
+
 test("a failure that is not one of the machine's ends the loop", async () => {
   const node = new FakeNode().add({ name: "hog", memory: 7.5 * GI });
   node.onMeasure = () => Promise.reject(new Error("a bug"));
@@ -334,6 +428,18 @@ describe("disk", () => {
     await node.run(5000);
     assert.deepEqual([node.reclaimed, node.names], [["containers", "images"], []]);
     assert.deepEqual(node.pressure.current, ["DiskPressure"]);
+    assert.deepEqual(node.diskTimes, [], "nor are pods measured");
+  });
+
+  test("disk goes on being relieved while memory is short and nobody can be evicted for it", async () => {
+    const node = new FakeNode(settings, {}).add({ name: "static", memory: 7.5 * GI, isStatic: true });
+    await node.run(3000);
+    node.disk = 5 * GI;
+    node.add({ name: "small", memory: MI });
+    await node.run(4000);
+    assert.deepEqual(node.reclaimed.slice(0, 2), ["containers", "images"]);
+    assert.deepEqual(node.names, ["small"]);
+    assert.match(node.stopped[0]?.message ?? "", /^The node was low on resource: ephemeral-storage\. /);
   });
 
   test("if it is not enough, a pod is evicted", async () => {

@@ -14,6 +14,7 @@ import { evictionText } from "./message.ts";
 import { type Consumption, rankPods } from "./rank.ts";
 import { type NodeReclaim, reclaimFor } from "./reclaim.ts";
 import {
+  CONDITIONS,
   type Layout,
   layoutOf,
   type NodeSignals,
@@ -22,6 +23,7 @@ import {
   SIGNALS,
   type Signal,
 } from "./signals.ts";
+import { ThresholdWarnings, unmeasured } from "./threshold-warnings.ts";
 import { type Threshold, thresholdsMet, withContainerThresholds } from "./thresholds.ts";
 import { Trends } from "./trends.ts";
 
@@ -57,7 +59,7 @@ interface Round {
 }
 
 /** Grace period in seconds of a pod that is evicted by a hard threshold, as in Kubernetes. */
-const HARD_GRACE_SECONDS = 1;
+export const HARD_GRACE_SECONDS = 1;
 /** How long the disk usage of pods is measured for a ranking, and for an explanation, in milliseconds. */
 const RANK_DISK_MS = 10_000;
 const EXPLAIN_DISK_MS = 1000;
@@ -74,9 +76,12 @@ const EXPLAINED: readonly Signal[] = ["memory.available", "nodefs.available", "n
 export class EvictionLoop {
   private state = NO_PRESSURE;
   private readonly trends = new Trends();
+  private readonly warnings: ThresholdWarnings;
   private readonly wakes: Wakes;
   private readonly relieving = new Map<PressureCondition, Promise<void>>();
   private readonly relievedAt = new Map<PressureCondition, number>();
+  /** Who is being evicted by a soft threshold, with its long grace period. */
+  private readonly unhurried = new Map<PressureCondition, { readonly uid: string; readonly message: string }>();
   /** Until when nothing more is tried for a condition, because nothing could be evicted. */
   private readonly restUntil = new Map<PressureCondition, number>();
   /** How old what is known of filesystems may be: they are asked more often the nearer they are to a threshold. */
@@ -89,6 +94,7 @@ export class EvictionLoop {
     private readonly pressure: LiveValue<readonly PressureCondition[]>,
   ) {
     this.wakes = new Wakes(deps.clock);
+    this.warnings = new ThresholdWarnings(deps.log);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -101,6 +107,22 @@ export class EvictionLoop {
     }
   }
 
+  /**
+   * Takes over the conditions that the API server has from an earlier agent: they end when their transition period is
+   * over, not with a restart. True if there are any.
+   */
+  inherit(conditions: readonly string[]): boolean {
+    const known = CONDITIONS.filter((condition) => conditions.includes(condition));
+    if (known.length === 0) return false;
+    const { mono } = this.deps.clock.now();
+    const inherited = known.map((condition) => [condition, mono] as const);
+    this.state = { ...this.state, observedAt: new Map([...inherited, ...this.state.observedAt]) };
+    const { current } = this.pressure;
+    this.publish(CONDITIONS.filter((condition) => known.includes(condition) || current.includes(condition)));
+    this.wakes.wake();
+    return true;
+  }
+
   /** What is measured, against which thresholds, and who would be evicted, without doing it. */
   async explain({ signal }: Abortable): Promise<Omit<NodeExplanation, "node">> {
     const { deps, state, trends } = this;
@@ -109,9 +131,11 @@ export class EvictionLoop {
     const thresholds = withContainerThresholds(this.options.current.thresholds, layout);
     const pods = deps.evictions.candidates();
     const consumption = await deps.consumption(pods, { signal, diskMs: EXPLAIN_DISK_MS });
+    const observations = observationsOf(signals);
     return {
       conditions: this.pressure.current,
-      signals: reportSignals(observationsOf(signals), thresholds, { state, trends, now: signals.at.mono }),
+      signals: reportSignals(observations, thresholds, { state, trends, now: signals.at.mono }),
+      unmeasured: unmeasured(thresholds, observations),
       rankings: EXPLAINED.map((of) => reportRanking(of, rankPods(of, pods, { consumption, layout }))),
       evictions: deps.evictions.recent,
     };
@@ -125,11 +149,21 @@ export class EvictionLoop {
     const { mono } = this.deps.clock.now();
     for (const threshold of assessment.starved) {
       const { condition } = SIGNALS[threshold.signal];
+      if (threshold.graceMs === 0) this.hurry(condition);
       if (this.relieving.has(condition) || (this.restUntil.get(condition) ?? 0) > mono) continue;
       this.relieve(condition, { facts, assessment, layout }, signal);
     }
     this.spaceAgeMs = nextCheckMs(assessment, facts, "DiskPressure");
     return nextCheckMs(assessment, facts);
+  }
+
+  /** A hard threshold does not wait for the grace period of a pod that a soft one evicts. */
+  private hurry(condition: PressureCondition): void {
+    const victim = this.unhurried.get(condition);
+    if (victim === undefined) return;
+    this.unhurried.delete(condition);
+    this.deps.log.info("Shortening grace period of evicted pod for hard eviction threshold", { podUID: victim.uid });
+    this.deps.evictions.hurry(victim, HARD_GRACE_SECONDS);
   }
 
   private async assessNow(signal: AbortSignal, spaceAgeMs = this.spaceAgeMs): Promise<Round> {
@@ -144,6 +178,7 @@ export class EvictionLoop {
       relievedAt: this.relievedAt,
     };
     this.trends.record(facts.observations);
+    this.warnings.check(facts.thresholds, facts.observations, facts.now);
     const assessment = assess(this.state, facts);
     this.state = assessment.state;
     return { facts, assessment, layout };
@@ -218,6 +253,7 @@ export class EvictionLoop {
   private async evictFirst({ signal: of }: Threshold, signal: AbortSignal): Promise<boolean> {
     const { log, evictions } = this.deps;
     const { condition } = SIGNALS[of];
+    if (await evictions.endInherited({ signal })) return true;
     const pods = evictions.candidates();
     const isDisk = condition === "DiskPressure";
     const consumption = await this.deps.consumption(pods, { signal, diskMs: isDisk ? RANK_DISK_MS : 0 });
@@ -240,7 +276,9 @@ export class EvictionLoop {
     const text = evictionText(victim, consumption.get(podIdentity(victim).uid), { starved, observations });
     const graceSeconds = threshold.graceMs === 0 ? HARD_GRACE_SECONDS : this.softGrace(victim);
     const why = { ...text, graceSeconds, signal: threshold.signal, disruption: text.message, isForDisk: isDisk };
-    await evictions.evict(victim, why, { signal });
+    const { uid } = podIdentity(victim);
+    if (threshold.graceMs > 0) this.unhurried.set(condition, { uid, message: text.message });
+    await evictions.evict(victim, why, { signal }).finally(() => this.unhurried.delete(condition));
     return true;
   }
 

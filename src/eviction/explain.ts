@@ -1,9 +1,10 @@
+import { thresholdAmount } from "../model/eviction-threshold.ts";
 import type { RankingReport, RankReport, SignalReport, ThresholdReport } from "../model/node-pressure.ts";
 import { podIdentity } from "../model/pod-facts.ts";
 import type { EvictionState } from "./assess.ts";
 import type { RankedPod } from "./rank.ts";
 import { type Observations, SIGNALS, type Signal, type StarvedResource } from "./signals.ts";
-import { amountIn, formatAvailable, keyOf, type Threshold } from "./thresholds.ts";
+import { formatAvailable, keyOf, type Threshold } from "./thresholds.ts";
 import type { Trends } from "./trends.ts";
 
 /** Every signal that was observed, with its thresholds. Pure but for the trends that it reads. */
@@ -25,7 +26,7 @@ export function reportSignals(
         const since = known.state.metSince.get(keyOf(threshold));
         return {
           kind: threshold.graceMs === 0 ? "hard" : "soft",
-          value: amountIn(threshold.value, capacity),
+          value: thresholdAmount(threshold.value, capacity),
           graceMs: threshold.graceMs,
           ...(since !== undefined && { metForMs: known.now - since }),
         };

@@ -60,7 +60,7 @@ function containerLimit(pod: Pod, { parts }: PodStorage, layout: Layout): Exceed
 }
 
 function used(parts: readonly StoragePart[], kind: StoragePart["kind"], name: string): number {
-  return parts.find((part) => part.kind === kind && part.name === name)?.usage?.bytes ?? 0;
+  return parts.find((part) => part.kind === kind && part.name === name && part.isOld !== true)?.usage?.bytes ?? 0;
 }
 
 function isPositive(text: string | undefined): boolean {

@@ -58,6 +58,7 @@ test("a process that takes 200 MB a second is told to stop before the kernel end
     clock,
     log: silent,
     candidates: () => [pod],
+    ending: () => [],
     stop: () => hog.kill("SIGTERM"),
     isFinished: () => hog.exitCode !== null || hog.signalCode !== null,
     discard: async () => undefined,

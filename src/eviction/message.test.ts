@@ -86,6 +86,20 @@ describe("the message of an eviction", () => {
     assert.deepEqual([annotations["offending_pod"], annotations["offending_pod_usage"]], ["web", "300Mi"]);
   });
 
+  test("a threshold without a measurement is not named, and a layer that was not measured is no container above its request", () => {
+    const starved = thresholdsOf({
+      evictionHard: { "nodefs.available": "1Gi" },
+      evictionSoft: {},
+      evictionSoftGracePeriod: {},
+      evictionMinimumReclaim: {},
+      enforceNodeAllocatable: [],
+    });
+    const logs = { bytes: 500 * MI, inodes: 1 };
+    const partly = { containers: [{ name: "big", logs }], volumes: { bytes: 0, inodes: 0 } };
+    const { message } = evictionText(withRequests({}), partly, { starved, observations: new Map() });
+    assert.equal(message, "The node was low on resource: ephemeral-storage. ");
+  });
+
   test("a pod that was not measured has no annotations", () => {
     const { message, annotations } = text("memory.available", { pod: withRequests({}), available: MI });
     assert.equal(message, "The node was low on resource: memory. Threshold quantity: 1Gi, available: 1Mi. ");
@@ -148,6 +162,30 @@ describe("limits on local storage", () => {
       want: "ephemeralpodfs.limit: Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. ",
     },
     {
+      name: "exactly the limit of the pod",
+      pod: pod(undefined, "20Mi"),
+      storage: storage(part("emptyDir", "data", 20)),
+      want: undefined,
+    },
+    {
+      name: "exactly the limit of a container",
+      pod: pod(undefined, "20Mi"),
+      storage: storage(part("log", "main", 20)),
+      want: undefined,
+    },
+    {
+      name: "a volume of the name of a container, and a container of the name of a volume, are other things",
+      pod: pod("10Mi", undefined),
+      storage: storage(part("log", "data", 500), part("emptyDir", "main", 500), part("emptyDir", "data", 1)),
+      want: undefined,
+    },
+    {
+      name: "the layer of a terminated container does not count",
+      pod: pod(undefined, "20Mi"),
+      storage: { ...storage({ ...part("layer", "main", 30), isOld: true }), bytes: 0 },
+      want: undefined,
+    },
+    {
       name: "what was not measured yet counts as nothing",
       pod: pod("10Mi", "20Mi"),
       storage: storage({ kind: "emptyDir", name: "data", isMemory: false }),
@@ -177,10 +215,18 @@ describe("limits on local storage", () => {
     assert.equal(found?.signal, "ephemeralcontainerfs.limit");
     assert.equal(found?.message, 'Container main exceeded its local ephemeral storage limit "10Mi". ');
     assert.equal(exceededLimit(two, measured, { layout: "dedicated" }), undefined);
+    const others = storage(part("log", "other", 500), part("emptyDir", "main", 500));
+    assert.equal(exceededLimit(two, others, { layout: "single" }), undefined);
+    const none: Pod = { metadata: {}, spec: { containers: [{ name: "main", image: "i", ...limits("0") }] } };
+    assert.equal(exceededLimit(none, { ...measured, bytes: 0 }, { layout: "single" }), undefined, "0 is no limit");
   });
 
   test("only pods with a limit are measured", () => {
     const all = [pod(undefined, undefined), pod("0", undefined), pod("1Mi", undefined), pod(undefined, "1Mi")];
     assert.deepEqual(all.map(hasStorageLimit), [false, false, true, true]);
+    const { spec } = pod("1Mi", undefined);
+    const volumes = [...(spec.volumes ?? []), { name: "other", emptyDir: {} }];
+    assert.equal(hasStorageLimit({ metadata: {}, spec: { ...spec, volumes } }), true);
+    assert.equal(hasStorageLimit({ metadata: {}, spec: { containers: spec.containers } }), false);
   });
 });

@@ -1,6 +1,6 @@
 import type { Pod } from "../model/generated/types.ts";
 import { isCriticalPod } from "../model/pod-facts.ts";
-import { bytesOf, podRequests } from "../model/resources.ts";
+import { bytesOf, parseResources, podRequests } from "../model/resources.ts";
 import { type Layout, SIGNALS, type Signal, type StarvedResource } from "./signals.ts";
 
 /** Bytes and inodes on disk. */
@@ -24,8 +24,10 @@ export interface PodConsumption {
   readonly memory?: number | undefined;
   readonly tasks?: number | undefined;
   readonly containers: readonly ContainerConsumption[];
-  /** Local volumes on disk. */
+  /** Local volumes on disk, and the pod's files beside them that its containers can write to. */
   readonly volumes: DiskUsage;
+  /** Files that were deleted and are still open: on the node's filesystem, and in writable layers. */
+  readonly deleted?: { readonly node: DiskUsage; readonly layers: DiskUsage } | undefined;
 }
 
 /** A pod in the order of eviction, with the numbers that put it there. */
@@ -65,9 +67,13 @@ export function rankPods(
 }
 
 function byExcess(a: RankedPod, b: RankedPod): number {
-  if (a.usage === undefined || b.usage === undefined) return yesFirst(a.usage === undefined, b.usage === undefined);
-  const excess = (one: RankedPod): number => (one.usage ?? 0) - one.request;
-  return yesFirst(a.exceedsRequest, b.exceedsRequest) || a.priority - b.priority || excess(b) - excess(a);
+  const excess = ({ usage, request }: RankedPod): number => (usage === undefined ? 0 : usage - request);
+  return (
+    yesFirst(a.usage === undefined, b.usage === undefined) ||
+    yesFirst(a.exceedsRequest, b.exceedsRequest) ||
+    a.priority - b.priority ||
+    excess(b) - excess(a)
+  );
 }
 
 function byTasks(a: RankedPod, b: RankedPod): number {
@@ -91,7 +97,7 @@ function countedParts(signal: Signal, layout: Layout): readonly DiskPart[] {
 
 /** Undefined if it was not measured. */
 function usageOf(
-  { memory, tasks, containers, volumes }: PodConsumption,
+  { memory, tasks, containers, volumes, deleted }: PodConsumption,
   resource: StarvedResource,
   counted: readonly DiskPart[],
 ): number | undefined {
@@ -100,10 +106,15 @@ function usageOf(
   const unit = resource === "inodes" ? "inodes" : "bytes";
   const part = (of: "logs" | "layer"): number =>
     counted.includes(of) ? containers.reduce((sum, container) => sum + (container[of]?.[unit] ?? 0), 0) : 0;
-  return part("logs") + part("layer") + (counted.includes("volumes") ? volumes[unit] : 0);
+  const ofNode = counted.includes("volumes") ? volumes[unit] + (deleted?.node[unit] ?? 0) : 0;
+  const ofLayers = counted.includes("layer") ? (deleted?.layers[unit] ?? 0) : 0;
+  return part("logs") + part("layer") + ofNode + ofLayers;
 }
 
-/** Inodes and processes cannot be requested. */
+/** Inodes and processes cannot be requested. Overhead counts only for a pod that requests something, as in Kubernetes. */
 function requestOf(pod: Pod, resource: StarvedResource): number {
-  return resource === "memory" || resource === "ephemeral-storage" ? (bytesOf(podRequests(pod), resource) ?? 0) : 0;
+  if (resource !== "memory" && resource !== "ephemeral-storage") return 0;
+  const { overhead, ...bare } = pod.spec;
+  const request = bytesOf(podRequests({ ...pod, spec: bare }), resource) ?? 0;
+  return request === 0 ? 0 : request + (bytesOf(parseResources(overhead), resource) ?? 0);
 }

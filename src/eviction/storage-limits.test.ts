@@ -27,6 +27,7 @@ function site(pods: readonly Pod[], { takesMs = 0, isEnabled = true } = {}) {
     clock,
     log: silent,
     candidates: () => pods.filter(({ metadata }) => !stopped.includes(metadata.name ?? "")),
+    ending: () => [],
     stop: (uid, { disruption }, grace) => {
       assert.deepEqual([disruption, grace], [undefined, 1]);
       stopped.push(uid);
@@ -65,6 +66,12 @@ test("pods above their limits are evicted; those without a limit are not even me
   assert.equal(await limits.check({ signal }), true);
   assert.deepEqual([stopped, measured], [["over"], [["over", "within"]]]);
   assert.equal(await limits.check({ signal }), false);
+});
+
+test("a node without such limits has nothing to measure, and nobody was evicted", async () => {
+  const { limits, measured } = site([limited("free", undefined)]);
+  assert.equal(await limits.check(new AbortController()), false);
+  assert.deepEqual(measured, []);
 });
 
 test("a pod that was evicted by somebody else while it was measured is not evicted twice", async () => {

@@ -37,6 +37,24 @@ const parsed: { name: string; given: Partial<ThresholdSettings>; want: string[] 
     want: ["memory.available 90000 300Mi"],
   },
   {
+    name: "a soft threshold without a grace period is a hard one",
+    given: {
+      evictionSoft: { "memory.available": "300Mi" },
+      evictionSoftGracePeriod: { "memory.available": "0s" },
+      enforceNodeAllocatable: ["pods"],
+    },
+    want: ["memory.available 0 300Mi", "allocatableMemory.available 0 300Mi"],
+  },
+  {
+    name: "without a copy if allocatable ignores eviction",
+    given: {
+      evictionHard: { "memory.available": "150Mi" },
+      enforceNodeAllocatable: ["pods"],
+      experimentalAllocatableIgnoreEviction: true,
+    },
+    want: ["memory.available 0 150Mi"],
+  },
+  {
     name: "0% and 100% disable a threshold",
     given: { evictionHard: { "memory.available": "0%", "nodefs.available": "100%", "imagefs.available": "50%" } },
     want: ["imagefs.available 0 0.5"],
@@ -172,6 +190,8 @@ describe("observations", () => {
     assert.equal(layoutOf(signals), "dedicated");
     assert.equal(layoutOf({ at, filesystems: { at, node: space(1), image: space(1) } }), "single");
     assert.equal(layoutOf({ at }), "single");
+    assert.equal(layoutOf({ at, filesystems: { at, image: space(2) } }), "single", "one of them is not known yet");
+    assert.equal(layoutOf({ at, filesystems: { at, node: space(2) } }), "single");
     const split = { at, filesystems: { at, node: space(1), image: space(2), container: space(1) } };
     assert.equal(layoutOf(split), "split");
   });

@@ -1,9 +1,12 @@
 import { parseDuration } from "../model/duration.ts";
-import { type Amount, amountOf, formatQuantity, parseQuantity, wholeValue } from "../model/quantity.ts";
+import {
+  isThresholdEnabled,
+  parseThresholdValue,
+  type ThresholdValue,
+  thresholdAmount,
+} from "../model/eviction-threshold.ts";
+import { amountOf, formatQuantity } from "../model/quantity.ts";
 import { isSignal, type Layout, type Observation, type Observations, SIGNALS, type Signal } from "./signals.ts";
-
-/** A quantity, or a share of the capacity from 0 to 1. */
-export type ThresholdValue = { readonly quantity: Amount } | { readonly share: number };
 
 /** Pods are evicted while less than this is available. */
 export interface Threshold {
@@ -22,6 +25,8 @@ export interface ThresholdSettings {
   readonly evictionSoftGracePeriod: Readonly<Record<string, string>>;
   readonly evictionMinimumReclaim: Readonly<Record<string, string>>;
   readonly enforceNodeAllocatable: readonly string[];
+  /** True if thresholds are not those of what all pods may use, too. */
+  readonly experimentalAllocatableIgnoreEviction?: boolean;
 }
 
 /** The thresholds of a configuration: the hard ones, the soft ones, and those of what all pods may use. Pure. */
@@ -38,29 +43,24 @@ export function thresholdsOf(settings: ThresholdSettings): readonly Threshold[] 
     const graceMs = parseDuration(settings.evictionSoftGracePeriod[signal] ?? "0s");
     return { signal, value, graceMs, ...withReclaim(signal) };
   });
-  const allocatable = hard.filter(
-    ({ signal }) => signal === "memory.available" && settings.enforceNodeAllocatable.includes("pods"),
-  );
+  const isEnforced =
+    settings.enforceNodeAllocatable.includes("pods") && settings.experimentalAllocatableIgnoreEviction !== true;
+  const all = [...hard, ...soft];
+  const allocatable = all.filter(({ signal, graceMs }) => signal === "memory.available" && graceMs === 0 && isEnforced);
   return [
-    ...hard,
-    ...soft,
+    ...all,
     ...allocatable.map((threshold): Threshold => ({ ...threshold, signal: "allocatableMemory.available" })),
   ];
 }
 
-/** The share `0%` and `100%` disable a threshold, as in Kubernetes. */
 function enabled(texts: Readonly<Record<string, string>>): readonly (readonly [Signal, ThresholdValue])[] {
-  return values(texts).filter(([, value]) => !("share" in value) || (value.share > 0 && value.share < 1));
+  return values(texts).filter(([, value]) => isThresholdEnabled(value));
 }
 
 function values(texts: Readonly<Record<string, string>>): readonly (readonly [Signal, ThresholdValue])[] {
-  return Object.entries(texts).flatMap(([signal, text]) => (isSignal(signal) ? [[signal, parseValue(text)]] : []));
-}
-
-function parseValue(text: string): ThresholdValue {
-  if (!text.endsWith("%")) return { quantity: parseQuantity(text) };
-  // In the precision of Kubernetes, so that both come to the same bytes.
-  return { share: Math.fround(Math.fround(Number(text.slice(0, -1))) / 100) };
+  return Object.entries(texts).flatMap(([signal, text]) =>
+    isSignal(signal) ? [[signal, parseThresholdValue(text)]] : [],
+  );
 }
 
 /** The thresholds with those of writable layers, which are always those of the filesystem that holds them. Pure. */
@@ -75,14 +75,9 @@ export function withContainerThresholds(thresholds: readonly Threshold[], layout
   return [...others, ...copied];
 }
 
-/** A value in bytes or pieces. */
-export function amountIn(value: ThresholdValue, capacity: number): number {
-  return "quantity" in value ? wholeValue(value.quantity) : Math.trunc(capacity * value.share);
-}
-
 /** The text of a value as messages have it: a quantity as configured, a share as the quantity that it is. */
 export function formatValue(value: ThresholdValue, capacity: number): string {
-  return formatQuantity("quantity" in value ? value.quantity : amountOf(amountIn(value, capacity), "binary"));
+  return formatQuantity("quantity" in value ? value.quantity : amountOf(thresholdAmount(value, capacity), "binary"));
 }
 
 /** An amount of a signal's resource as messages have it. */
@@ -94,8 +89,8 @@ export function formatAvailable(signal: Signal, amount: number): string {
 /** Less is available than the threshold; with `reclaim`, than the threshold and its minimum reclaim. */
 export function isMet(threshold: Threshold, observed: Observation, options: { reclaim: boolean }): boolean {
   const { value, minReclaim } = threshold;
-  const more = options.reclaim && minReclaim !== undefined ? amountIn(minReclaim, observed.capacity) : 0;
-  return observed.available < amountIn(value, observed.capacity) + more;
+  const more = options.reclaim && minReclaim !== undefined ? thresholdAmount(minReclaim, observed.capacity) : 0;
+  return observed.available < thresholdAmount(value, observed.capacity) + more;
 }
 
 /** Those that are met; one without an observation is not. */

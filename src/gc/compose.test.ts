@@ -13,6 +13,8 @@ import { composeGc, type GarbageCollection } from "./index.ts";
 interface Known {
   readonly pod: Pod;
   readonly source?: string;
+  /** What the API server has under its name by now, if it is not this pod. */
+  readonly copy?: Pod;
   readonly isFinished?: boolean;
 }
 
@@ -61,6 +63,11 @@ function node(pods: readonly Known[], flags: readonly string[] = []): GcNode {
             readAt: 0,
           })),
       },
+      apiPod: (namespace, name) => {
+        const named = ({ metadata }: Pod): boolean => metadata.namespace === namespace && metadata.name === name;
+        const found = pods.find(({ pod: of }) => named(of));
+        return found?.copy ?? found?.pod;
+      },
       pool: () => ({
         isFinished: (uid) => finished.has(uid),
         worker: () => undefined,
@@ -96,6 +103,20 @@ test("under disk pressure only pods lose their containers whose final status the
   ]);
   await gc.deleteAllUnusedContainers(stop);
   assert.deepEqual(discarded, ["uid-of-done all", "uid-of-failed all"]);
+});
+
+test("the status that counts is the one that the API server has now, not that of when the pod was published", async () => {
+  const published = ended("done", "Pending");
+  const other = {
+    ...ended("recreated", "Succeeded"),
+    metadata: { ...ended("recreated", "").metadata, uid: "another" },
+  };
+  const { gc, discarded, stop } = node([
+    { pod: published, copy: { ...published, status: { phase: "Succeeded" } }, isFinished: true },
+    { pod: ended("recreated", "Pending"), copy: other, isFinished: true },
+  ]);
+  await gc.deleteAllUnusedContainers(stop);
+  assert.deepEqual(discarded, ["uid-of-done all"]);
 });
 
 test("pods that may still start hold the images that they name, and containers those that they mount", async () => {

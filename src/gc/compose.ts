@@ -39,6 +39,8 @@ export interface ComposeGcDeps {
     list(): readonly GcPod[];
   };
   readonly observer: { list(): readonly ObservedPod[] };
+  /** The newest copy of the API server: a desired pod has the status of when it was published. */
+  apiPod(namespace: string, name: string): Pod | undefined;
   /** Called once all is built. */
   pool(): GcPool;
   /** Measures the filesystem at a path of the runtime; the machine's own by default. */
@@ -185,10 +187,13 @@ function composeContainers(deps: ComposeGcDeps, containerLogsDir: string): Conta
 }
 
 /** The API server has the final status of the pod: after a restart of the agent it is not derived from containers. */
-function isDispensable({ desired, pool }: ComposeGcDeps, uid: string): boolean {
+function isDispensable({ desired, pool, apiPod }: ComposeGcDeps, uid: string): boolean {
   const known = desired.get(uid);
-  const phase = known?.pod.status?.phase;
-  return known?.source === "api" && (phase === "Succeeded" || phase === "Failed") && pool().isFinished(uid);
+  if (known?.source !== "api" || !pool().isFinished(uid)) return false;
+  const { namespace = "", name = "" } = known.pod.metadata;
+  const copy = apiPod(namespace, name);
+  const phase = copy?.metadata.uid === uid ? copy.status?.phase : undefined;
+  return phase === "Succeeded" || phase === "Failed";
 }
 
 /** Pods that ended hold their images by their containers alone. */

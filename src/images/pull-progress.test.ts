@@ -49,6 +49,21 @@ test("a running pull reports bytes, rate and remaining time once a second", asyn
   ]);
 });
 
+test("bytes of several tags that cannot be told apart are shown as such", async () => {
+  const watching = new Watching();
+  watching.runtime.image("app:1", { state: "pullable", pullMs: 4000 });
+  const { details } = watching.pull("app:1");
+  for (const [doneBytes, text] of [
+    [10, "pulling, counted with other tags of the repository"],
+    [20, "unpacking, counted with other tags of the repository"],
+  ] as const) {
+    const progress = { doneBytes, totalBytes: 20, isTransferring: true, isShared: true };
+    watching.runtime.pullProgress = async () => new Map([["app:1", progress]]);
+    await watching.clock.advance(1000);
+    assert.equal(details.at(-1)?.text, text);
+  }
+});
+
 test("a pull of less than a second costs no call, and nothing is asked when none runs", async () => {
   const watching = new Watching();
   watching.runtime.image("app:1", { state: "pullable", pullMs: 900 });
@@ -152,6 +167,31 @@ test("a pull that waits for another is not stuck while the other goes on", async
   assert.equal(before, "waits");
   await watching.clock.advance(6000);
   assert.match(String(await ended), /before the registry sent the image's manifest/);
+});
+
+test("a pull that the runtime does not report hides neither the progress nor the standstill of another", async () => {
+  const watching = new Watching();
+  watching.options.set({ progressTimeoutMs: 5000 });
+  for (const image of ["unreported:1", "app:1"]) watching.runtime.image(image, { state: "pullable", pullMs: 60_000 });
+  const progress = { doneBytes: 10, totalBytes: 20, isTransferring: true };
+  watching.runtime.pullProgress = async () => new Map([["app:1", progress]]);
+  const unreported = watching.pull("unreported:1");
+  const { details, result } = watching.pull("app:1");
+  await watching.clock.advance(6000);
+  assert.ok((await result) instanceof StuckPullError);
+  assert.deepEqual([details.length, unreported.details.length], [6, 0]);
+  assert.equal(watching.runtime.control.inFlight("pullImage"), 1);
+});
+
+test("a pull that ends while the runtime is asked reports no more", async () => {
+  const watching = new Watching();
+  watching.runtime.control.delay("pullProgress", 500);
+  watching.runtime.image("short:1", { state: "pullable", pullMs: 1200 });
+  watching.runtime.image("long:1", { state: "pullable", pullMs: 5000 });
+  const short = watching.pull("short:1");
+  const long = watching.pull("long:1");
+  await watching.clock.advance(1600);
+  assert.deepEqual([short.details.length, long.details.length], [0, 1]);
 });
 
 test("a registry that sends more than the manifest says does not fill the disk", async () => {

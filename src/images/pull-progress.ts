@@ -101,10 +101,7 @@ export class PullProgressWatch {
       pull.hasManifest = hasManifest;
       // An image is unpacked after its last byte: that takes as long as it takes.
       if (isNew || isComplete(progress)) moved.add(pull);
-      pull.work.onDetail({
-        text: isComplete(progress) ? "unpacking" : "pulling",
-        progress: stepProgress(pull, progress),
-      });
+      pull.work.onDetail({ text: textOf(progress), progress: stepProgress(pull, progress) });
     }
     for (const pull of asked) {
       const progress = found.get(pull.image);
@@ -123,6 +120,11 @@ export class PullProgressWatch {
 
 function isComplete({ doneBytes, totalBytes }: PullProgress): boolean {
   return totalBytes !== undefined && doneBytes >= totalBytes;
+}
+
+function textOf(progress: PullProgress): string {
+  const doing = isComplete(progress) ? "unpacking" : "pulling";
+  return progress.isShared === true ? `${doing}, counted with other tags of the repository` : doing;
 }
 
 /** What is shown of a pull: bytes, rate and the time that is left at this rate. */

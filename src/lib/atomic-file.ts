@@ -1,4 +1,4 @@
-import { type FileHandle, open, readFile, rename, unlink } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { errnoOf } from "./errors.ts";
 
@@ -74,6 +74,11 @@ export async function readIfExists(path: string): Promise<string | undefined> {
     if (errnoOf(error) === "ENOENT") return undefined;
     throw error;
   }
+}
+
+/** Makes a directory and those above it; succeeds if it exists. */
+export async function makeDirectory(path: string, mode: number): Promise<void> {
+  await mkdir(path, { recursive: true, mode });
 }
 
 /** Removes a file; succeeds if it does not exist. */

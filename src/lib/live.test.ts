@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AbortedError } from "./abort.ts";
 import { FakeClock } from "./clock.ts";
-import { fixed, LiveValue, select, sleepLive } from "./live.ts";
+import { derive, fixed, LiveValue, select, sleepLive } from "./live.ts";
 
 test("listeners hear changes until their signal aborts, and equal values are no change", () => {
   const live = new LiveValue(1);
@@ -43,6 +43,21 @@ test("a listener that sets again does not make later listeners hear the values b
   );
   live.onChange((value) => heard.push(value), { signal });
   live.set(1);
+  assert.deepEqual(heard, [2]);
+});
+
+test("a derived value is computed once for each value of its source", () => {
+  const live = new LiveValue({ text: "1" });
+  let calls = 0;
+  const heard: number[] = [];
+  const derived = derive(live, ({ text }) => {
+    calls++;
+    return Number(text);
+  });
+  derived.onChange((value) => heard.push(value), new AbortController());
+  assert.deepEqual([derived.current, derived.current, calls], [1, 1, 1]);
+  live.set({ text: "2" });
+  assert.deepEqual([derived.current, derived.current, calls], [2, 2, 2]);
   assert.deepEqual(heard, [2]);
 });
 

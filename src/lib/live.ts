@@ -60,6 +60,15 @@ export function select<T, U>(source: Live<T>, pick: (value: T) => U): Live<U> {
   };
 }
 
+/** As `select` for a pure function that costs something: called once for each value of the source, not at each read. */
+export function derive<T, U>(source: Live<T>, pick: (value: T) => U): Live<U> {
+  let last: { readonly from: T; readonly value: U } | undefined;
+  return select(source, (from) => {
+    if (last === undefined || !Object.is(last.from, from)) last = { from, value: pick(from) };
+    return last.value;
+  });
+}
+
 /** Sleeps for the duration in the live value, counted from now; a change takes effect at once. Rejects on abort. */
 export async function sleepLive(clock: Clock, ms: Live<number>, { signal }: Abortable): Promise<void> {
   signal.throwIfAborted();

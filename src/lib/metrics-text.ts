@@ -43,6 +43,17 @@ export function escapedLabel(value: string | number): string {
   return /[\\"\n]/.test(value) ? value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n") : value;
 }
 
+/**
+ * The bound of a bucket as Prometheus' library for Go writes it, from a million on with an exponent: buckets of several
+ * programs are only summed up if their labels are the same.
+ */
+export function bucketText(bound: number): string {
+  const text = numberText(bound);
+  if (!Number.isFinite(bound) || (Math.abs(bound) < 1e6 && (bound === 0 || Math.abs(bound) >= 1e-4))) return text;
+  const [digits = "", exponent = ""] = bound.toExponential().split("e");
+  return `${digits}e${exponent.replace(/^([+-])(\d)$/, "$10$2")}`;
+}
+
 function numberText(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return "+Inf";
   return value === Number.NEGATIVE_INFINITY ? "-Inf" : String(value);

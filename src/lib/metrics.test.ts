@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Metrics, measureEventLoop } from "./metrics.ts";
+import { bucketText } from "./metrics-text.ts";
 
 const lines = async (metrics: Metrics): Promise<string[]> => (await metrics.expose()).body.split("\n");
 
@@ -102,4 +103,53 @@ test("a series that is found once counts as one that is named each time", async 
   assert.ok((await lines(metrics)).includes('runs_total{kind="http",result="ok"} 3'));
   counter.remove(["http", "ok"]);
   assert.ok(!(await lines(metrics)).some((line) => line.startsWith("runs_total{")));
+});
+
+test("bounds of buckets are written as Prometheus' library for Go does", () => {
+  const bounds = [
+    0.005,
+    0.5,
+    1,
+    2.5,
+    86_400,
+    604_800,
+    999_999,
+    1e6,
+    2_592_000,
+    31_104_000,
+    1.5e-5,
+    Number.POSITIVE_INFINITY,
+  ];
+  assert.deepEqual(bounds.map(bucketText), [
+    ...["0.005", "0.5", "1", "2.5", "86400", "604800", "999999"],
+    ...["1e+06", "2.592e+06", "3.1104e+07", "1.5e-05", "+Inf"],
+  ]);
+});
+
+test("a metric may have more series than the usual, and is counted together past its own limit", async () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter("a_total", "A.", { labels: ["of"], most: 1500 });
+  for (let count = 0; count < 1600; count++) counter.inc([String(count)]);
+  const { body } = await metrics.expose();
+  assert.equal(body.match(/^a_total\{/gm)?.length, 1501);
+  assert.match(body, /^a_total\{of="other"\} 100$/m);
+});
+
+test("the help of a metric can be described by who shows it", async () => {
+  const metrics = new Metrics();
+  metrics.counter("a_total", "A.");
+  const { body } = await metrics.expose(undefined, (name, help) => `[${name}] ${help}`);
+  assert.match(body, /^# HELP a_total \[a_total\] A\.$/m);
+});
+
+test("a histogram without labels is there from the start, as 0", async () => {
+  const metrics = new Metrics();
+  metrics.histogram("took_ms", "Time.", { buckets: [1] });
+  const lines = (await metrics.expose()).body.trimEnd().split("\n").slice(2);
+  assert.deepEqual(lines, [
+    'took_ms_bucket{le="1"} 0',
+    'took_ms_bucket{le="+Inf"} 0',
+    "took_ms_sum 0",
+    "took_ms_count 0",
+  ]);
 });

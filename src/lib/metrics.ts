@@ -1,5 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
-import { metricsText, type Sample, type ScrapedMetric, TEXT_TYPE } from "./metrics-text.ts";
+import { bucketText, metricsText, type Sample, type ScrapedMetric, TEXT_TYPE } from "./metrics-text.ts";
 
 /** Values of a metric's labels, in the order in which the labels were declared. */
 export type LabelValues = readonly string[];
@@ -36,8 +36,13 @@ export interface Readings {
   values(): Iterable<readonly [LabelValues, number]>;
 }
 
-export interface HistogramOptions {
+export interface SeriesOptions {
   readonly labels?: readonly string[];
+  /** The most combinations of labels, where more than the usual number are no bug. */
+  readonly most?: number;
+}
+
+export interface HistogramOptions extends SeriesOptions {
   /** Upper bounds, rising; seconds suit the default. */
   readonly buckets?: readonly number[];
 }
@@ -54,8 +59,8 @@ const MOST_SERIES = 1_000;
 export class Metrics {
   private readonly series = new Map<string, ScrapedMetric>();
 
-  counter(name: string, help: string, labels: readonly string[] = []): Counter {
-    const values = this.declare(name, { help, type: "counter", labels });
+  counter(name: string, help: string, options: SeriesOptions | readonly string[] = {}): Counter {
+    const values = this.declare(name, { help, type: "counter", ...seriesOptions(options) });
     return {
       inc: (of = [], by = 1) => values.add(of, Math.max(0, by)),
       remove: (of) => values.delete(of),
@@ -64,7 +69,7 @@ export class Metrics {
   }
 
   gauge(name: string, help: string, labels: readonly string[] = []): Gauge {
-    const values = this.declare(name, { help, type: "gauge", labels });
+    const values = this.declare(name, { help, type: "gauge", ...seriesOptions(labels) });
     return {
       set: (value, of = []) => values.set(of, value),
       add: (by, of = []) => values.add(of, by),
@@ -83,23 +88,28 @@ export class Metrics {
   }
 
   histogram(name: string, help: string, options: HistogramOptions | readonly string[] = {}): Histogram {
-    const { labels = [], buckets = DEFAULT_BUCKETS } = isList(options) ? { labels: options } : options;
-    const values = new HistogramValues(labels, buckets);
+    const { buckets = DEFAULT_BUCKETS } = isList(options) ? {} : options;
+    const values = new HistogramValues(seriesOptions(options), buckets);
     this.register({ name, help, type: "histogram", collect: () => values.collect() });
     return { observe: (value, of = []) => values.observe(value, of), remove: (of) => values.delete(of) };
   }
 
-  /** The selected metrics, all by default, as a page of Prometheus' text format. */
-  expose(isSelected: (name: string) => boolean = () => true): Promise<{ contentType: string; body: string }> {
-    const selected = [...this.series.values()].filter(({ name }) => isSelected(name));
+  /** The selected metrics, all by default, as a page of Prometheus' text format. `describe` makes the help of each. */
+  expose(
+    isSelected: (name: string) => boolean = () => true,
+    describe: (name: string, help: string) => string = (_name, help) => help,
+  ): Promise<{ contentType: string; body: string }> {
+    const selected = [...this.series.values()].flatMap((one) =>
+      isSelected(one.name) ? [{ ...one, help: describe(one.name, one.help) }] : [],
+    );
     return Promise.resolve({ contentType: TEXT_TYPE, body: metricsText(selected) });
   }
 
   private declare(
     name: string,
-    about: { help: string; type: "counter" | "gauge"; labels: readonly string[] },
+    about: { help: string; type: "counter" | "gauge" } & Required<SeriesOptions>,
   ): ScalarValues {
-    const values = new ScalarValues(about.labels);
+    const values = new ScalarValues(about);
     this.register({ name, help: about.help, type: about.type, collect: () => values.collect() });
     return values;
   }
@@ -115,17 +125,18 @@ class LabelMap<V> {
   private readonly values = new Map<string, { readonly labels: LabelValues; value: V }>();
 
   constructor(
-    private readonly count: number,
+    private readonly options: Required<SeriesOptions>,
     private readonly fresh: () => V,
   ) {}
 
   entry(labels: LabelValues): { readonly labels: LabelValues; value: V } {
-    if (labels.length !== this.count) throw new Error(`${labels.length} label values for ${this.count} labels`);
+    const { labels: names, most } = this.options;
+    if (labels.length !== names.length) throw new Error(`${labels.length} label values for ${names.length} labels`);
     const [only = ""] = labels;
     const key = labels.length === 1 ? only : labels.join("\0");
     const found = this.values.get(key);
     if (found !== undefined) return found;
-    if (this.values.size >= MOST_SERIES) {
+    if (this.values.size >= most) {
       const other = labels.map(() => "other");
       const shared = this.values.get(other.join("\0"));
       if (shared !== undefined) return shared;
@@ -151,9 +162,12 @@ class LabelMap<V> {
 
 class ScalarValues {
   private readonly values: LabelMap<number>;
+  private readonly names: readonly string[];
 
-  constructor(private readonly names: readonly string[]) {
-    this.values = new LabelMap(names.length, () => 0);
+  constructor(options: Required<SeriesOptions>) {
+    const { labels: names } = options;
+    this.names = names;
+    this.values = new LabelMap(options, () => 0);
     // A metric without labels is there from the start, as 0.
     if (names.length === 0) this.values.entry([]);
   }
@@ -192,12 +206,15 @@ interface Distribution {
 
 class HistogramValues {
   private readonly values: LabelMap<Distribution>;
+  private readonly names: readonly string[];
 
   constructor(
-    private readonly names: readonly string[],
+    options: Required<SeriesOptions>,
     private readonly buckets: readonly number[],
   ) {
-    this.values = new LabelMap(names.length, () => ({ counts: new Array(buckets.length + 1).fill(0), sum: 0 }));
+    this.names = options.labels;
+    this.values = new LabelMap(options, () => ({ counts: new Array(buckets.length + 1).fill(0), sum: 0 }));
+    if (this.names.length === 0) this.values.entry([]);
   }
 
   observe(value: number, labels: LabelValues): void {
@@ -219,7 +236,7 @@ class HistogramValues {
       let total = 0;
       value.counts.forEach((count, place) => {
         total += count;
-        const le = this.buckets[place] ?? "+Inf";
+        const le = bucketText(this.buckets[place] ?? Number.POSITIVE_INFINITY);
         samples.push({ labels: [...own, ["le", le]], value: total, suffix: "_bucket" });
       });
       samples.push({ labels: own, value: value.sum, suffix: "_sum" });
@@ -262,6 +279,11 @@ function zip(names: readonly string[], values: LabelValues): [string, string][] 
   return names.map((name, index) => [name, values[index] ?? ""]);
 }
 
-function isList(value: HistogramOptions | readonly string[]): value is readonly string[] {
+function seriesOptions(options: SeriesOptions | readonly string[]): Required<SeriesOptions> {
+  const { labels = [], most = MOST_SERIES } = isList(options) ? { labels: options } : options;
+  return { labels, most };
+}
+
+function isList(value: SeriesOptions | readonly string[]): value is readonly string[] {
   return Array.isArray(value);
 }

@@ -155,7 +155,7 @@ test("a full pipe neither blocks nor loses: the rest goes out when it is read", 
   assert.equal(read, text);
   closeSync(reader);
   sink.write("nobody reads\n");
-  await sink.flush({ timeoutMs: 1000 });
+  await sink.flush({ timeoutMs: 10_000 });
   assert.equal(sink.isBroken, true);
   sink.close();
 });
@@ -192,7 +192,7 @@ test("a file keeps its shared offset, and a broken off line does not swallow the
   for (const line of ["one\n", "two\n"]) {
     const sink = new LineSink({ writer: writerFor(fd, clock), clock });
     sink.write(line);
-    await sink.flush({ timeoutMs: 1000 });
+    await sink.flush({ timeoutMs: 10_000 });
     sink.close();
   }
   closeSync(fd);

@@ -16,11 +16,32 @@ const HELD_LIMIT = 64 * 1024;
 const NEWLINE = 10;
 const SPACE = 32;
 const DASH = 0x2d;
+const DOT = 0x2e;
+const PLUS = 0x2b;
 const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 /** Of a time with nanoseconds in UTC. */
 const USUAL_TIME = 30;
+const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?((?:Z|[+-]\d\d:\d\d) )$/;
 const LINE_END = Buffer.from("\n");
+
+/** True if there is no time between `begin` and `end`, or one with nine digits of a second. */
+function isWholeTime(view: Buffer, begin: number, end: number): boolean {
+  if (begin === end) return true;
+  const zone = view[begin + USUAL_TIME - 1];
+  return view[begin + 19] === DOT && (zone === LETTER_Z || zone === PLUS || zone === DASH);
+}
+
+/**
+ * A copy of the time and the space behind it, with nine digits of a second as Kubernetes shows it: runtimes leave out
+ * zeros at the end, and times of several lengths do not sort as text.
+ */
+function wholeTime(view: Buffer, begin: number, end: number): Buffer {
+  const copy = Buffer.from(view.subarray(begin, end));
+  if (isWholeTime(view, begin, end)) return copy;
+  const [, time, digits = "", zone] = TIME.exec(copy.toString("latin1")) ?? [];
+  return time === undefined ? copy : Buffer.from(`${time}.${digits.padEnd(9, "0")}${zone}`);
+}
 
 /** The header at the start of `bytes`, or undefined when there is none (or not all of it yet). */
 export function readHeader(bytes: Buffer): CriHeader | undefined {
@@ -62,7 +83,7 @@ const NOTHING = Buffer.alloc(0);
  * Takes the text out of a CRI log, block by block, in bounded memory however long its lines are. Pieces of a partial
  * line are joined; where both streams write at once, the one that came second waits until the open line ends.
  * Lines without a header are shown as they are. It works in the caller's buffer: the text is shorter than the log, so
- * it is moved together in place, and only what has to wait is copied.
+ * it is moved together in place, and only what has to wait is copied, and a time that becomes longer than its header.
  */
 export class CriDecoder {
   /** A header that was cut by the end of a block. */
@@ -84,8 +105,8 @@ export class CriDecoder {
   constructor(private readonly options: DecodeOptions = {}) {}
 
   /**
-   * The text of `buffer` between `from` and `to`, in chunks that lie in that buffer: use each before the next is asked
-   * for. `from` must be at least `HEADER_LIMIT`; what is before it is overwritten.
+   * The text of `buffer` between `from` and `to`, in chunks most of which lie in that buffer: use each before the next is
+   * asked for. `from` must be at least `HEADER_LIMIT`; what is before it is overwritten.
    */
   *feed(buffer: Buffer, from: number, to: number): Generator<Buffer> {
     const view = buffer.subarray(0, to);
@@ -115,7 +136,7 @@ export class CriDecoder {
       }
       const end = newline < 0 || ends ? next : newline;
       if (this.open !== undefined && this.open !== this.stream) {
-        const prefix = timestamps && isFirst ? Buffer.from(view.subarray(begin, this.timeEnd)) : NOTHING;
+        const prefix = timestamps && isFirst ? wholeTime(view, begin, this.timeEnd) : NOTHING;
         this.hold({ stream: this.stream, prefix, bytes: Buffer.from(view.subarray(at, ends ? newline : end)), ends });
         at = next;
         if (this.heldSize <= HELD_LIMIT) continue;
@@ -125,8 +146,18 @@ export class CriDecoder {
         continue;
       }
       if (timestamps && isFirst && this.open === undefined) {
-        view.copyWithin(out, begin, this.timeEnd);
-        out += this.timeEnd - begin;
+        if (isWholeTime(view, begin, this.timeEnd)) {
+          view.copyWithin(out, begin, this.timeEnd);
+          out += this.timeEnd - begin;
+        } else {
+          const time = wholeTime(view, begin, this.timeEnd);
+          if (out + time.length > at) {
+            // Longer than what it replaces.
+            if (out > first) yield view.subarray(first, out);
+            yield time;
+            first = out = at;
+          } else out += time.copy(view, out);
+        }
       }
       view.copyWithin(out, at, end);
       out += end - at;

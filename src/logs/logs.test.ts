@@ -71,6 +71,18 @@ const decoded = [
   { name: "lines of no known form are shown as they are", raw: `hello world\n${out("x")}`, want: "hello world\nx\n" },
   { name: "a long line of no known form", raw: `${"y".repeat(500)}\n`, want: `${"y".repeat(500)}\n` },
   { name: "no stream of that name", raw: `${at} stdin F x\n`, want: `${at} stdin F x\n` },
+  ...["stdout ", "stderr "].flatMap((stream) =>
+    Array.from(stream, (_, index) => {
+      const raw = `${at} ${stream.slice(0, index)}x${stream.slice(index + 1)}F x\n`;
+      return { name: `a header of another stream: ${raw.slice(at.length, -1)}`, raw, want: raw };
+    }),
+  ),
+  { name: "an empty line with more tags than one, without its last space", raw: `${at} stdout F:y\n`, want: "\n" },
+  {
+    name: "a line cut off in its header behind an open line of the other stream",
+    raw: `${err("half", "P")}${at} std`,
+    want: `half\n${at} std`,
+  },
   { name: "bytes of several, split anywhere", raw: out("grüße 🚀", "P") + out("ñ"), want: "grüße 🚀ñ\n" },
 ];
 for (const c of decoded) {
@@ -103,6 +115,27 @@ const chosen: { name: string; raw: string; options: DecodeOptions; want: string 
     want: `${at} ab\n${at} w\n`,
   },
   { name: "foreign lines have no time", raw: "x y\n", options: { timestamps: true }, want: "x y\n" },
+  {
+    name: "a time has nine digits of a second, also where the runtime leaves out zeros at the end",
+    raw: `${early}2026-01-02T03:04:07.12345678Z stdout F x\n`.repeat(20),
+    options: { timestamps: true },
+    want: (
+      "2026-01-02T03:04:05.000000000Z early\n2026-01-02T04:04:06.500000000+01:00 later\n" +
+      "2026-01-02T03:04:07.123456780Z x\n"
+    ).repeat(20),
+  },
+  {
+    name: "a time without a fraction, many times in a row",
+    raw: "2026-01-02T03:04:05Z stdout F\n2026-01-02T03:04:05Z stdout F x\n".repeat(100),
+    options: { timestamps: true },
+    want: "2026-01-02T03:04:05.000000000Z \n2026-01-02T03:04:05.000000000Z x\n".repeat(100),
+  },
+  {
+    name: "what waited has nine digits of a second too",
+    raw: `${out("a", "P")}2026-01-02T03:04:05.6Z stderr F w\n${out("b")}`,
+    options: { timestamps: true },
+    want: `${at} ab\n2026-01-02T03:04:05.600000000Z w\n`,
+  },
   { name: "since", raw: early, options: { sinceMs: Date.parse("2026-01-02T03:04:06Z") }, want: "later\n" },
   {
     name: "since, to the instant",
@@ -194,9 +227,16 @@ function reading(
 ) {
   const clock = new FakeClock();
   const controller = new AbortController();
-  const state = { ended: false, text: "", done: false, error: undefined as unknown };
+  const state = { ended: false, text: "", done: false, error: undefined as unknown, open: 0 };
   const follow = { ended: () => state.ended, onChange: () => undefined };
-  const files = { ...hostLogFiles, watch: () => undefined };
+  const open = async (name: string): Promise<LogFile | undefined> => {
+    const file = await hostLogFiles.open(name);
+    if (file === undefined) return undefined;
+    state.open++;
+    const close = file.close.bind(file);
+    return Object.assign(file, { close: () => close().finally(() => state.open--) });
+  };
+  const files = { ...hostLogFiles, open, watch: () => undefined };
   const running = (async () => {
     const wanted = { path, ...request, follow: request.follow ? follow : undefined };
     for await (const chunk of readLog({ files, clock }, wanted, controller)) state.text += chunk.toString();
@@ -206,10 +246,10 @@ function reading(
   /** Real file reads finish on their own time; the condition is polled, the clock only moves when the reader sleeps. */
   const until = async (condition: () => boolean): Promise<void> => {
     const end = performance.now() + 30_000;
-    while (!condition() && performance.now() < end) await clock.advance(clock.waiting > 0 ? 1000 : 0);
-    assert.ok(condition(), `not reached; text is ${JSON.stringify(state.text)}`);
+    while (!condition() && !state.done && performance.now() < end) await clock.advance(clock.waiting > 0 ? 1000 : 0);
+    assert.ok(condition(), `not reached; text is ${JSON.stringify(state.text)} ${state.error ?? ""}`);
   };
-  return { state, controller, running, until };
+  return { state, controller, running, until, clock };
 }
 
 test("read: a plain read stops at the end", async () => {
@@ -263,6 +303,26 @@ test("follow: goes over to the new file after a rotation and loses nothing", asy
   await until(() => state.done);
   await running;
   assert.equal(state.text, "one\nbefore the rename\nafter the rename\njust before the new file\nin the new file\n");
+});
+
+test("follow: a rotated file is read until the runtime has begun the new one, however long that takes", async () => {
+  const path = newPath();
+  writeFileSync(path, out("one"));
+  const { state, running, until, clock } = reading(path, { follow: true });
+  await until(() => state.text === "one\n");
+  renameSync(path, `${path}.20260102-030405`);
+  writeFileSync(path, "");
+  for (let seconds = 0; seconds < 5; seconds++) {
+    await until(() => clock.waiting > 0);
+    await clock.advance(1000);
+  }
+  appendFileSync(`${path}.20260102-030405`, out("late"));
+  await until(() => state.text === "one\nlate\n");
+  appendFileSync(path, out("in the new file"));
+  await until(() => state.text === "one\nlate\nin the new file\n");
+  state.ended = true;
+  await until(() => state.done);
+  await running;
 });
 
 /** As the rotator leaves it. */
@@ -339,8 +399,42 @@ for (const { name, request, from } of wholes) {
     await running;
     const want = Array.from({ length: 9 - from }, (_, index) => `line ${from + index}\n`);
     assert.equal(state.text, want.join(""), String(state.error));
+    assert.equal(state.open, 0, "a file stays open");
   });
 }
+
+/** Six lines in three files; the runtime began "c" and "e" in one file and ended them in the next. */
+function splitLog(newest: string): string {
+  const path = newPath();
+  writeFileSync(`${path}.20260101-000000`, out("a") + out("b") + out("c1", "P"));
+  writeFileSync(`${path}.20260102-000000`, out("c2") + out("d") + out("e1", "P"));
+  writeFileSync(path, newest);
+  return path;
+}
+
+const splits = [
+  { tail: 0, want: "" },
+  { tail: 1, want: "f\n" },
+  { tail: 2, want: "e1e2\nf\n" },
+  { tail: 3, want: "d\ne1e2\nf\n" },
+  { tail: 4, want: "c1c2\nd\ne1e2\nf\n" },
+  { tail: 5, want: "b\nc1c2\nd\ne1e2\nf\n" },
+  { tail: 7, want: "a\nb\nc1c2\nd\ne1e2\nf\n" },
+];
+for (const { tail, want } of splits) {
+  test(`read across rotations: a line in two files is one of a tail of ${tail}`, async () => {
+    const { state, running } = reading(splitLog(out("e2") + out("f")), { tail });
+    await running;
+    assert.equal(state.text, want, String(state.error));
+    assert.equal(state.open, 0, "a file stays open");
+  });
+}
+
+test("read across rotations: an open line counts as long as the next file is empty", async () => {
+  const { state, running } = reading(splitLog(""), { tail: 2 });
+  await running;
+  assert.equal(state.text, "d\ne1");
+});
 
 test("read across rotations: a log whose current file is missing shows what there is", async () => {
   const path = rotatedLog();
@@ -361,6 +455,28 @@ test("read across rotations: a damaged file is one line of notice, and the other
     assert.equal(state.text, `kubelet: rotated log ${damaged} is damaged\n${rest}`, String(state.error));
   }
 });
+
+test("read across rotations: files from before the wanted time are not read", async () => {
+  const path = rotatedLog();
+  const [damaged = ""] = readdirSync(dir).filter((name) => join(dir, name).startsWith(path) && name.endsWith(".gz"));
+  const modified = new Date("2026-01-02T03:04:02Z");
+  writeFileSync(join(dir, damaged), "damaged");
+  utimesSync(join(dir, damaged), modified, modified);
+  const { state, running } = reading(path, { sinceMs: Date.parse("2026-01-02T03:04:04Z") });
+  await running;
+  assert.equal(state.text, [4, 5, 6, 7, 8].map((n) => `line ${n}\n`).join(""), String(state.error));
+});
+
+for (const request of [{}, { tail: 1 }]) {
+  test(`read: a current file that cannot be read is an error, ${"tail" in request ? "also for a tail" : "no notice"}`, async () => {
+    const broken: LogFile = { ...memoryFile(three), read: () => Promise.reject(new Error("EIO: i/o error, read")) };
+    const files = { ...hostLogFiles, open: async () => broken, identity: async () => broken.identity };
+    const chunks = readLog({ files, clock: new FakeClock() }, { path: newPath(), ...request }, new AbortController());
+    await assert.rejects(async () => {
+      for await (const chunk of chunks) assert.fail(chunk.toString());
+    }, /EIO/);
+  });
+}
 
 test("a compressed log is in memory as a whole only while its tail is searched", async () => {
   const path = `${newPath()}.gz`;
@@ -426,8 +542,8 @@ test("follow: a log that is emptied in place is read from its beginning", async 
 
 test("follow: waits for a log that does not exist yet", async () => {
   const path = newPath();
-  const { state, until, controller, running } = reading(path, { follow: true });
-  await until(() => true);
+  const { state, until, controller, running, clock } = reading(path, { follow: true });
+  await until(() => clock.waiting > 0);
   writeFileSync(path, out("hello"));
   await until(() => state.text === "hello\n");
   controller.abort();

@@ -113,9 +113,14 @@ class LogReader {
       yield* this.drainOrSkip(this.segment, signal);
       if (!isRotated) return;
       const mayGrow = !isLast && this.segment !== this.damaged && (await this.segments.mayGrow(this.segment));
-      if (mayGrow && !(await this.isQuiet(this.segment.file, signal))) continue;
       const next = await this.segments.openAfter(this.segment);
       if (next === undefined) return;
+      if (mayGrow && !(await this.isComplete(this.segment.file, next, signal))) {
+        const isBegun = (await next.file.size()) > 0;
+        await next.file.close();
+        if (isBegun) continue;
+        return;
+      }
       await this.segment.file.close();
       this.segment = next;
       this.position = 0;
@@ -126,17 +131,21 @@ class LogReader {
   private async openFirst(): Promise<OpenSegment | undefined> {
     let segment = (await this.segments.openCurrent()) ?? (await this.segments.openNewest());
     if (segment === undefined) return undefined;
-    let missing = this.request.tail;
+    const { tail } = this.request;
+    let missing = tail;
+    let isContinued = false;
     for (;;) {
       if (missing !== undefined) {
-        const found = await findTail(segment, missing);
+        const found = await findTail(segment, missing, isContinued);
         this.position = found.start;
         missing = found.missing;
-        if (missing === 0) return segment;
+        // The first line of a file may have begun in the one before: the runtime goes on in the middle of a line.
+        if (missing === 0 && (found.start > 0 || tail === 0)) return segment;
       }
       if (!(await this.isBeforeWanted(segment))) return segment;
       const before = await this.segments.openBefore(segment);
       if (before === undefined) return segment;
+      isContinued ||= (await segment.file.size()) > 0;
       await segment.file.close();
       segment = before;
     }
@@ -149,8 +158,12 @@ class LogReader {
     return ((await this.segments.modifiedBefore(segment)) ?? 0) >= sinceMs;
   }
 
-  /** The runtime opens the new file before it has written everything to the old one. */
-  private async isQuiet(file: LogFile, signal: AbortSignal): Promise<boolean> {
+  /**
+   * The runtime opens the new file before it has written everything to the old one. A busy machine may leave the old one
+   * quiet for long, therefore it also has to have begun the new one.
+   */
+  private async isComplete(file: LogFile, next: OpenSegment, signal: AbortSignal): Promise<boolean> {
+    if ((await next.file.size()) === 0) return false;
     await this.deps.clock.sleep(QUIET_MS, { signal }).catch(() => undefined);
     return (await file.size()) === this.position;
   }
@@ -208,10 +221,14 @@ class LogReader {
 }
 
 /** Where the wanted lines begin; a damaged rotated file has none. */
-async function findTail({ file, key }: OpenSegment, lines: number): Promise<{ start: number; missing: number }> {
+async function findTail(
+  { file, key }: OpenSegment,
+  lines: number,
+  isContinued: boolean,
+): Promise<{ start: number; missing: number }> {
   try {
     await file.hold?.();
-    return await tailStart(file, lines, { end: await file.size() });
+    return await tailStart(file, lines, { end: await file.size(), isContinued });
   } catch (error) {
     if (key === undefined) throw error;
     return { start: 0, missing: lines };

@@ -4,17 +4,19 @@ import type { LogFile } from "./files.ts";
 const NEWLINE = 10;
 
 /**
- * Returns where the last `lines` lines before `end` begin, and how many of them the file lacks. A line that the runtime cut into partial ones counts once.
- * Reads backwards in blocks, so a long log costs only its tail.
+ * Returns where the last `lines` lines before `end` begin, and how many of them the file lacks. A line that the runtime
+ * cut into partial ones counts once; with `isContinued` an open one at the end is the beginning of a line that was counted
+ * in the next file. Reads backwards in blocks, so a long log costs only its tail.
  */
 export async function tailStart(
   file: LogFile,
   lines: number,
-  range: { end: number; block?: number },
+  range: { end: number; block?: number; isContinued?: boolean },
 ): Promise<{ start: number; missing: number }> {
-  if (lines <= 0) return { start: range.end, missing: 0 };
+  const { isContinued = false } = range;
+  if (lines <= 0 && !isContinued) return { start: range.end, missing: 0 };
   const block = range.block ?? 64 * 1024;
-  const counter = new LineCounter(lines);
+  const counter = new LineCounter(lines, isContinued ? range.end : undefined);
   for (let to = range.end; to > 0; to -= block) {
     const from = Math.max(0, to - block);
     // Some bytes more than the block: a line that starts at its end has its header there.
@@ -31,9 +33,12 @@ export async function tailStart(
 /** Takes line starts from the last to the first and answers when enough whole lines lie behind. */
 class LineCounter {
   private counted = 0;
-  private previous: number | undefined;
 
-  constructor(private readonly wanted: number) {}
+  constructor(
+    private readonly wanted: number,
+    /** Where what was added last begins; undefined at the end of the log. */
+    private previous: number | undefined,
+  ) {}
 
   /** Lines counted so far. */
   get count(): number {
@@ -41,7 +46,7 @@ class LineCounter {
   }
 
   add(start: number, isPartial: boolean): number | undefined {
-    // The last line of the file ends a line whatever it says, because nothing follows.
+    // The last line of the log ends a line whatever it says, because nothing follows.
     if (!isPartial || this.previous === undefined) {
       if (this.counted === this.wanted) return this.previous;
       this.counted++;

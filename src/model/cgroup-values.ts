@@ -37,10 +37,10 @@ export function sharesToWeight(shares: number): number {
   return 1 + Math.floor(((Math.max(MIN_SHARES, shares) - 2) * 9999) / 262_142);
 }
 
-/** Memory limit of a container in bytes: its own, else the pod's, else undefined. */
+/** Memory limit of a container in bytes: its own, else the pod's, else undefined. 0 is no limit, as in Kubernetes. */
 export function containerMemoryLimit(pod: Pod, container: Container): number | undefined {
   const own = bytesOf(parseResources(container.resources?.limits), "memory");
-  return own ?? bytesOf(parseResources(pod.spec.resources?.limits), "memory");
+  return own || bytesOf(parseResources(pod.spec.resources?.limits), "memory") || undefined;
 }
 
 /** How willing the kernel is to kill this container when memory runs out: -997 (last) to 1000 (first). */

@@ -53,6 +53,8 @@ export interface NodeExplanation {
   readonly node: string;
   readonly conditions: readonly string[];
   readonly signals: readonly SignalReport[];
+  /** Signals that have a threshold and cannot be measured. */
+  readonly unmeasured: readonly string[];
   readonly rankings: readonly RankingReport[];
   /** Oldest first, bounded. */
   readonly evictions: readonly EvictionReport[];

@@ -61,3 +61,18 @@ export interface PodUsageLine extends UsageLine {
 export interface ContainerUsageLine extends UsageLine {
   readonly name: string;
 }
+
+/** The usage of the last minutes: of the node, and the CPU usage of pods by UID, in billionths of a core. */
+export interface UsageHistoryReport {
+  readonly node: readonly NodeUsageLine[];
+  readonly pods: Readonly<Record<string, readonly number[]>>;
+}
+
+/** The usage of a pod's containers by their names in the last minutes. */
+export interface PodUsageHistory {
+  /** Wall-clock milliseconds. */
+  readonly at: readonly number[];
+  readonly containers: Readonly<
+    Record<string, { readonly nanoCores: readonly number[]; readonly workingSetBytes: readonly number[] }>
+  >;
+}

@@ -29,13 +29,18 @@ export interface ObjectRef<K extends ObjectKind = ObjectKind> {
   readonly name: string;
 }
 
+export interface ReadOptions extends Abortable {
+  /** For an object that no pod refers to itself: it is read now, and not followed. */
+  readonly isOnce?: boolean;
+}
+
 /**
  * Where the objects come from that pods refer to: the API server, or manifests beside the pods. Whoever needs to hear
  * of changes says so per object; a provider watches exactly those, for as long as somebody listens.
  */
 export interface ObjectSource {
   /** The newest known version; undefined when there is no such object. Rejects when that cannot be known now. */
-  get<K extends ObjectKind>(ref: ObjectRef<K>, options: Abortable): Promise<ObjectKinds[K] | undefined>;
+  get<K extends ObjectKind>(ref: ObjectRef<K>, options: ReadOptions): Promise<ObjectKinds[K] | undefined>;
   /** Calls `fn` after each change, appearance or removal of the object until the signal aborts. Carries no facts. */
   onChange(ref: ObjectRef, fn: () => void, options: Abortable): void;
 }

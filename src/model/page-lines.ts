@@ -1,4 +1,11 @@
-import type { ContainerUsageLine, NodeUsageLine, PodUsageLine } from "./node-usage.ts";
+import type {
+  ContainerUsageLine,
+  NodeUsageLine,
+  PodUsageHistory,
+  PodUsageLine,
+  UsageHistoryReport,
+} from "./node-usage.ts";
+import type { ProbeReport } from "./probe.ts";
 import type { PodEvent, PodExplanation, PodSummary } from "./step.ts";
 
 /** A part of the page that needs access of its own. */
@@ -29,16 +36,20 @@ export interface OverviewLine {
   readonly pods?: { readonly set: readonly PodSummary[]; readonly gone: readonly string[] };
   readonly events?: readonly PodEvent[];
   readonly usage?: UsageChanges;
+  /** Comes before the first usage. */
+  readonly history?: UsageHistoryReport;
 }
 
-/** A probe of a container, in words. */
-export interface ProbeLine {
-  readonly container: string;
-  readonly kind: "startup" | "liveness" | "readiness";
+/** A probe of a container: what it does in words, and as it is now. */
+export interface ProbeLine extends Omit<ProbeReport, "result"> {
   /** Such as `HTTP GET :8080/healthz`. */
   readonly check: string;
   readonly periodSeconds: number;
+  readonly timeoutSeconds: number;
+  readonly successThreshold: number;
   readonly failureThreshold: number;
+  /** Absent while the container is not probed. */
+  readonly result?: ProbeReport["result"];
 }
 
 /** Counters of a container that are read only for the pod that somebody looks at. */
@@ -61,6 +72,8 @@ export interface PodLine {
   readonly probes?: readonly ProbeLine[];
   readonly usage?: PodUsageLine & { readonly containers: readonly ContainerUsageLine[] };
   readonly details?: readonly ContainerDetails[];
+  /** Comes with the first usage. */
+  readonly history?: PodUsageHistory;
   /** The pod was removed; nothing follows. */
   readonly gone?: true;
 }

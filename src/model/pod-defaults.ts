@@ -22,34 +22,46 @@ import { defaultVolume } from "./volume-defaults.ts";
  */
 export function defaultPod(pod: Pod): Pod {
   const { spec } = pod;
-  const hostNetwork = spec.hostNetwork ?? false;
+  const isOwnHost = spec.hostNetwork ?? false;
   const forContainer = <T extends Container | EphemeralContainer>(container: T): T =>
-    defaultContainer(container, hostNetwork);
-  const defaulted: PodSpec = {
+    withRequests(withHostPorts(container, isOwnHost));
+  const defaulted = defaultPodSpec(spec);
+  const whole: PodSpec = {
+    ...defaulted,
+    enableServiceLinks: spec.enableServiceLinks ?? true,
+    containers: defaulted.containers.map(forContainer),
+    ...(defaulted.initContainers && { initContainers: defaulted.initContainers.map(forContainer) }),
+    ...(defaulted.ephemeralContainers && { ephemeralContainers: defaulted.ephemeralContainers.map(forContainer) }),
+  };
+  return withPodLevelRequests({ ...pod, spec: whole });
+}
+
+/** The defaults that a template of pods gets, too. */
+export function defaultPodSpec(spec: PodSpec): PodSpec {
+  const forContainer = <T extends Container | EphemeralContainer>(container: T): T => defaultContainer(container);
+  return {
     ...spec,
     restartPolicy: spec.restartPolicy || "Always",
     dnsPolicy: spec.dnsPolicy || "ClusterFirst",
     schedulerName: spec.schedulerName || "default-scheduler",
     terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
     securityContext: spec.securityContext ?? {},
-    enableServiceLinks: spec.enableServiceLinks ?? true,
     containers: spec.containers.map(forContainer),
     ...(spec.initContainers && { initContainers: spec.initContainers.map(forContainer) }),
     ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(forContainer) }),
     ...(spec.volumes && { volumes: spec.volumes.map(defaultVolume) }),
     ...(spec.overhead && { overhead: roundList(spec.overhead) }),
   };
-  return withPodLevelRequests({ ...pod, spec: defaulted });
 }
 
-function defaultContainer<T extends Container | EphemeralContainer>(container: T, hostNetwork: boolean): T {
+function defaultContainer<T extends Container | EphemeralContainer>(container: T): T {
   return {
     ...container,
     imagePullPolicy: container.imagePullPolicy || defaultPullPolicy(container.image ?? ""),
     terminationMessagePath: container.terminationMessagePath || "/dev/termination-log",
     terminationMessagePolicy: container.terminationMessagePolicy || "File",
-    ...(container.ports && { ports: container.ports.map((port) => defaultPort(port, hostNetwork)) }),
-    ...(container.resources && { resources: defaultResources(container.resources) }),
+    ...(container.ports && { ports: container.ports.map(defaultPort) }),
+    ...(container.resources && { resources: roundResources(container.resources) }),
     ...(container.env && { env: container.env.map(defaultEnv) }),
     ...(container.livenessProbe && { livenessProbe: defaultProbe(container.livenessProbe) }),
     ...(container.readinessProbe && { readinessProbe: defaultProbe(container.readinessProbe) }),
@@ -58,15 +70,34 @@ function defaultContainer<T extends Container | EphemeralContainer>(container: T
   };
 }
 
-function defaultPort(port: ContainerPort, hostNetwork: boolean): ContainerPort {
-  const protocol = port.protocol || "TCP";
-  return hostNetwork ? { ...port, protocol, hostPort: port.hostPort || port.containerPort } : { ...port, protocol };
+function defaultPort(port: ContainerPort): ContainerPort {
+  return { ...port, protocol: port.protocol || "TCP" };
 }
 
-function defaultResources(resources: ResourceRequirements): ResourceRequirements {
-  const limits = resources.limits && roundList(resources.limits);
-  const requests = { ...limits, ...(resources.requests && roundList(resources.requests)) };
-  return { ...resources, ...(limits && { limits }), ...(Object.keys(requests).length > 0 && { requests }) };
+/** On the host's network every port is one of the host. */
+function withHostPorts<T extends Container | EphemeralContainer>(container: T, isOwnHost: boolean): T {
+  if (!isOwnHost || container.ports === undefined) return container;
+  return {
+    ...container,
+    ports: container.ports.map((port) => ({ ...port, hostPort: port.hostPort || port.containerPort })),
+  };
+}
+
+function roundResources(resources: ResourceRequirements): ResourceRequirements {
+  const { limits, requests } = resources;
+  return {
+    ...resources,
+    ...(limits && { limits: roundList(limits) }),
+    ...(requests && { requests: roundList(requests) }),
+  };
+}
+
+/** What is limited and not requested is requested as far as it is limited. */
+function withRequests<T extends Container | EphemeralContainer>(container: T): T {
+  const { resources } = container;
+  const requests = { ...resources?.limits, ...resources?.requests };
+  if (Object.keys(requests).length === 0) return container;
+  return { ...container, resources: { ...resources, requests } };
 }
 
 /** A pod-level limit without a request: the sum of the containers' requests, else the limit itself. */

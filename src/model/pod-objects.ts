@@ -23,7 +23,9 @@ export function podObjects(pod: Pod): readonly Ref[] {
 
 type Add = (kind: Ref["kind"], name: string | undefined) => void;
 
-function addVolume({ configMap, secret, projected }: Volume, add: Add): void {
+function addVolume({ configMap, secret, projected, iscsi, flexVolume }: Volume, add: Add): void {
+  add("Secret", iscsi?.secretRef?.name);
+  add("Secret", flexVolume?.secretRef?.name);
   if (configMap !== undefined) add("ConfigMap", configMap.name);
   if (secret !== undefined) add("Secret", secret.secretName);
   for (const source of projected?.sources ?? []) {

@@ -1,3 +1,5 @@
+import { REMOVED_VOLUMES, removedVolume } from "./removed-volumes.ts";
+
 /** What the agent does with a field. `when` limits a rule to some values; without it any value that is set counts. */
 export interface Rule {
   /** `ok` and `part` also check the field's own type, if that has rules. `why` is the remark or the reason. */
@@ -25,7 +27,9 @@ const container: Readonly<Record<string, Rule>> = {
   ...all("name image imagePullPolicy command args workingDir env ports resources volumeMounts securityContext envFrom"),
   ...all("terminationMessagePath terminationMessagePolicy stdin stdinOnce tty lifecycle"),
   ...all("livenessProbe readinessProbe startupProbe restartPolicy restartPolicyRules resizePolicy"),
-  volumeDevices: part("claims of local volumes with volumeMode Block; other block volumes are not supported yet"),
+  volumeDevices: part(
+    "claims with volumeMode Block, of a kind that has block devices: local, iscsi, fc and CSI volumes",
+  ),
 };
 
 const scheduler = part("the scheduler's business; the node does nothing with it");
@@ -71,6 +75,10 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
   ContainerResizePolicy: all("resourceName restartPolicy"),
   Volume: {
     ...all("name hostPath emptyDir configMap secret downwardAPI projected image persistentVolumeClaim ephemeral"),
+    nfs: part("needs the NFS client of the node: its kernel module and mount.nfs"),
+    iscsi: part("needs open-iscsi on the node: iscsiadm and a running iscsid"),
+    fc: part("needs a Fibre Channel adapter in the node"),
+    flexVolume: part("needs the driver in the volumePluginDir of the node"),
     csi: part("in a cluster: the driver needs a CSIDriver object with the lifecycle mode Ephemeral"),
     awsElasticBlockStore: part("by the CSI driver ebs.csi.aws.com"),
     azureDisk: part("by the CSI driver disk.csi.azure.com"),
@@ -80,11 +88,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     portworxVolume: part("by the CSI driver pxd.portworx.com"),
     vsphereVolume: part("by the CSI driver csi.vsphere.vmware.com"),
     gitRepo: refuse("gitRepo volumes are disabled; clone into an emptyDir with an init container"),
-    ...Object.fromEntries(
-      "cephfs fc flexVolume flocker glusterfs iscsi nfs photonPersistentDisk quobyte rbd scaleIO storageos"
-        .split(" ")
-        .map((name) => [name, refuse("this kind of volume is not supported yet")]),
-    ),
+    ...Object.fromEntries(REMOVED_VOLUMES.map((name) => [name, refuse(removedVolume(name) ?? "")])),
   },
   EmptyDirVolumeSource: {
     medium: ok,
@@ -117,7 +121,7 @@ export const supportRules: Readonly<Record<string, Readonly<Record<string, Rule>
     ...all("runAsUser runAsGroup runAsNonRoot seccompProfile appArmorProfile seLinuxOptions"),
     ...all("supplementalGroups sysctls fsGroup fsGroupChangePolicy"),
     supplementalGroupsPolicy: part("Strict needs a runtime that knows it; refused at admission otherwise"),
-    seLinuxChangePolicy: warn("volumes are not labelled: it does nothing"),
+    ...all("seLinuxChangePolicy"),
     windowsOptions: windows,
   },
 };

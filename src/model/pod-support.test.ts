@@ -70,11 +70,6 @@ test("a pod of supported fields is silent", () => {
 
 const warned: [string, Partial<Container>, Partial<PodSpec>?][] = [
   [
-    "spec.securityContext.seLinuxChangePolicy: volumes are not labelled: it does nothing",
-    {},
-    { securityContext: { seLinuxChangePolicy: "Recursive" } },
-  ],
-  [
     "spec.containers[0].securityContext.windowsOptions: only Linux pods run here: it does nothing",
     { securityContext: { windowsOptions: {} } },
   ],
@@ -85,9 +80,9 @@ for (const [want, fields, spec] of warned) {
 
 const refused: [string, Partial<Container>, Partial<PodSpec>?][] = [
   [
-    "spec.volumes[0].nfs: this kind of volume is not supported yet",
+    "spec.volumes[0].rbd: this kind of volume was removed from Kubernetes; use the CSI driver rbd.csi.ceph.com",
     {},
-    { volumes: [{ name: "v", nfs: { server: "s", path: "/" } }] },
+    { volumes: [{ name: "v", rbd: { image: "i", monitors: [] } }] },
   ],
   [
     "spec.volumes[0].gitRepo: gitRepo volumes are disabled; clone into an emptyDir with an init container",

@@ -19,3 +19,26 @@ export type PodProbeResults = ReadonlyMap<string, ContainerProbes>;
 
 /** Of a pod that has no probes. */
 export const NO_PROBE_RESULTS: PodProbeResults = new Map();
+
+/** A run of a probe. `error`: it could not be executed. */
+export interface ProbeRunReport {
+  readonly outcome: "success" | "warning" | "failure" | "error";
+  /** Its end, in wall-clock milliseconds. */
+  readonly at: number;
+  readonly tookMs: number;
+  /** What the container or the connection answered; cut if it is long. */
+  readonly message: string;
+}
+
+/** A probe of a container as it is now. */
+export interface ProbeReport {
+  readonly container: string;
+  readonly kind: ProbeKind;
+  readonly result: ProbeResult;
+  /** Absent before the first run. */
+  readonly last?: ProbeRunReport;
+  /** Consecutive runs with the same outcome that count. */
+  readonly streak?: { readonly of: "success" | "failure"; readonly count: number };
+  /** The next run, in wall-clock milliseconds; absent if none is planned. */
+  readonly nextAt?: number;
+}

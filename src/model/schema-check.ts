@@ -114,6 +114,7 @@ function checkScalar(type: string, place: Place, findings: Findings): void {
       }
       break;
     case "time":
+    case "microTime":
       if (typeof value !== "string" || !RFC3339.test(value) || Number.isNaN(Date.parse(value))) {
         addError(findings, place, ["is not a time", "write it like 2026-01-31T12:00:00Z"]);
       }

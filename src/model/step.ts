@@ -70,6 +70,8 @@ export interface PodEvent {
   readonly message: string;
   readonly pod: PodIdentity;
   readonly container?: string;
+  /** Set if the event is about a claim that the pod uses. */
+  readonly claim?: ClaimIdentity;
   /** Of the Event object. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly count: number;
@@ -77,6 +79,12 @@ export interface PodEvent {
   readonly last: number;
   /** Only of the passing events of a running pull, reason `PullProgress`. */
   readonly progress?: StepProgress;
+}
+
+export interface ClaimIdentity {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
 }
 
 export interface PodIdentity {

@@ -24,6 +24,8 @@ export interface Holding {
   readonly pod: string;
   readonly container: string;
   readonly cpus: readonly number[];
+  /** True if other containers of the pod have these CPUs as well: they share what the pod has as a whole. */
+  readonly isShared?: boolean;
   readonly memory: readonly { readonly type: string; readonly bytes: number; readonly nodes: readonly number[] }[];
 }
 

@@ -24,10 +24,20 @@ export interface HintProvider {
   /** The possible allocations for all containers of the pod together. Has no effect. */
   podHints(pod: Pod): Hints;
   /**
-   * Allocates for the container under the winning affinity and persists it; does nothing if it has its allocation
-   * already. After a rejection or an error the caller calls `release`.
+   * Reserves for the container under the winning affinity, at once: until it is released nobody else gets it. Does
+   * nothing if the container has its allocation already. Throws an Error if it cannot be had. After a rejection or an
+   * error the caller calls `release`.
    */
-  allocate(pod: Pod, container: Container, grant: Grant): Promise<Rejection | undefined>;
+  reserve(pod: Pod, container: Container, affinity: TopologyHint): Rejection | undefined;
+  /**
+   * The same for a pod with pod-level resources, whose containers divide what the pod gets. A provider without it
+   * reserves container by container.
+   */
+  reservePod?(pod: Pod, affinity: TopologyHint): Rejection | undefined;
+  /** Completes what is reserved for the pod: it is persisted, and plugins have agreed. Rejects with why it failed. */
+  commit(pod: Pod, options: Abortable): Promise<void>;
+  /** Why the pod can be allocated nothing on any machine; for messages. */
+  problem?(pod: Pod): string | undefined;
   /** Releases what the containers of the pod have. Safe to repeat, and for a pod that has nothing. */
   release(uid: string): void;
   /** UIDs of pods that have something: what is left of removed pods is released. */
@@ -36,11 +46,6 @@ export interface HintProvider {
   free?(resource: string): ReadonlyMap<number, number>;
   /** How much of each resource the container (the pod if missing) needs; for messages. */
   needs?(pod: Pod, container: Container | undefined): ReadonlyMap<string, number>;
-}
-
-/** Under which affinity a provider allocates. */
-export interface Grant extends Abortable {
-  readonly affinity: TopologyHint;
 }
 
 /** Any NUMA node: what there is without a topology policy. */

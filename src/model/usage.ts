@@ -70,6 +70,13 @@ export interface FilesystemSpace {
   readonly inodesFree: number;
 }
 
+/** Space of a volume as its driver counts it. */
+export interface VolumeSpace extends FilesystemSpace {
+  readonly inodesUsed?: number;
+  /** The health that the driver reports, if it does. */
+  readonly condition?: { readonly isAbnormal: boolean; readonly message: string };
+}
+
 /** How the CPU time of a cgroup was spent, and its limits. Times in nanoseconds. */
 export interface CpuDetails {
   readonly userNanos: number;

@@ -19,7 +19,13 @@ const cases: { name: string; given: Partial<Reservations>; want: object }[] = [
       kubeReserved: { cpu: "300m", "ephemeral-storage": "5Gi" },
       evictionHard: { "memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%" },
     },
-    want: { cpu: "3500m", memory: "7068Mi", pods: "110", "ephemeral-storage": "85Gi" },
+    // 10 % in the precision of Kubernetes are 10737418400 bytes.
+    want: { cpu: "3500m", memory: "7068Mi", pods: "110", "ephemeral-storage": "91268054880" },
+  },
+  {
+    name: "thresholds that are disabled are not taken off",
+    given: { evictionHard: { "memory.available": "100%", "nodefs.available": "0%" } },
+    want: { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" },
   },
   {
     name: "the number of reserved CPUs takes the place of the reserved cpu amounts",
@@ -34,6 +40,11 @@ const cases: { name: string; given: Partial<Reservations>; want: object }[] = [
     name: "hard thresholds may be left out",
     given: { evictionHard: { "memory.available": "1Gi" }, experimentalAllocatableIgnoreEviction: true },
     want: { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" },
+  },
+  {
+    name: "local storage that is not isolated is no resource",
+    given: { localStorageCapacityIsolation: false, evictionHard: { "nodefs.available": "10%" } },
+    want: { cpu: "4", memory: "8Gi", pods: "110" },
   },
   {
     name: "never below nothing",

@@ -1,13 +1,6 @@
 import { reservationsOf } from "../config/index.ts";
-import {
-  type Amount,
-  amountOf,
-  amountOfMilli,
-  formatQuantity,
-  subtractAmounts,
-  tryParseQuantity,
-  ZERO,
-} from "../model/quantity.ts";
+import { isThresholdEnabled, parseThresholdValue, thresholdAmount } from "../model/eviction-threshold.ts";
+import { type Amount, amountOf, amountOfMilli, formatQuantity, subtractAmounts, ZERO } from "../model/quantity.ts";
 import { addResources, parseResources, type ResourceAmounts } from "../model/resources.ts";
 
 /** The machine's resources as plain numbers. */
@@ -30,6 +23,8 @@ export interface Reservations {
   readonly evictionHard: Readonly<Record<string, string>>;
   /** CPUs whose number takes the place of the reserved cpu amounts; none if empty. */
   readonly reservedSystemCPUs?: string;
+  /** False if local storage is not a resource of this node. */
+  readonly localStorageCapacityIsolation?: boolean;
   /** True if hard eviction thresholds are not taken off. */
   readonly experimentalAllocatableIgnoreEviction?: boolean;
 }
@@ -67,20 +62,17 @@ function isExtendedName(name: string): boolean {
 /** Returns the capacity, and the allocatable rest without reservations and hard eviction thresholds. Pure. */
 export function nodeResources(machine: MachineResources, reserved: Reservations): NodeResources {
   const byCore = reserved.podsPerCore * machine.cores;
+  const hasStorage = machine.storageBytes > 0 && reserved.localStorageCapacityIsolation !== false;
   const capacity: Record<string, Amount> = {
     cpu: amountOfMilli(machine.cores * 1000),
     memory: amountOf(machine.memoryBytes, "binary"),
     pods: amountOf(byCore > 0 ? Math.min(byCore, reserved.maxPods) : reserved.maxPods),
-    ...(machine.storageBytes > 0 && { "ephemeral-storage": amountOf(machine.storageBytes, "binary") }),
+    ...(hasStorage && { "ephemeral-storage": amountOf(machine.storageBytes, "binary") }),
   };
   for (const [size, bytes] of Object.entries(machine.hugePages)) {
     capacity[`hugepages-${size}`] = amountOf(bytes, "binary");
   }
-  const ignoresEviction = reserved.experimentalAllocatableIgnoreEviction === true;
-  const kept = addResources(
-    reservedResources(reserved),
-    ignoresEviction ? {} : evictionReservation(machine, reserved.evictionHard),
-  );
+  const kept = addResources(reservedResources(reserved), evictionReservation(machine, reserved));
   const allocatable: Record<string, Amount> = {};
   for (const [name, amount] of Object.entries(capacity)) allocatable[name] = less(amount, kept[name]);
   for (const [name, amount] of Object.entries(capacity)) {
@@ -114,19 +106,22 @@ export function withPatchedResources(own: NodeResources, known: Partial<NodeReso
   return { capacity, allocatable };
 }
 
-/** Only memory and the node's filesystem are reserved by their thresholds, as in Kubernetes. */
-function evictionReservation(machine: MachineResources, hard: Readonly<Record<string, string>>): ResourceAmounts {
+/** Returns what hard thresholds keep free: only of memory and the node's filesystem, as in Kubernetes. Pure. */
+export function evictionReservation(
+  machine: Pick<MachineResources, "memoryBytes" | "storageBytes">,
+  { evictionHard: hard, ...reserved }: Pick<Reservations, "evictionHard" | "experimentalAllocatableIgnoreEviction">,
+): ResourceAmounts {
+  if (reserved.experimentalAllocatableIgnoreEviction === true) return {};
   const memory = threshold(hard["memory.available"], machine.memoryBytes);
   const storage = threshold(hard["nodefs.available"], machine.storageBytes);
   return { ...(memory && { memory }), ...(storage && { "ephemeral-storage": storage }) };
 }
 
-/** Parses a quantity, or a percentage of the whole such as `10%`. */
+/** The amount of a hard threshold; undefined if there is none, or it is disabled. */
 function threshold(text: string | undefined, whole: number): Amount | undefined {
-  if (text === undefined) return undefined;
-  const share = /^([\d.]+)%$/.exec(text)?.[1];
-  if (share === undefined) return tryParseQuantity(text);
-  return amountOf(Math.floor((whole * Number(share)) / 100), "binary");
+  const value = text === undefined ? undefined : parseThresholdValue(text);
+  if (value === undefined || !isThresholdEnabled(value)) return undefined;
+  return "quantity" in value ? value.quantity : amountOf(thresholdAmount(value, whole), "binary");
 }
 
 function less(amount: Amount, taken: Amount | undefined): Amount {

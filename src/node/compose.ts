@@ -39,18 +39,30 @@ export interface ClusterNodeDeps {
   readonly cgroupVersion: 1 | 2 | undefined;
   /** The conditions of pressure; a change is reported at once. */
   readonly pressure: Live<readonly string[]>;
+  /** Takes over the conditions of before this start; true if one of them is a pressure that goes on. */
+  inheritPressure(conditions: readonly string[]): boolean;
   /** True while the node shuts down; a change is reported at once. */
   readonly shutdown: Live<boolean>;
   /** The devices of plugins; a change is reported at once. */
   readonly devices?: NodeDevices | undefined;
   /** Attachable volumes that are in use, undefined while unknown; a change is reported at once. */
   readonly volumesInUse: Live<readonly string[] | undefined>;
-  /** The Node object of the API server names these volumes as in use. */
-  reportedInUse(names: readonly string[]): void;
+  /** Called with the volumes of each version of the Node object. */
+  nodeVolumes(volumes: NodeVolumes): void;
+  /** Called when the node has a CSINode; again when that was created for a new Node object, without drivers. */
+  csiNodeCreated(): void;
   /** Undefined without `--dynamic-config-dir`. */
   readonly dynamic?: DynamicConfiguration | undefined;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
+}
+
+/** Attachable volumes, as far as the Node object shows them. */
+export interface NodeVolumes {
+  readonly inUse: readonly string[];
+  readonly attached: readonly string[];
+  /** Where the attach controller says that their devices are. */
+  readonly devicePaths: Readonly<Record<string, string>>;
 }
 
 /** Device plugins, as far as the Node object shows them. */
@@ -74,7 +86,10 @@ export function composeClusterNode(
       clock,
       log,
       nodeUid: (options) => nextUid(reporter, options),
-      done: () => reporter.kick(),
+      done: () => {
+        reporter.kick();
+        deps.csiNodeCreated();
+      },
     },
     deps.nodeName,
   );
@@ -82,7 +97,19 @@ export function composeClusterNode(
   deps.shutdown.onChange(() => reporter.kick(), { signal });
   deps.devices?.onChange(() => reporter.kick(), { signal });
   deps.volumesInUse.onChange(() => reporter.kick(), { signal });
-  reporter.onNode(({ status }) => deps.reportedInUse(status?.volumesInUse ?? []), { signal });
+  reporter.onNode(
+    ({ status }) => {
+      const volumes = status?.volumesAttached ?? [];
+      const devicePaths = Object.fromEntries(volumes.map(({ name, devicePath }) => [name, devicePath]));
+      deps.nodeVolumes({
+        inUse: status?.volumesInUse ?? [],
+        attached: volumes.map(({ name }) => name),
+        devicePaths,
+      });
+    },
+    { signal },
+  );
+  const configured = deps.store.current.podCIDR;
   const lease = leaseKeeper(deps, reporter);
   const watch = nodeWatch(deps, reporter);
   recordStart(deps);
@@ -98,7 +125,7 @@ export function composeClusterNode(
       { name: "node status", run: report },
       { name: "node lease", run: (stop) => lease.run(stop) },
       { name: "CSINode", run: (stop) => csi.run(stop) },
-      { name: "pod CIDR", run: (stop) => syncPodCidr({ clock, log, runtime, node: reporter }, stop) },
+      { name: "pod CIDR", run: (stop) => syncPodCidr({ clock, log, runtime, node: reporter, configured }, stop) },
       { name: "node watch", run: (stop) => watch.run({ signal: stop }) },
       ...dynamicConfigLoops(deps, reporter),
     ],
@@ -134,6 +161,7 @@ function nodeReporter(deps: ClusterNodeDeps, csiProblem: () => string | undefine
       random: Math.random,
       event,
       gather: (previous, options) => gatherer.gather(previous, options),
+      inherit: (conditions) => deps.inheritPressure(conditions),
     },
     {
       identity: gatherer.identity(deps.nodeName),

@@ -6,11 +6,14 @@ import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
 import { ownValue } from "../lib/own-value.ts";
 import type { CSINode, CSINodeDriver, Node } from "../model/generated/types.ts";
+import { csiNodeOf } from "./csi-node.ts";
 
 /** Where other components find a driver's id of the node. */
 const NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid";
 /** The largest count that the API takes. */
 const MAX_COUNT = 2 ** 31 - 1;
+/** Codes of the API server when somebody else was faster. */
+const CONTENDED: ReadonlySet<string> = new Set(["Conflict", "AlreadyExists"]);
 /** Attempts of one install; whoever registered the driver asks again later. */
 const ATTEMPTS = 6;
 const BACKOFF = { initialMs: 10, maxMs: 2000, jitter: 0.1 };
@@ -25,7 +28,7 @@ export interface NodeDriver {
 }
 
 export interface CsiDriversDeps {
-  readonly api: Pick<KubeApi, "get" | "update" | "patch">;
+  readonly api: Pick<KubeApi, "get" | "create" | "update" | "patch">;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
 }
@@ -34,7 +37,7 @@ export interface CsiDriversDeps {
 export class CsiDriverReport {
   /** One change at a time: each begins with what the one before it left. */
   private turn: Promise<unknown> = Promise.resolve();
-  private readonly installed = new Set<string>();
+  private readonly installed = new Map<string, NodeDriver>();
 
   constructor(
     private readonly deps: CsiDriversDeps,
@@ -43,11 +46,45 @@ export class CsiDriverReport {
   ) {}
 
   /** Adds or updates a driver; rejects if the API server does not take it in a few attempts. */
-  install(driver: NodeDriver, { signal }: Abortable): Promise<void> {
-    this.installed.add(driver.name);
+  async install(driver: NodeDriver, { signal }: Abortable): Promise<void> {
+    const { name } = driver;
+    const before = this.installed.get(name);
+    this.installed.set(name, driver);
+    try {
+      await this.attempts(ATTEMPTS, signal, () => this.publish(driver, signal));
+    } catch (error) {
+      const isNewest = this.installed.get(name) === driver;
+      if (isNewest && before === undefined) this.installed.delete(name);
+      else if (isNewest && before !== undefined) this.installed.set(name, before);
+      throw error;
+    }
+  }
+
+  /** Publishes all drivers once more: the Node object or the CSINode was recreated. What is there is not written. */
+  publishAgain(): void {
+    const { signal } = this;
+    for (const name of this.installed.keys()) {
+      this.attempts(Number.POSITIVE_INFINITY, signal, async () => {
+        const driver = this.installed.get(name);
+        if (driver !== undefined) await this.publish(driver, signal);
+      }).catch((error: unknown) => {
+        if (isAborted(error, signal)) return;
+        this.deps.log.warn("Failed to publish CSI driver", { driver: name, error: messageOf(error) });
+      });
+    }
+  }
+
+  private async publish(driver: NodeDriver, signal: AbortSignal): Promise<void> {
+    const node = await this.changeNode((found) => installPatch(found, driver), signal);
+    await this.changeCsiNode((drivers) => withDriver(drivers, driver), { signal, owner: node.metadata.uid });
+  }
+
+  /** Replaces what the CSINode says of a driver; rejects if the API server does not take it in a few attempts. */
+  update(driver: NodeDriver, { signal }: Abortable): Promise<void> {
     return this.attempts(ATTEMPTS, signal, async () => {
-      await this.changeNode((node) => installPatch(node, driver), signal);
-      await this.changeCsiNode((drivers) => withDriver(drivers, driver), signal);
+      if (!this.installed.has(driver.name)) return;
+      this.installed.set(driver.name, driver);
+      await this.changeCsiNode((drivers) => withDriver(drivers, driver), { signal });
     });
   }
 
@@ -57,38 +94,52 @@ export class CsiDriverReport {
     const { signal } = this;
     this.attempts(Number.POSITIVE_INFINITY, signal, async () => {
       if (this.installed.has(name)) return;
-      await this.changeCsiNode((drivers) => withoutDriver(drivers, name), signal);
+      await this.changeCsiNode((drivers) => withoutDriver(drivers, name), { signal });
       await this.changeNode((node) => uninstallPatch(node, name), signal);
     }).catch((error: unknown) => {
       if (!isAborted(error, signal)) this.deps.log.warn("Failed to remove CSI driver from node", { driver: name });
     });
   }
 
-  private async changeNode(change: (node: Node) => object | undefined, signal: AbortSignal): Promise<void> {
+  private async changeNode(change: (node: Node) => object | undefined, signal: AbortSignal): Promise<Node> {
     const { api } = this.deps;
     const name = this.nodeName;
     const node = await api.get(NODES, { name }, { signal });
     const metadata = change(node);
-    if (metadata === undefined) return;
+    if (metadata === undefined) return node;
     const { resourceVersion } = node.metadata;
     const body = { metadata: { ...metadata, ...(resourceVersion !== undefined && { resourceVersion }) } };
     // The status sub-resource takes labels and annotations too, and is what a node may always write.
     await api.patch(NODES, { name, type: "merge", subresource: "status", body }, { signal });
+    return node;
   }
 
+  /** `owner`: the UID of the node that a CSINode is created for if there is none; else nothing is changed then. */
   private async changeCsiNode(
     change: (drivers: readonly CSINodeDriver[]) => readonly CSINodeDriver[] | undefined,
-    signal: AbortSignal,
+    { signal, owner }: Abortable & { readonly owner?: string | undefined },
   ): Promise<void> {
     const { api } = this.deps;
-    const object: CSINode = await api.get(CSI_NODES, { name: this.nodeName }, { signal });
-    const drivers = change(object.spec.drivers ?? []);
-    if (drivers === undefined) return;
-    await api.update(
-      CSI_NODES,
-      { name: this.nodeName, object: { ...object, spec: { ...object.spec, drivers } } },
-      { signal },
-    );
+    const name = this.nodeName;
+    const object = await this.csiNode({ signal, owner });
+    const before = object?.spec.drivers ?? [];
+    const drivers = change(before);
+    if (object === undefined || drivers === undefined) return;
+    const write = (of: CSINode, now: readonly CSINodeDriver[]): Promise<CSINode> =>
+      api.update(CSI_NODES, { name, object: { ...of, spec: { ...of.spec, drivers: now } } }, { signal });
+    const kept = drivers.filter((driver) => !isRemade(driver, before));
+    await write(kept.length === drivers.length ? object : await write(object, kept), drivers);
+  }
+
+  private async csiNode({ signal, owner }: Abortable & { readonly owner?: string | undefined }) {
+    const { api } = this.deps;
+    const name = this.nodeName;
+    try {
+      return await api.get(CSI_NODES, { name }, { signal });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "NotFound") throw error;
+    }
+    return owner === undefined ? undefined : api.create(CSI_NODES, { object: csiNodeOf(name, owner) }, { signal });
   }
 
   private inTurn(work: () => Promise<void>): Promise<void> {
@@ -108,7 +159,7 @@ export class CsiDriverReport {
       } catch (error) {
         const isFinal = error instanceof TopologyConflictError;
         if (isFinal || isAborted(error, signal) || attempt >= most) throw error;
-        const isUsual = error instanceof ApiError && error.code === "Conflict";
+        const isUsual = error instanceof ApiError && CONTENDED.has(error.code);
         const message = messageOf(error);
         if (!isUsual && message !== lastError) log.warn("Failed to update CSI drivers of node", { error: message });
         lastError = message;
@@ -153,19 +204,23 @@ export function uninstallPatch({ metadata }: Node, name: string): object | undef
   };
 }
 
+/** True if an entry of the driver has to be removed first: the API server lets only its limit be changed. */
+function isRemade(driver: CSINodeDriver, before: readonly CSINodeDriver[]): boolean {
+  const fixed = ({ nodeID, topologyKeys = [] }: CSINodeDriver): string => JSON.stringify([nodeID, topologyKeys]);
+  return before.some((old) => old.name === driver.name && fixed(old) !== fixed(driver));
+}
+
 /** Returns the drivers with this one; undefined if it is among them as it is. */
 export function withDriver(
   drivers: readonly CSINodeDriver[],
   { name, nodeId, maxVolumes, topology }: NodeDriver,
 ): readonly CSINodeDriver[] | undefined {
   const count = maxVolumes > 0 ? Math.min(maxVolumes, MAX_COUNT) : undefined;
-  const topologyKeys = Object.keys(topology).sort();
+  const sorted = Object.keys(topology).sort();
   const known = drivers.find((driver) => driver.name === name);
-  const isSame =
-    known?.nodeID === nodeId &&
-    known.allocatable?.count === count &&
-    JSON.stringify([...(known.topologyKeys ?? [])].sort()) === JSON.stringify(topologyKeys);
-  if (isSame) return undefined;
+  const hasKeys = JSON.stringify([...(known?.topologyKeys ?? [])].sort()) === JSON.stringify(sorted);
+  if (known?.nodeID === nodeId && known.allocatable?.count === count && hasKeys) return undefined;
+  const topologyKeys = hasKeys ? (known?.topologyKeys ?? []) : sorted;
   const driver = { name, nodeID: nodeId, topologyKeys, ...(count !== undefined && { allocatable: { count } }) };
   return [...drivers.filter((other) => other.name !== name), driver];
 }

@@ -8,15 +8,16 @@ import type { CSINode } from "../model/generated/types.ts";
 
 /** In-tree volumes that scheduler and attach controller count by their CSI drivers. */
 const MIGRATED = ["aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume"];
+const MIGRATED_LIST = MIGRATED.map((plugin) => `kubernetes.io/${plugin}`).join(",");
 const MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins";
 
 export interface CsiNodeDeps {
-  readonly api: Pick<KubeApi, "get" | "create" | "delete">;
+  readonly api: Pick<KubeApi, "get" | "create" | "update" | "delete">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Resolves to the UID of the registered node as soon as it differs from `not`. */
   nodeUid(options: { signal: AbortSignal; not: string | undefined }): Promise<string>;
-  /** Called when the object exists. */
+  /** Called when the object exists; again for one that belongs to a new Node object, which has no drivers yet. */
   done(): void;
 }
 
@@ -62,28 +63,35 @@ export class CsiNodeKeeper {
     const { api } = this.deps;
     const name = this.nodeName;
     try {
-      await api.create(CSI_NODES, { object: this.wanted(uid) }, { signal });
+      await api.create(CSI_NODES, { object: csiNodeOf(name, uid) }, { signal });
       return;
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== "AlreadyExists") throw error;
     }
     const found = await api.get(CSI_NODES, { name }, { signal });
-    if (found.metadata.ownerReferences?.some((owner) => owner.uid === uid)) return;
+    if (found.metadata.ownerReferences?.some((owner) => owner.uid === uid)) {
+      const { annotations } = found.metadata;
+      if (annotations?.[MIGRATED_ANNOTATION] === MIGRATED_LIST) return;
+      // An older agent, for which fewer kinds were migrated, has created it.
+      const metadata = { ...found.metadata, annotations: { ...annotations, [MIGRATED_ANNOTATION]: MIGRATED_LIST } };
+      await api.update(CSI_NODES, { name, object: { ...found, metadata } }, { signal });
+      return;
+    }
     // It belongs to an earlier node of this name, whose drivers are not ours.
     const old = found.metadata.uid;
     await api.delete(CSI_NODES, { name, ...(old !== undefined && { uid: old }) }, { signal });
-    await api.create(CSI_NODES, { object: this.wanted(uid) }, { signal });
+    await api.create(CSI_NODES, { object: csiNodeOf(name, uid) }, { signal });
   }
+}
 
-  private wanted(uid: string): CSINode {
-    const name = this.nodeName;
-    return {
-      metadata: {
-        name,
-        annotations: { [MIGRATED_ANNOTATION]: MIGRATED.map((plugin) => `kubernetes.io/${plugin}`).join(",") },
-        ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }],
-      },
-      spec: { drivers: [] },
-    };
-  }
+/** A CSINode without drivers, owned by the node with this UID. */
+export function csiNodeOf(name: string, uid: string): CSINode {
+  return {
+    metadata: {
+      name,
+      annotations: { [MIGRATED_ANNOTATION]: MIGRATED_LIST },
+      ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }],
+    },
+    spec: { drivers: [] },
+  };
 }

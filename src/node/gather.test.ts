@@ -11,7 +11,7 @@ const READY = { ready: true, networkReady: true, message: "", handlers: [], supp
 
 function site() {
   const clock = new FakeClock();
-  const state = { hangs: false, dnsHangs: false, pressure: [] as string[] };
+  const state = { hangs: false, dnsHangs: false, diskHangs: false, pressure: [] as string[] };
   const hang = <T>(): Promise<T> => new Promise(() => undefined);
   const addresses = new NodeAddresses(
     {
@@ -32,6 +32,7 @@ function site() {
     },
     images: { listImages: () => Promise.resolve([]) },
     problems: () => [],
+    storageSize: () => (state.diskHangs ? hang() : Promise.resolve(5 * 2 ** 30)),
     pressure: () => state.pressure,
   });
   /** Ready and the first address, as they are reported once the calls have ended or timed out. */
@@ -80,4 +81,19 @@ test("the conditions of pressure are those of eviction", async () => {
   assert.deepEqual(await pressures(), ["MemoryPressure=False", "DiskPressure=False", "PIDPressure=False"]);
   state.pressure = ["MemoryPressure", "PIDPressure"];
   assert.deepEqual(await pressures(), ["MemoryPressure=True", "DiskPressure=False", "PIDPressure=True"]);
+});
+
+test("a filesystem that hangs holds the status back for five seconds at most, and keeps its size", async () => {
+  const { clock, state, gatherer } = site();
+  const sizes = async (): Promise<unknown> => {
+    const facts = gatherer.gather(undefined, manyListeners());
+    for (let waited = 0; waited < 6000; waited += 100) {
+      await clock.advance(100);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return (await facts).resources.capacity["ephemeral-storage"];
+  };
+  assert.equal(await sizes(), "5Gi");
+  state.diskHangs = true;
+  assert.equal(await sizes(), "5Gi");
 });

@@ -34,6 +34,8 @@ export interface NodeGatherDeps {
   devices?(): DeviceCounts;
   /** Attachable volumes that are in use; undefined while unknown. */
   volumesInUse?(): readonly string[] | undefined;
+  /** Bytes of the filesystem at a path; it may hang. */
+  storageSize?(path: string): Promise<number>;
   /** Further problems that keep the node from being ready. */
   problems(): readonly string[];
   /** Conditions in addition to those that every node has. */
@@ -45,6 +47,7 @@ export class NodeGatherer {
   private readonly machine = machineInfo();
   private imageList: { readonly at: number; readonly images: readonly RuntimeImage[] } | undefined;
   private runtimeName: string | undefined;
+  private storageBytes = 0;
   private readonly health: RuntimeHealth;
   /** Fixed at start: a declared feature is not withdrawn while the agent runs. */
   private readonly declared: readonly string[];
@@ -66,7 +69,8 @@ export class NodeGatherer {
       providerId: options.providerID,
       isExternalCloud: options.cloudProvider === "external",
       nodeIp: options.nodeIP,
-      controllerAttaches: options.enableControllerAttachDetach,
+      // The local API has no controller that attaches.
+      controllerAttaches: options.enableControllerAttachDetach && !options.apiserver,
     };
   }
 
@@ -76,7 +80,7 @@ export class NodeGatherer {
     const [addresses, images, storageBytes, runtime] = await Promise.all([
       this.addresses(previous, signal),
       this.images(signal),
-      filesystemSize(options.rootDir),
+      this.storageSize(options.rootDir, signal),
       this.runtimeVersion(signal),
       this.ask((limited) => this.deps.runtime.status(limited), signal).then((status) => this.health.record(status)),
     ]);
@@ -136,6 +140,13 @@ export class NodeGatherer {
         return addresses.current;
       });
     return (await this.ask(refresh, signal)) ?? addresses.current;
+  }
+
+  /** A filesystem that does not answer keeps its size. */
+  private async storageSize(path: string, signal: AbortSignal): Promise<number> {
+    const { storageSize = filesystemSize } = this.deps;
+    this.storageBytes = (await this.ask(() => storageSize(path), signal)) ?? this.storageBytes;
+    return this.storageBytes;
   }
 
   private async images(signal: AbortSignal): Promise<readonly RuntimeImage[]> {

@@ -11,8 +11,11 @@ const FINE: Options = {
   systemReserved: {},
   kubeReserved: {},
   reservedSystemCPUs: "",
+  evictionHard: {},
+  experimentalAllocatableIgnoreEviction: false,
 };
-const MACHINE: HostFacts = { cgroupVersion: 2, swaps: [], cores: 4, memoryBytes: 2 ** 30 };
+const CONTROLLERS = ["cpuset", "cpu", "cpuacct", "memory", "pids"];
+const MACHINE: HostFacts = { cgroupVersion: 2, controllers: CONTROLLERS, swaps: [], cores: 4, memoryBytes: 2 ** 30 };
 
 const rows: { name: string; options: Partial<Options>; facts: Partial<HostFacts>; given?: boolean; says?: RegExp }[] = [
   { name: "cgroup v1 that is allowed", options: {}, facts: { cgroupVersion: 1 } },
@@ -47,6 +50,25 @@ const rows: { name: string; options: Partial<Options>; facts: Partial<HostFacts>
     facts: {},
     says: /reserve 1200Mi of memory, but this machine has 1Gi/,
   },
+  {
+    name: "a threshold above the memory that is left",
+    options: { systemReserved: { memory: "600Mi" }, evictionHard: { "memory.available": "50%" } },
+    facts: {},
+    says: /^evictionHard\[memory\.available\]: 50% with systemReserved and kubeReserved is 1112Mi of memory, but this machine has 1Gi; lower/,
+  },
+  {
+    name: "a threshold above the memory that counts for nothing",
+    options: { evictionHard: { "memory.available": "2Gi" }, experimentalAllocatableIgnoreEviction: true },
+    facts: {},
+  },
+  { name: "a disabled threshold", options: { evictionHard: { "memory.available": "100%" } }, facts: {} },
+  {
+    name: "cgroup v1 without controllers",
+    options: {},
+    facts: { cgroupVersion: 1, controllers: ["cpu", "cpuacct"] },
+    says: /^cgroup v1 without the controllers cpuset, memory; mount them/,
+  },
+  { name: "cgroup v2 without controllers", options: {}, facts: { controllers: [] } },
   { name: "all memory reserved", options: { systemReserved: { memory: "1Gi", cpu: "4" } }, facts: {} },
   {
     name: "a reserved CPU that is not there",
@@ -81,4 +103,14 @@ test("the names of swaps", () => {
     "/swapfile",
     "/dev/sda2",
   ]);
+});
+
+test("a controller that is missing is warned of with what does not work, and its absence is no surprise without cgroups", () => {
+  const lacking = { ...MACHINE, controllers: ["cpuset", "cpu"] };
+  assert.deepEqual(checkHost(FINE, lacking, () => false).warnings, [
+    "this kernel has no cgroup controller memory: memory limits of pods have no effect, and no pod is evicted for lack of memory",
+    "this kernel has no cgroup controller pids: podPidsLimit and reserved process ids have no effect",
+  ]);
+  assert.deepEqual(checkHost(FINE, { ...lacking, cgroupVersion: undefined }, () => false).warnings, []);
+  assert.deepEqual(checkHost(FINE, MACHINE, () => false).warnings, []);
 });

@@ -11,13 +11,16 @@ import {
   type OptionName,
 } from "../config/index.ts";
 import type { Logger } from "../lib/log.ts";
-import { amountOf, compareAmounts, formatQuantity } from "../model/quantity.ts";
-import { reservedResources } from "./capacity.ts";
+import { amountOf, compareAmounts, formatQuantity, ZERO } from "../model/quantity.ts";
+import { addResources, type ResourceAmounts } from "../model/resources.ts";
+import { evictionReservation, reservedResources } from "./capacity.ts";
 import { kernelProblems, setUpKernel } from "./kernel-setup.ts";
 
 /** The facts of the machine that the checks need. */
 export interface HostFacts {
   readonly cgroupVersion: 1 | 2 | undefined;
+  /** The controllers of cgroups that there are. */
+  readonly controllers: readonly string[];
   /** Swap files and partitions that are in use. */
   readonly swaps: readonly string[];
   readonly cores: number;
@@ -33,6 +36,8 @@ type CheckedOptions = Pick<
   | "systemReserved"
   | "kubeReserved"
   | "reservedSystemCPUs"
+  | "evictionHard"
+  | "experimentalAllocatableIgnoreEviction"
 >;
 
 /** Why the agent does not start on this machine with these settings, and what it only warns of. */
@@ -47,12 +52,17 @@ export interface HostVerdict {
  */
 export function checkHost(
   options: CheckedOptions,
-  { cgroupVersion, swaps, ...machine }: HostFacts,
+  { cgroupVersion, controllers, swaps, ...machine }: HostFacts,
   isGiven: (option: OptionName) => boolean,
 ): HostVerdict {
   const refusals: string[] = [...reservationProblems(options, machine)];
-  const warnings: string[] = [];
+  const warnings: string[] = cgroupVersion === undefined ? [] : [...lackingControllers(controllers)];
   if (cgroupVersion === 1) {
+    const missing = REQUIRED_V1.filter((name) => !controllers.includes(name));
+    if (missing.length > 0) {
+      const names = missing.join(", ");
+      refusals.push(`cgroup v1 without the controllers ${names}; mount them (mount -t cgroup) or boot with cgroup v2`);
+    }
     if (options.failCgroupV1 && isGiven("failCgroupV1")) {
       refusals.push("failCgroupV1: true, but this machine has cgroup v1; set it to false or boot with cgroup v2");
     } else if (options.failCgroupV1) {
@@ -73,6 +83,21 @@ export function checkHost(
   return { refusals, warnings };
 }
 
+/** Version 1 of cgroups is of no use without these, as in Kubernetes. */
+const REQUIRED_V1 = ["cpu", "cpuacct", "cpuset", "memory"];
+
+/** What does not work without a controller, in either version. */
+const CONSEQUENCES: Readonly<Record<string, string>> = {
+  cpu: "CPU requests and limits of pods have no effect",
+  memory: "memory limits of pods have no effect, and no pod is evicted for lack of memory",
+  pids: "podPidsLimit and reserved process ids have no effect",
+};
+
+function lackingControllers(controllers: readonly string[]): readonly string[] {
+  const missing = Object.entries(CONSEQUENCES).filter(([name]) => !controllers.includes(name));
+  return missing.map(([name, consequence]) => `this kernel has no cgroup controller ${name}: ${consequence}`);
+}
+
 /** Reservations that the machine does not have. */
 function reservationProblems(
   options: CheckedOptions,
@@ -82,12 +107,17 @@ function reservationProblems(
   const last = Math.max(-1, ...cpusIn(reservedSystemCPUs));
   if (last >= cores) return [`reservedSystemCPUs: ${reservedSystemCPUs}, but this machine has ${cores} CPUs from 0`];
   const reserved = reservedResources(options);
+  const withEviction = addResources(reserved, evictionReservation({ memoryBytes, storageBytes: 0 }, options));
   const capacity = { cpu: amountOf(cores), memory: amountOf(memoryBytes, "binary") };
   return Object.entries(capacity).flatMap(([name, whole]) => {
-    const wanted = reserved[name];
-    if (wanted === undefined || compareAmounts(wanted, whole) <= 0) return [];
-    const amounts = `${formatQuantity(wanted)} of ${name}, but this machine has ${formatQuantity(whole)}`;
-    return [`systemReserved and kubeReserved reserve ${amounts}; reserve less`];
+    const isTooMuch = (amounts: ResourceAmounts): boolean => compareAmounts(amounts[name] ?? ZERO, whole) > 0;
+    const has = `but this machine has ${formatQuantity(whole)}`;
+    const amountIn = (amounts: ResourceAmounts): string => `${formatQuantity(amounts[name] ?? ZERO)} of ${name}`;
+    if (isTooMuch(reserved))
+      return [`systemReserved and kubeReserved reserve ${amountIn(reserved)}, ${has}; reserve less`];
+    if (!isTooMuch(withEviction)) return [];
+    const given = `evictionHard[${name}.available]: ${options.evictionHard[`${name}.available`]}`;
+    return [`${given} with systemReserved and kubeReserved is ${amountIn(withEviction)}, ${has}; lower the threshold`];
   });
 }
 
@@ -109,8 +139,8 @@ export function prepareHost(
   options: AgentOptions,
   { provenance }: LoadedConfiguration,
 ): void {
-  const { cgroupVersion } = readKernelLimits(host.cgroupMounts());
-  const facts = { ...machineInfo(), cgroupVersion, swaps: swapsIn(host.readSmall("/proc/swaps") ?? "") };
+  const { cgroupVersion, controllers } = readKernelLimits(host.cgroupMounts());
+  const facts = { ...machineInfo(), cgroupVersion, controllers, swaps: swapsIn(host.readSmall("/proc/swaps") ?? "") };
   const { refusals, warnings } = checkHost(options, facts, (name) => {
     const origin = provenance.get(name)?.origin;
     return origin !== undefined && isGiven(origin);

@@ -9,6 +9,8 @@ import { type AddressFacts, nodeAddresses } from "./addresses.ts";
 
 /** DNS is asked at most this often, in milliseconds: a starting node computes its status every 100 ms. */
 const RESOLVE_EVERY_MS = 5000;
+/** A report waits no longer for DNS, in milliseconds: a machine without a DNS server has to start, too. */
+const RESOLVE_LIMIT_MS = 1000;
 
 export interface NodeAddressesDeps {
   readonly clock: Clock;
@@ -26,6 +28,8 @@ export class NodeAddresses implements Live<readonly NodeAddress[]> {
   private readonly value = new LiveValue<readonly NodeAddress[]>([]);
   /** The last DNS answer, or the one that is awaited: a slow server gets one question at a time. */
   private resolved: { readonly at: number; readonly answer: Promise<readonly string[]> } | undefined;
+  /** What counts while an answer takes long. */
+  private lastAnswer: readonly string[] = [];
 
   constructor(
     private readonly deps: NodeAddressesDeps,
@@ -48,9 +52,23 @@ export class NodeAddresses implements Live<readonly NodeAddress[]> {
     const found =
       isExternalCloud && known.length > 0
         ? known
-        : nodeAddresses({ ...this.options, own: this.deps.own(), resolved: nodeIp === "" ? await this.resolve() : [] });
+        : nodeAddresses({
+            ...this.options,
+            own: this.deps.own(),
+            resolved: nodeIp === "" ? await this.resolveSoon() : [],
+          });
     if (canonicalJson(found) !== canonicalJson(this.current)) this.value.set(found);
     return found;
+  }
+
+  /** The answer of DNS, or the one before if it takes long: then it is part of a later report. */
+  private resolveSoon(): Promise<readonly string[]> {
+    return new Promise((resolve, reject) => {
+      const timer = this.deps.clock.after(RESOLVE_LIMIT_MS, () => resolve(this.lastAnswer));
+      this.resolve()
+        .finally(() => timer.cancel())
+        .then((answer) => resolve((this.lastAnswer = answer)), reject);
+    });
   }
 
   private resolve(): Promise<readonly string[]> {

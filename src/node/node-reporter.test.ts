@@ -22,9 +22,14 @@ const identity: NodeIdentity = {
 };
 
 /** A server that keeps one node, and a machine that is well or not. */
-function site(existing?: Node, problems: readonly string[] = [], zeroesExtended = false) {
+function site(
+  existing?: Node,
+  problems: readonly string[] = [],
+  { zeroesExtended = false, registers = true }: { zeroesExtended?: boolean; registers?: boolean } = {},
+) {
   const clock = new FakeClock();
-  const world = { node: existing, away: false, problems, version: 1 };
+  const world = { node: existing, away: false, problems, version: 1, isShort: false };
+  const inherited: string[] = [];
   const patches: { status: NodeStatus }[] = [];
   const events: string[] = [];
   const stored = (node: Node): Node => {
@@ -64,7 +69,7 @@ function site(existing?: Node, problems: readonly string[] = [], zeroesExtended 
   };
   const gather = async (previous: NodeStatus | undefined): Promise<NodeStatusFacts> => {
     const now = new Date(clock.now().wall).toISOString();
-    const health = { memoryPressure: false, diskPressure: false, pidPressure: false, problems: world.problems };
+    const health = { memoryPressure: world.isShort, diskPressure: false, pidPressure: false, problems: world.problems };
     return {
       addresses: [],
       resources: { capacity: { cpu: "2" }, allocatable: { cpu: "2" } },
@@ -88,8 +93,20 @@ function site(existing?: Node, problems: readonly string[] = [], zeroesExtended 
   };
   const reporter = new NodeReporter(
     // The fake speaks of one node only.
-    { api: api as never, clock, log: silent, random: () => 0.5, gather, event: (_type, reason) => events.push(reason) },
-    { identity, registers: true, zeroesExtended, frequency: fixed({ updateMs: 10_000, reportMs: 300_000 }) },
+    {
+      api: api as never,
+      clock,
+      log: silent,
+      random: () => 0.5,
+      gather,
+      event: (_type, reason) => events.push(reason),
+      inherit: (conditions) => {
+        inherited.push(...conditions);
+        world.isShort = conditions.includes("MemoryPressure");
+        return world.isShort;
+      },
+    },
+    { identity, registers, zeroesExtended, frequency: fixed({ updateMs: 10_000, reportMs: 300_000 }) },
   );
   const stop = manyListeners();
   const running = reporter.run(stop.signal);
@@ -97,7 +114,7 @@ function site(existing?: Node, problems: readonly string[] = [], zeroesExtended 
     stop.abort();
     await running;
   };
-  return { clock, world, patches, events, reporter, end };
+  return { clock, world, patches, events, inherited, reporter, end };
 }
 
 const readyOf = (node: Node | undefined): string | undefined =>
@@ -233,7 +250,7 @@ test("an extended resource that somebody patched into the capacity becomes alloc
 test("a machine without devices of an earlier agent zeroes the extended resources of its Node object, once", async () => {
   const capacity = { cpu: "1", "example.com/dongle": "4" };
   const existing: Node = { metadata: { name: "n1", uid: "u" }, spec: {}, status: { capacity, allocatable: capacity } };
-  const { clock, world, reporter, end } = site(existing, [], true);
+  const { clock, world, reporter, end } = site(existing, [], { zeroesExtended: true });
   await clock.advance(0);
   assert.equal(world.node?.status?.capacity?.["example.com/dongle"], "0");
   assert.equal(world.node?.status?.allocatable?.["example.com/dongle"], "0");
@@ -345,3 +362,29 @@ for (const { name, nodeIp, cloud, has, want } of addressCases) {
     assert.deepEqual(patch, want === undefined ? undefined : { annotations: { [key]: want } });
   });
 }
+
+test("a pressure of before the start is not reported as over by the first status", async () => {
+  const now = "2026-01-01T00:00:00Z";
+  const health = { memoryPressure: true, diskPressure: false, pidPressure: false, problems: [] };
+  const status = { conditions: nodeConditions(health, undefined, now) };
+  const existing: Node = { metadata: { name: "n1", uid: "u", resourceVersion: "1" }, spec: {}, status };
+  const { clock, patches, inherited, end } = site(existing);
+  await clock.advance(60_000);
+  assert.deepEqual(inherited, ["MemoryPressure", "Ready"], "once");
+  const reported = patches.flatMap(({ status: { conditions = [] } }) => conditions);
+  const memory = reported.filter(({ type }) => type === "MemoryPressure").map((one) => one.status);
+  assert.equal(memory.includes("False"), false, memory.join());
+  await end();
+});
+
+test("the reboot of a machine whose agent does not register its node is reported once", async () => {
+  const status = { nodeInfo: { bootID: "b0" } as never };
+  const existing: Node = { metadata: { name: "n1", uid: "u", resourceVersion: "1" }, spec: {}, status };
+  const { clock, events, end } = site(existing, [], { registers: false });
+  await clock.advance(60_000);
+  assert.deepEqual(
+    events.filter((reason) => reason === "Rebooted"),
+    ["Rebooted"],
+  );
+  await end();
+});

@@ -31,6 +31,8 @@ export interface NodeReporterDeps {
   /** Gathers the facts of the status; `previous` is the status that the server has. */
   gather(previous: NodeStatus | undefined, options: Abortable): Promise<NodeStatusFacts>;
   event(type: "Normal" | "Warning", reason: string, message: string): void;
+  /** Called once with the conditions of before this start that are true; returns true if the facts change with them. */
+  inherit?(conditions: readonly string[]): boolean;
 }
 
 export interface NodeReporterOptions {
@@ -57,6 +59,7 @@ export class NodeReporter {
   private isRegistered = false;
   private isReady = false;
   private isZeroing = false;
+  private hasInherited = false;
   /** Monotonic time until which a node that was ready before this start stays ready. */
   private startsUntil = 0;
   /** Monotonic time of the next report of an unchanged status. */
@@ -149,9 +152,10 @@ export class NodeReporter {
   private async tick(signal: AbortSignal): Promise<void> {
     const { identity } = this.options;
     const before = this.node?.status;
-    const found =
+    const first =
       this.isRegistered || !this.options.registers ? await this.gather(signal) : await this.register(signal);
     this.node ??= await this.deps.api.get(NODES, { name: identity.name }, { signal });
+    const found = this.inherits(this.node, first) ? await this.gather(signal) : first;
     const known = this.node.status?.conditions;
     const conditions = keepTimes(found.conditions ?? [], known);
     this.isReady = isNodeReady(conditions);
@@ -161,6 +165,15 @@ export class NodeReporter {
     for (const reason of conditionEvents(before?.conditions, conditions)) {
       this.deps.event("Normal", reason, `Node ${identity.name} status is now: ${reason}`);
     }
+  }
+
+  /** Called with the Node object of before this start; true if the status has to be gathered again. */
+  private inherits(before: Node, found: NodeStatus): boolean {
+    if (this.hasInherited) return false;
+    this.hasInherited = true;
+    this.recordReboot(before, found);
+    const holding = (before.status?.conditions ?? []).filter((condition) => condition.status === "True");
+    return this.deps.inherit?.(holding.map(({ type }) => type)) ?? false;
   }
 
   private async gather(signal: AbortSignal): Promise<NodeStatus> {
@@ -175,7 +188,6 @@ export class NodeReporter {
     const { node, isNew } = await registerNode(this.deps, initialNode(identity, found), { signal });
     this.isRegistered = true;
     this.isZeroing = !isNew && this.options.zeroesExtended === true;
-    this.recordReboot(node, found);
     this.take(node);
     // The object was created with this status.
     if (isNew) this.sent();

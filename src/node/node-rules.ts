@@ -1,12 +1,13 @@
 import { machineInfo } from "../adapters/host/machine.ts";
 import { filesystemSize, hasAppArmor, hugePages } from "../adapters/host/node-facts.ts";
 import type { RuntimePort, RuntimeStatus } from "../adapters/runtime/port.ts";
-import type { AgentOptions } from "../config/index.ts";
+import { type AgentOptions, isGateOn } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import { LiveValue } from "../lib/live.ts";
 import type { Node, Taint } from "../model/generated/types.ts";
 import { ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL } from "../model/labels.ts";
 import { type NodeResources, nodeResources, withDevices, withPatchedResources } from "./capacity.ts";
+import { declaredFeatures } from "./declared-features.ts";
 
 /** What `NodeRules` is built from. */
 export interface NodeRulesDeps {
@@ -14,6 +15,8 @@ export interface NodeRulesDeps {
   options(): AgentOptions;
   /** The Node object of the API server; undefined without one, or before it answered. */
   apiNode(): Node | undefined;
+  /** Bytes of the filesystem at a path; it may hang. */
+  storageSize?(path: string): Promise<number>;
   /** The conditions of pressure. */
   pressure?(): readonly string[];
   /** Devices of plugins that pods may have or already have, by resource. */
@@ -32,6 +35,13 @@ export interface NodeForAdmission {
   /** Undefined until the runtime has answered. */
   readonly hasStrictGroups: boolean | undefined;
   readonly allowedUnsafeSysctls: readonly string[];
+  readonly hasPodLevelResources: boolean;
+  /** Tolerations may compare numbers. */
+  readonly comparesNumbers: boolean;
+  /** False if the scheduler cannot have claimed devices for extended resources. */
+  readonly claimsExtendedResources: boolean;
+  /** The features that the node declares; undefined if it declares none. */
+  readonly declaredFeatures: readonly string[] | undefined;
   /** The conditions of pressure, such as `MemoryPressure`. */
   readonly pressure: readonly string[];
   readonly isShuttingDown: boolean;
@@ -50,12 +60,16 @@ export class NodeRules {
 
   /** Reads what may take a while; called at each relist. A part that fails keeps its last value. */
   async refresh(runtime: Pick<RuntimePort, "status">, { signal }: Abortable): Promise<void> {
-    const [storage, status] = await Promise.allSettled([
-      filesystemSize(this.deps.options().rootDir),
-      runtime.status({ signal }),
+    const { storageSize = filesystemSize } = this.deps;
+    // Each as soon as it is there: a filesystem may hang.
+    await Promise.allSettled([
+      storageSize(this.deps.options().rootDir).then((bytes) => {
+        this.storageBytes = bytes;
+      }),
+      runtime.status({ signal }).then((status) => {
+        this.runtime = status;
+      }),
     ]);
-    if (storage.status === "fulfilled") this.storageBytes = storage.value;
-    if (status.status === "fulfilled") this.runtime = status.value;
   }
 
   /** True if the handler supports recursive read-only mounts; false for one that is not known. */
@@ -80,7 +94,7 @@ export class NodeRules {
   /** The node for admission, as of now. */
   admission(): NodeForAdmission {
     const { nodeName } = this.deps;
-    const { nodeLabels, allowedUnsafeSysctls, maxPods } = this.deps.options();
+    const { nodeLabels, allowedUnsafeSysctls, maxPods, featureGates } = this.deps.options();
     const api = this.deps.apiNode();
     const devices = [...(this.deps.devices?.() ?? [])].map(
       ([name, count]) => [name, { capacity: count, allocatable: count }] as const,
@@ -104,6 +118,12 @@ export class NodeRules {
       hasAppArmor: this.appArmor,
       hasStrictGroups: runtime === undefined ? undefined : runtime.supplementalGroupsPolicy,
       allowedUnsafeSysctls,
+      hasPodLevelResources: isGateOn("PodLevelResources", featureGates),
+      comparesNumbers: isGateOn("TaintTolerationComparisonOperators", featureGates),
+      claimsExtendedResources: isGateOn("DRAExtendedResource", featureGates),
+      declaredFeatures: isGateOn("NodeDeclaredFeatures", featureGates)
+        ? declaredFeatures((gate) => isGateOn(gate, featureGates))
+        : undefined,
       pressure: this.deps.pressure?.() ?? [],
       isShuttingDown: this.shutdown.current,
     };

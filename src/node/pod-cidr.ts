@@ -4,6 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { LiveValue } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Loop } from "../lib/loop.ts";
 import type { Node } from "../model/generated/types.ts";
 
 const RETRY = { initialMs: 500, maxMs: 30_000 };
@@ -12,13 +13,21 @@ export interface PodCidrDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly runtime: { setPodCidr(cidr: string, options: Abortable): Promise<void> };
-  readonly node: { readonly current: Node | undefined; onNode(fn: (node: Node) => void, options: Abortable): void };
+  /** Undefined without an API server. */
+  readonly node?: { readonly current: Node | undefined; onNode(fn: (node: Node) => void, options: Abortable): void };
+  /** The CIDR of the configuration; empty if there is none. */
+  readonly configured: string;
 }
 
-/** Passes the pod CIDR of the node on to the runtime, and retries with back-off, until the signal aborts. */
-export async function syncPodCidr({ clock, log, runtime, node }: PodCidrDeps, signal: AbortSignal): Promise<void> {
-  const cidr = new LiveValue(cidrOf(node.current));
-  node.onNode((next) => cidr.set(cidrOf(next)), { signal });
+/**
+ * Passes the pod CIDR on to the runtime, and retries with back-off, until the signal aborts: that of the node, and as long
+ * as it has none that of the configuration, as in Kubernetes.
+ */
+export async function syncPodCidr(deps: PodCidrDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log, runtime, node, configured } = deps;
+  const wanted = (next: Node | undefined): string => cidrOf(next) || configured;
+  const cidr = new LiveValue(wanted(node?.current));
+  node?.onNode((next) => cidr.set(wanted(next)), { signal });
   const backoff = new Backoff(RETRY);
   let applied = "";
   while (!signal.aborted) {
@@ -38,6 +47,11 @@ export async function syncPodCidr({ clock, log, runtime, node }: PodCidrDeps, si
       await clock.sleep(backoff.next(clock.now()), { signal }).catch(() => undefined);
     }
   }
+}
+
+/** Returns the loop that passes the configured pod CIDR on to the runtime where there is no Node object; none without one. */
+export function standalonePodCidr(deps: Omit<PodCidrDeps, "node">): readonly Loop[] {
+  return deps.configured === "" ? [] : [{ name: "pod CIDR", run: (signal) => syncPodCidr(deps, signal) }];
 }
 
 function cidrOf(node: Node | undefined): string {

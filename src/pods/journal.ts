@@ -110,11 +110,11 @@ export class PodJournal {
     this.nextTry = next;
   }
 
-  /** An event about the pod, or about one of its containers. */
+  /** An event about the pod, about one of its containers, or about a claim that it uses. */
   event(
     type: "Normal" | "Warning",
     reason: string,
-    what: string | (Pick<PodEvent, "message"> & Partial<Pick<PodEvent, "container" | "annotations">>),
+    what: string | (Pick<PodEvent, "message"> & Partial<Pick<PodEvent, "container" | "claim" | "annotations">>),
   ): void {
     const about = typeof what === "string" ? { message: what } : what;
     this.owner.event({ type, reason, pod: this.pod, ...about });
@@ -165,7 +165,7 @@ export class PodJournal {
   }
 }
 
-type NewEvent = Pick<PodEvent, "type" | "reason" | "message" | "pod" | "container" | "annotations">;
+type NewEvent = Pick<PodEvent, "type" | "reason" | "message" | "pod" | "container" | "claim" | "annotations">;
 
 /** The journals of all pods, and the bounded list of events. */
 export class Journal {
@@ -243,7 +243,8 @@ export class Journal {
 
   private record(given: NewEvent): void {
     const event = { ...given, message: clip(given.message, EVENT_BYTES) };
-    const key = [event.pod.uid, event.container ?? "", event.type, event.reason, event.message].join("\0");
+    const part = event.claim?.uid ?? event.container ?? "";
+    const key = [event.pod.uid, part, event.type, event.reason, event.message].join("\0");
     const known = this.recorded.get(key);
     const now = this.deps.clock.now().wall;
     this.recorded.delete(key);

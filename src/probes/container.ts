@@ -1,7 +1,7 @@
 import type { Instant } from "../lib/clock.ts";
 import type { Container, ContainerStatus } from "../model/generated/types.ts";
 import type { ObservedContainer } from "../model/observed.ts";
-import type { ContainerProbes, ProbeKind, ProbeResult } from "../model/probe.ts";
+import type { ContainerProbes, ProbeKind, ProbeReport, ProbeResult } from "../model/probe.ts";
 import { carriedOver } from "./carried-over.ts";
 import { handlerOf } from "./handlers/index.ts";
 import type { ContainerRecord, PodRecord } from "./records.ts";
@@ -68,6 +68,11 @@ export class ContainerProbing {
       liveness: result("liveness"),
       startup: result("startup"),
     };
+  }
+
+  /** Each probe as it is now. */
+  report(): readonly ProbeReport[] {
+    return this.workers.map((worker) => worker.report(this.name));
   }
 
   /** What is persisted for a restart of the agent; undefined if there is nothing to restore. */

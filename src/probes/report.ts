@@ -17,6 +17,8 @@ export interface ReportDeps {
   changed(change: ProbeChange): void;
 }
 
+/** A series a probe and result: the pods of a node may have several thousand, and those of removed pods are removed. */
+const MOST_SERIES = 20_000;
 const NAMES: Readonly<Record<ProbeKind, string>> = { startup: "Startup", liveness: "Liveness", readiness: "Readiness" };
 
 /** Records runs and changed results in the journal, in events and in the metrics of Kubernetes, and forwards changes. */
@@ -25,11 +27,16 @@ export function probeHooks({ journal, metrics, changed }: ReportDeps): ProbeHook
   const total = metrics.counter(
     "prober_probe_total",
     "Cumulative number of liveness, readiness and startup probes for a container by result.",
-    labels,
+    { labels, most: MOST_SERIES },
   );
-  const duration = metrics.histogram("prober_probe_duration_seconds", "Duration in seconds of a probe run.", [
-    ...["probe_type", "container", "pod", "namespace"],
-  ]);
+  const duration = metrics.histogram(
+    "prober_probe_duration_seconds",
+    "Duration in seconds of a probe that succeeded.",
+    {
+      labels: ["probe_type", "container", "pod", "namespace"],
+      most: MOST_SERIES,
+    },
+  );
   /** The series of each pod by UID, removed with the pod. */
   const series = new Map<string, Map<string, { labels: readonly string[]; count: CounterSeries }>>();
   const timedAs = ({ pod, container, kind }: Pick<ProbeRun, "pod" | "container" | "kind">): readonly string[] => [
@@ -50,7 +57,8 @@ export function probeHooks({ journal, metrics, changed }: ReportDeps): ProbeHook
     ran: (run) => {
       const { pod, container } = run;
       seriesOf(run).inc();
-      duration.observe(run.tookMs / 1000, timedAs(run));
+      // As in Kubernetes: the times of failed probes are those of their timeouts.
+      if (resultWord(run.result) === "successful") duration.observe(run.tookMs / 1000, timedAs(run));
       const event = probeEvent(run);
       if (event !== undefined) journal.of(pod).event("Warning", event.reason, { message: event.message, container });
     },

@@ -413,3 +413,42 @@ test("hundreds of probes of one period wake the agent a few times a second", asy
   await bed.clock.advance(10_000);
   assert.equal(bed.asked.length, 3000);
 });
+
+describe("the report", () => {
+  const one = (bed: Bed) => bed.scheduler.report(UID)[0];
+
+  test("has the last run with its message, the streak, and the next run", async () => {
+    const bed = new Bed();
+    bed.answers.set("/", 200);
+    bed.follow(pod("web", UID).container("app", { livenessProbe: http }).build());
+    const fresh = one(bed);
+    assert.deepEqual(
+      [fresh?.kind, fresh?.result, fresh?.last, fresh?.streak],
+      ["liveness", "success", undefined, undefined],
+    );
+    assert.equal(fresh?.nextAt, bed.clock.now().wall + 10_000);
+    await bed.clock.advance(10_000);
+    assert.equal(one(bed)?.last?.outcome, "success");
+    assert.deepEqual(one(bed)?.streak, { of: "success", count: 1 });
+    bed.answers.set("/", 500);
+    await bed.clock.advance(20_000);
+    const { last, streak, result } = one(bed) ?? {};
+    assert.deepEqual([result, streak], ["success", { of: "failure", count: 2 }]);
+    assert.equal(last?.outcome, "failure");
+    assert.match(last?.message ?? "", /statuscode: 500/);
+    assert.equal(last?.at, bed.clock.now().wall);
+  });
+
+  test("a new instance has no last run; a pod that is not probed has no report", async () => {
+    const bed = new Bed();
+    const web = pod("web", UID).container("app", { livenessProbe: http }).build();
+    bed.answers.set("/", 200);
+    bed.follow(web);
+    await bed.clock.advance(10_000);
+    assert.ok(one(bed)?.last);
+    bed.follow(web, { id: "another" });
+    assert.equal(one(bed)?.last, undefined);
+    bed.scheduler.forget(UID);
+    assert.deepEqual(bed.scheduler.report(UID), []);
+  });
+});

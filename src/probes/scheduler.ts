@@ -8,6 +8,7 @@ import {
   NO_PROBE_RESULTS,
   type PodProbeResults,
   type ProbeKind,
+  type ProbeReport,
   type ProbeResult,
 } from "../model/probe.ts";
 import type { PodIdentity } from "../model/step.ts";
@@ -137,6 +138,11 @@ export class ProbeScheduler {
     const results = new Map<string, ContainerProbes>();
     for (const [name, { results: own }] of pod.containers) if (own !== undefined) results.set(name, own);
     return results;
+  }
+
+  /** Each probe of a pod as it is now. */
+  report(uid: string): readonly ProbeReport[] {
+    return [...(this.pods.get(uid)?.containers.values() ?? [])].flatMap((container) => container.report());
   }
 
   /** The agent is shutting down. Persisted results stay, and a write in progress is completed. */

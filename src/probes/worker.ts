@@ -1,7 +1,7 @@
 import { AbortedError, isAborted, manyListeners } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
 import type { Probe } from "../model/generated/types.ts";
-import type { ProbeKind, ProbeResult } from "../model/probe.ts";
+import type { ProbeKind, ProbeReport, ProbeResult, ProbeRunReport } from "../model/probe.ts";
 import {
   adopt,
   afterRun,
@@ -16,6 +16,8 @@ import {
 import type { HandlerDeps, ProbeHandler, ProbeTarget } from "./handlers/handler.ts";
 import { type Ran, runProbe } from "./run-probe.ts";
 
+/** Of the output of the last run so many characters are kept. */
+const LONGEST_OUTPUT = 1000;
 /** A run that starts later than this is late, and the next period is counted from its start. */
 const MOST_LATE_MS = 200;
 
@@ -62,6 +64,7 @@ export class ProbeWorker {
   private controller = manyListeners();
   private isRunning = false;
   private isStopped = false;
+  private last: ProbeRunReport | undefined;
   readonly tickBase: number;
   private readonly runDeps: HandlerDeps & { clock: Clock };
 
@@ -87,10 +90,26 @@ export class ProbeWorker {
     return this.state?.result ?? "unknown";
   }
 
+  /** The probe as it is now, for people. */
+  report(container: string): ProbeReport {
+    const { kind, result, last, state } = this;
+    const next = state === undefined || this.isStopped ? undefined : nextRun(state);
+    const now = this.deps.clock.now();
+    return {
+      container,
+      kind,
+      result,
+      ...(last && { last }),
+      ...(state?.streak && { streak: state.streak }),
+      ...(next && { nextAt: now.wall + next.at - now.mono }),
+    };
+  }
+
   /** Switches to a new instance; `carried`: the probe had succeeded before the agent was restarted. */
   adopt(containerId: string, carried: boolean): void {
     this.controller.abort(new AbortedError("another container"));
     this.state = adopt(this.spec.rules, containerId, carried);
+    this.last = undefined;
   }
 
   /** Takes a new observation of the container, which may schedule the next run. Hooks are not called. */
@@ -160,10 +179,16 @@ export class ProbeWorker {
     const before = this.state;
     // The container terminated, or its startup probe completed, during this run.
     if (before === undefined || before.onHold || before.eligibleAt === undefined) return;
-    const endedAt = this.deps.clock.now().mono;
+    const { mono: endedAt, wall } = this.deps.clock.now();
+    this.last = { outcome: ran.result, at: wall, tookMs: endedAt - startedAt, message: cut(ran.output) };
     const outcome = ran.result === "warning" ? "success" : ran.result;
     this.state = afterRun(this.spec.rules, before, { round, outcome, startedAt, endedAt });
     if (round === "regular" || outcome === "success") this.hooks.ran(this.kind, ran, endedAt - startedAt);
     if (this.state.result !== before.result) this.hooks.changed(this.kind, this.state.result);
   }
+}
+
+/** A part of a long text, as a text of its own: a slice would keep the whole in memory. */
+function cut(text: string): string {
+  return text.length <= LONGEST_OUTPUT ? text : Buffer.from(text.slice(0, LONGEST_OUTPUT)).toString();
 }

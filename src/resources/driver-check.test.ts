@@ -33,3 +33,26 @@ test("the same driver, or a runtime that does not tell, is the end of the check 
     await running;
   }
 });
+
+test("a runtime that does not answer is asked every two seconds, and not after the agent has stopped", async () => {
+  const { clock, stop, running, answers } = check(...Array.from({ length: 10 }, () => late));
+  await clock.advance(5000);
+  assert.equal(answers.length, 7);
+  stop.abort(new Error("stopped"));
+  const ended = assert.rejects(running, /stopped/);
+  await clock.advance(5000);
+  await ended;
+  assert.equal(answers.length, 7);
+});
+
+test("the check goes on as long as the agent, so that its end is no failure", async () => {
+  const { clock, stop, running } = check("cgroupfs");
+  let isOver = false;
+  void running.then(() => {
+    isOver = true;
+  });
+  await clock.advance(60_000);
+  assert.equal(isOver, false);
+  stop.abort();
+  await running;
+});

@@ -86,7 +86,7 @@ describe("what the gates add", () => {
 describe("what the limits of containers follow from", () => {
   const ALL = parseAgentOptions([]).values;
   const machine = { memoryBytes: 1000, swapBytes: () => 500 };
-  const kernel = { ...KERNEL, pageSize: 4096, canLimitSwap: true };
+  const kernel = { ...KERNEL, controllers: [], pageSize: 4096, canLimitSwap: true };
   const facts = (options: Partial<AgentOptions>, more: Partial<KernelLimits> = {}) =>
     limitFacts({ ...ALL, ...options }, machine, { ...kernel, ...more });
 

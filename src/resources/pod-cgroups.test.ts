@@ -27,6 +27,10 @@ class Machine {
   readonly events: string[] = [];
   refuses: string[] = [];
   noCgroup = false;
+  /** Processes that the runtime forgot in each cgroup. */
+  leftProcesses = 0;
+  /** How often what stands beside the pods was refreshed. */
+  besides = 0;
   readonly used = new Map<string, number>();
   readonly children = new Map<string, readonly string[]>();
   rules: LimitRules = {
@@ -43,14 +47,19 @@ class Machine {
       {
         log,
         event: (_type, reason, message) => void this.events.push(`${reason} ${message}`),
+        beside: [{ refresh: async () => void this.besides++ }],
         host: { removeCgroup: (path) => Promise.resolve(void this.removed.push(path)) },
-        endProcesses: (path) => this.ended.push(path),
+        endProcesses: (path) => {
+          this.ended.push(path);
+          return this.leftProcesses;
+        },
         tree: {
           ensure: async (path) => {
             if (this.noCgroup) throw new Error("read-only file system");
             if (!this.values.has(path)) this.values.set(path, {});
           },
           set: async (path, values) => {
+            if (!this.values.has(path)) return [`${path}: no such cgroup`];
             this.sets.push(path);
             this.values.set(path, { ...this.values.get(path), ...values });
             return this.refuses;
@@ -58,7 +67,7 @@ class Machine {
           exists: (path) => this.values.has(path),
           read: (path) => this.values.get(path),
           forget: (path) => Promise.resolve(void this.forgotten.push(path)),
-          memoryUsage: () => undefined,
+          memoryUsage: (path, id) => (id === "c1" ? path.length : undefined),
           unreclaimable: (path) => this.used.get(path),
           childrenOf: (path) => this.children.get(path) ?? [],
         },
@@ -108,7 +117,7 @@ describe("the cgroup of a pod", () => {
   }
 
   test("is removed wherever it may be, because the class of a pod that is gone is not known", async () => {
-    const machine = new Machine();
+    const machine = Object.assign(new Machine(), { leftProcesses: 1 });
     const { removed, ended, forgotten } = machine;
     await machine.cgroups({ driver: "cgroupfs", root: "/agents" }).remove(UID);
     assert.deepEqual(ended, removed, "what still runs in it is killed first");
@@ -250,6 +259,7 @@ describe("the refresh of what all pods have", () => {
     machine.values.clear();
     machine.noCgroup = true;
     await cgroups.refresh();
+    assert.equal(machine.warnings.length, 1);
     await cgroups.refresh();
     assert.equal(machine.warnings.length, 1);
   });
@@ -382,3 +392,56 @@ test("pods are found by the names of their cgroups, of both drivers", () => {
   slices.children.set("/kubepods.slice/kubepods-besteffort.slice", ["kubepods-besteffort-podc_3.slice"]);
   assert.deepEqual(slices.cgroups({ driver: "systemd" }).uids(), ["a-1", "c-3"]);
 });
+
+test("what the kernel has of a pod and its containers, and nothing where pods have no cgroups of their own", async () => {
+  for (const perQos of [undefined, true]) {
+    const machine = new Machine();
+    const made = machine.cgroups({ driver: "cgroupfs", ...(perQos !== undefined && { perQos }) });
+    await made.ensure(of("Guaranteed"));
+    assert.equal(made.memoryUsage(of("Guaranteed"), "c1"), "/kubepods/pod1b2c-3d".length);
+    assert.equal(made.memoryUsage(of("Guaranteed"), "c2"), undefined);
+    assert.equal(made.read(of("Guaranteed"))?.pids, 50);
+    machine.children.set("/kubepods", ["podabc"]);
+    assert.deepEqual(made.uids(), ["abc"]);
+    await made.refresh();
+    assert.equal(machine.values.get("/kubepods")?.pids, 1000);
+  }
+  const machine = new Machine();
+  machine.children.set("/kubepods", ["podabc"]);
+  const none = machine.cgroups({ driver: "cgroupfs", perQos: false });
+  await none.ensure(of("Guaranteed"));
+  await none.refresh();
+  const seen = [none.memoryUsage(of("Guaranteed"), "c1"), none.read(of("Guaranteed")), none.uids()];
+  assert.deepEqual([seen, machine.values.size], [[undefined, undefined, []], 0]);
+});
+
+test("the cgroup of a pod that comes back is limited anew, and processes that were left in it are warned of", async () => {
+  const machine = new Machine();
+  const made = machine.cgroups({ driver: "cgroupfs" });
+  await made.ensure(of("Guaranteed"));
+  machine.values.delete("/kubepods/pod1b2c-3d");
+  await made.remove(UID);
+  assert.deepEqual(machine.warnings, []);
+  await made.ensure(of("Guaranteed"));
+  assert.equal(machine.values.get("/kubepods/pod1b2c-3d")?.pids, 50);
+  machine.leftProcesses = 3;
+  await made.remove(UID);
+  assert.deepEqual(machine.warnings[0], { uid: UID, processes: 3 });
+});
+
+test("a cgroup that somebody removed under a running pod is made and limited anew", async () => {
+  const machine = new Machine();
+  const made = machine.cgroups({ driver: "cgroupfs" });
+  await made.ensure(of("Guaranteed"));
+  machine.values.delete("/kubepods/pod1b2c-3d");
+  await made.ensure(of("Guaranteed"));
+  assert.equal(machine.values.get("/kubepods/pod1b2c-3d")?.pids, 50);
+});
+
+for (const perQos of [true, false]) {
+  test(`a refresh also refreshes what stands beside the pods, ${perQos ? "with" : "without"} cgroups of pods`, async () => {
+    const machine = new Machine();
+    await machine.cgroups({ driver: "cgroupfs", perQos }).refresh();
+    assert.equal(machine.besides, 1);
+  });
+}

@@ -122,6 +122,12 @@ for (const c of people) {
   });
 }
 
+test("a token of over 64 KiB is invalid without a review", async () => {
+  const { ask, asked } = site({ anonymous: true });
+  assert.equal(await ask(bearer("x".repeat(65_537))), undefined);
+  assert.deepEqual(asked, []);
+});
+
 test("a certificate's uid and fingerprint are in the user's extra", async () => {
   const user = await site().ask({ peer: certificate({ uids: ["7"] }) });
   assert.equal(user?.uid, "7");
@@ -258,6 +264,18 @@ for (const c of guarded) {
     assert.equal(wrong, status === 200 ? 405 : status);
   });
 }
+
+test("guard: a request whose client left is not answered as a failed review", async () => {
+  const controller = new AbortController();
+  const authenticate = async (): Promise<User> => ({ name: "a", groups: [] });
+  const isAllowed = async (): Promise<boolean> => {
+    controller.abort(new Error("client left"));
+    throw controller.signal.reason;
+  };
+  const guard = accessGuard({ authenticator: { authenticate }, authorizer: { isAllowed }, log: silent });
+  const { signal } = controller;
+  await assert.rejects(async () => guard(bareRequest("GET", "/pods", { signal })), /client left/);
+});
 
 test("AlwaysAllow reviews nothing", async () => {
   const { authorizer: it, asked } = authorizer(() => false, "AlwaysAllow");

@@ -21,6 +21,12 @@ test("/configz and /flagz mask the headers of the manifest URL", () => {
   assert.doesNotMatch(shown, /hunter2/);
 });
 
+test("/flagz has every flag with its value, in order, but --help", () => {
+  const flags = api(["--manifest-url=http://x/", "-v=3"]).about.flags();
+  assert.deepEqual([flags["manifest-url"], flags["v"], Object.hasOwn(flags, "help")], ["http://x/", "3", false]);
+  assert.deepEqual(Object.keys(flags), Object.keys(flags).sort());
+});
+
 test("/metrics and /metrics/probes share the metrics by name", async () => {
   const metrics = new Metrics();
   metrics.counter("prober_probe_total", "Number of probes.").inc();
@@ -28,7 +34,7 @@ test("/metrics and /metrics/probes share the metrics by name", async () => {
   const { agent, probes } = api([], metrics).metrics;
   assert.equal(
     await probes(),
-    "# HELP prober_probe_total Number of probes.\n# TYPE prober_probe_total counter\nprober_probe_total 1\n",
+    "# HELP prober_probe_total [BETA] Number of probes.\n# TYPE prober_probe_total counter\nprober_probe_total 1\n",
   );
   assert.doesNotMatch(await agent(), /prober/);
   assert.match(await agent(), /^kubelet_other_total 1$/m);

@@ -10,6 +10,7 @@ import {
 } from "../config/index.ts";
 import { select } from "../lib/live.ts";
 import { reportedVersion } from "../lib/version.ts";
+import { withStability } from "../model/metric-stability.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import type { ServerDeps } from "./compose.ts";
 import type { HealthCheck } from "./health.ts";
@@ -17,6 +18,11 @@ import { SliMetrics, START_TIME } from "./sli-metrics.ts";
 
 /** The directory that `/logs` serves. */
 const SYSTEM_LOGS = "/var/log";
+
+/** The start of the process has a level on the pages that Kubernetes puts it on itself. */
+function describeProbe(name: string, help: string): string {
+  return name === START_TIME ? `[ALPHA] ${help}` : withStability(name, help);
+}
 
 /** What the endpoints of the main and the read-only port serve. */
 export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiDeps {
@@ -40,8 +46,9 @@ export function agentApi(deps: ServerDeps, checks: readonly HealthCheck[]): ApiD
     logs: deps.logs,
     systemLogs: new HostSystemLogs(clock, SYSTEM_LOGS),
     metrics: {
-      agent: async () => (await metrics.expose((name) => !isProbeMetric(name))).body,
-      probes: async () => (await metrics.expose((name) => isProbeMetric(name) || name === START_TIME)).body,
+      agent: async () => (await metrics.expose((name) => !isProbeMetric(name), withStability)).body,
+      probes: async () =>
+        (await metrics.expose((name) => isProbeMetric(name) || name === START_TIME, describeProbe)).body,
     },
     ...(deps.stats && { stats: deps.stats }),
     about: {

@@ -7,11 +7,18 @@ const MINUTE = 60_000;
 
 function agent() {
   const clock = new FakeClock();
-  const state: { stuck?: { name: string; ageMs: number }; lag?: string; endedAt: number } = { endedAt: 0 };
+  const state: {
+    stuck?: { name: string; ageMs: number };
+    lag?: string;
+    endedAt: number;
+    plugins?: string;
+    listed?: { wall: number; mono: number };
+    syncFrequency: number;
+  } = { endedAt: 0, syncFrequency: MINUTE };
   const deps = {
     clock,
-    syncFrequency: () => MINUTE,
-    listedAt: () => undefined,
+    syncFrequency: () => state.syncFrequency,
+    listedAt: () => state.listed,
     calls: {
       get endedAt() {
         return state.endedAt;
@@ -19,6 +26,7 @@ function agent() {
       stuck: () => state.stuck,
     },
     lag: { problem: () => state.lag },
+    registrationTrouble: () => state.plugins,
   };
   const problem = (name: string) =>
     agentChecks(deps)
@@ -33,6 +41,28 @@ describe("the health of the agent", () => {
     assert.equal(problem("runtime-calls"), undefined);
     state.stuck = { name: "run_podsandbox", ageMs: 75_400 };
     assert.equal(problem("runtime-calls"), "run_podsandbox has been running for 75 s");
+  });
+
+  test("a runtime that was not listed for five minutes is there, or for twice the sync frequency if that is more", async () => {
+    const { clock, state, problem } = agent();
+    await clock.advance(10 * MINUTE);
+    assert.equal(problem("syncloop"), undefined, "before the first list");
+    state.listed = { wall: Date.UTC(2026, 0, 2), mono: clock.now().mono };
+    await clock.advance(5 * MINUTE);
+    assert.equal(problem("syncloop"), undefined);
+    await clock.advance(1);
+    const words = "pods of the runtime were last listed at 2026-01-02T00:00:00.000Z, 300 s ago";
+    assert.equal(problem("syncloop"), words);
+    state.syncFrequency = 3 * MINUTE;
+    assert.equal(problem("syncloop"), undefined);
+  });
+
+  test("a socket that device plugins cannot register on is there, in the words of Kubernetes", () => {
+    const { state, problem } = agent();
+    assert.equal(problem("device-plugin"), undefined);
+    state.plugins = "listen EACCES";
+    const words = "device plugin registration gRPC server failed and no device plugins can register: listen EACCES";
+    assert.equal(problem("device-plugin"), `device registration error: ${words}`);
   });
 
   test("an event loop that is late is there", () => {

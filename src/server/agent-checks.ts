@@ -19,10 +19,13 @@ export interface AgentCheckDeps {
     stuck(limitMs: number): { readonly name: string; readonly ageMs: number } | undefined;
   };
   readonly lag: { problem(): string | undefined };
+  /** Why device plugins cannot register; undefined if they can. */
+  registrationTrouble?(): string | undefined;
 }
 
 /** The health checks of the agent. */
-export function agentChecks({ clock, syncFrequency, listedAt, calls, lag }: AgentCheckDeps): readonly HealthCheck[] {
+export function agentChecks(deps: AgentCheckDeps): readonly HealthCheck[] {
+  const { clock, syncFrequency, listedAt, calls, lag } = deps;
   return [
     ping,
     // Log lines are written without waiting, so there is no flush that could hang.
@@ -46,8 +49,15 @@ export function agentChecks({ clock, syncFrequency, listedAt, calls, lag }: Agen
       },
     },
     { name: "event-loop", problem: () => lag.problem() },
-    // Device plugins are not supported yet, so nothing of them can fail.
-    { name: "device-plugin", problem: () => undefined },
+    {
+      name: "device-plugin",
+      problem: () => {
+        const trouble = deps.registrationTrouble?.();
+        if (trouble === undefined) return undefined;
+        const failed = "device plugin registration gRPC server failed and no device plugins can register";
+        return `device registration error: ${failed}: ${trouble}`;
+      },
+    },
   ];
 }
 

@@ -37,6 +37,8 @@ export interface StreamOpener {
     options: Abortable,
   ): Promise<string>;
   portForward(pod: Pod, ports: readonly number[], options: Abortable): Promise<string>;
+  /** The newest running instance of a container, else the newest of all; the runtime is asked if none is known. */
+  instance(pod: Pod, container: string, options: Abortable): Promise<{ readonly id: string }>;
 }
 
 /** The calls of the runtime that the endpoints use. Rejections are `RuntimeError`s. */
@@ -99,7 +101,8 @@ export interface MetricsPages {
 
 /** Statistics of containers and the node; those that are not measured are missing. */
 export interface StatsPages {
-  summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
+  /** JSON. */
+  summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<Uint8Array>;
   /** In pieces. */
   cadvisor?(options: Abortable): Promise<Iterable<string>>;
   resource?(options: Abortable): Promise<string>;

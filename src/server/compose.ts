@@ -1,5 +1,7 @@
 import { collectGarbage } from "../adapters/host/collect-garbage.ts";
 import type { KubeClients } from "../adapters/kubeapi/index.ts";
+import { dispatcher } from "../adapters/net/http-dispatch.ts";
+import type { RouteAnswer, RouteRequest } from "../adapters/net/http-route.ts";
 import type { KeptListener } from "../adapters/net/kept-listener.ts";
 import { type agentOptions, declareGateMetrics, type OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
@@ -15,10 +17,12 @@ import type { ObservedPod } from "../model/observed.ts";
 import { agentApi } from "./agent-api.ts";
 import { type AgentCheckDeps, agentChecks, stalledReason } from "./agent-checks.ts";
 import { agentGuard, isLoopback } from "./agent-guard.ts";
-import type { LogReader, ServerRuntime, StatsPages, StreamOpener } from "./api-deps.ts";
+import type { ApiDeps, LogReader, ServerRuntime, StatsPages, StreamOpener } from "./api-deps.ts";
+import { toHttpRoutes } from "./api-route.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { cadvisorServer, healthServer, mainServer, type PageRoutes, readOnlyServer } from "./servers.ts";
 import { servingTls } from "./serving-certificate.ts";
+import { API_ROUTES } from "./table.ts";
 
 /** Memory is trimmed this long after a crowd of connections: what they held is closed and collected by then. */
 const TRIM_AFTER_MS = 5000;
@@ -45,6 +49,7 @@ export interface ServerDeps {
   listedAt(): { readonly wall: number; readonly mono: number } | undefined;
   /** Calls to the runtime that have not ended. */
   readonly calls: AgentCheckDeps["calls"];
+  readonly registrationTrouble?: AgentCheckDeps["registrationTrouble"];
   /** Undefined without an API server. */
   readonly connection?: { readonly clients: KubeClients; readonly addresses: Live<readonly NodeAddress[]> } | undefined;
   readonly stats?: StatsPages | undefined;
@@ -66,13 +71,16 @@ export function composePorts(deps: ServerDeps): {
   readonly loops: readonly Loop[];
   /** Why the agent makes no progress; undefined if it does. */
   stalled(): string | undefined;
+  /** Answers a request to an endpoint of the main port, for callers inside the process: nobody is authenticated. */
+  ask(request: RouteRequest, target: string): Promise<RouteAnswer>;
 } {
   const { clock, log, store, metrics, tracer } = deps;
   const options = store.current;
   const { listedAt, calls } = deps;
   const lag = new EventLoopLag(clock);
   const checked = { clock, listedAt, calls, lag, syncFrequency: () => store.current.syncFrequency };
-  const checks = agentChecks(checked);
+  const { registrationTrouble } = deps;
+  const checks = agentChecks({ ...checked, ...(registrationTrouble && { registrationTrouble }) });
   const requests = new RequestMetrics(clock, metrics);
   declareGateMetrics(metrics, () => store.current.featureGates);
   const api = { ...agentApi(deps, checks), streamed: requests.streamed.bind(requests) };
@@ -105,7 +113,14 @@ export function composePorts(deps: ServerDeps): {
     },
     loops: [...(secure?.loops ?? []), { name: "event loop lag", run: (signal) => lag.run({ signal }) }],
     stalled: () => stalledReason(checked),
+    ask: innerPort(api),
   };
+}
+
+/** The endpoints of the main port without the port. */
+function innerPort(api: ApiDeps): (request: RouteRequest, target: string) => Promise<RouteAnswer> {
+  const dispatch = dispatcher(toHttpRoutes(API_ROUTES, api, "main"));
+  return (request, target) => dispatch({ ...request, target });
 }
 
 /** The cAdvisor port: open on loopback, else with the access of the main port, and not at all without that. */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { ALL_ON, apiDeps, WEB } from "../../test/support/api-deps.ts";
 import { bareRequest } from "../adapters/net/http-route.ts";
+import { RuntimeError } from "../adapters/runtime/port.ts";
 import { fixed } from "../lib/live.ts";
 import type { ContainerStatus } from "../model/generated/types.ts";
 import { chooseInstance, containerLogRoutes } from "./routes/container-logs.ts";
@@ -45,6 +46,61 @@ test("containerLogs: one stream needs its gate", async () => {
   assert.equal((await logs("stream=Stdout")).status, 400);
   const { calls } = await logs("stream=Stderr", undefined, { ...ALL_ON, isGateOn: () => true });
   assert.deepEqual(calls, [["log", { path: "/log/c1", timestamps: false, stream: "stderr" }]]);
+});
+
+/** The body of an answer whose log ends with this error. */
+async function endingWith(error: Error): Promise<string> {
+  const { deps } = apiDeps({
+    logs: {
+      async *read() {
+        yield Buffer.from("hello\n");
+        throw error;
+      },
+    },
+  });
+  assert.ok(route);
+  const params = { namespace: "default", pod: "web", container: "main" };
+  const { body } = await route.handle(deps, bareRequest("GET", "/containerLogs", { params }));
+  assert.ok(typeof body !== "string" && !(body instanceof Uint8Array));
+  let text = "";
+  for await (const chunk of body) text += String(chunk);
+  return text;
+}
+
+test("containerLogs: an error behind the first byte is appended to the body, a bug ends it", async () => {
+  assert.equal(await endingWith(new RuntimeError("Unknown", "input/output error")), "hello\ninput/output error\n");
+  await assert.rejects(endingWith(new TypeError("x is undefined")), TypeError);
+});
+
+describe("containerLogs: an instance that was not observed", () => {
+  async function unobserved(containerStatus: () => Promise<{ logPath: string }>) {
+    const { deps, calls } = apiDeps();
+    const pods = { ...deps.pods, observed: () => undefined };
+    // Reason: only the path of the log is asked for.
+    const runtime = { ...deps.runtime, containerStatus } as unknown as typeof deps.runtime;
+    assert.ok(route);
+    const params = { namespace: "default", pod: "web", container: "main" };
+    const { status } = await route.handle({ ...deps, pods, runtime }, bareRequest("GET", "/containerLogs", { params }));
+    return { status, calls };
+  }
+
+  test("has the path that the runtime reports", async () => {
+    assert.equal((await unobserved(async () => ({ logPath: "/log/other" }))).status, 200);
+  });
+
+  test("that the runtime does not know has no log", async () => {
+    const gone = new RuntimeError("NotFound", "gone");
+    const { status, calls } = await unobserved(() => Promise.reject(gone));
+    assert.ok(status >= 400, String(status));
+    assert.deepEqual(calls, []);
+  });
+
+  test("is not taken for one without a log because of a bug", async () => {
+    await assert.rejects(
+      unobserved(() => Promise.reject(new TypeError("x is undefined"))),
+      TypeError,
+    );
+  });
 });
 
 const bad = [

@@ -11,7 +11,7 @@ The agent listens on up to four ports:
 | port | options | what |
 | --- | --- | --- |
 | 10250 | \`port\`, \`address\`, \`enableServer\` | HTTPS; all endpoints below, for authorized clients |
-| 10255 | \`readOnlyPort\`, \`address\` | HTTP without authentication; the endpoints below that have no gate. With a configuration file off by default |
+| 10255 | \`readOnlyPort\`, \`address\` | HTTP without authentication; the endpoints below that have no gate. On loopback only under local names (\`localhost\`, \`127.0.0.1\`). With a configuration file off by default |
 | 10248 | \`healthzPort\`, \`healthzBindAddress\` | HTTP; \`/healthz\` is 200 as long as the process lives, \`?verbose\` lists the checks |
 | 4194 | \`cadvisorPort\`, \`address\` | the page ([page.md](page.md)), cAdvisor's API (\`/api/v1.0\` to \`/api/v2.1\`), \`/metrics\`, \`/validate/\` and \`/healthz\`; see [monitoring.md](monitoring.md). Off by default, on with \`kubelet up\`. HTTP on loopback, else HTTPS with the access of the main port |
 

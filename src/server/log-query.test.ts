@@ -5,7 +5,40 @@ import { ALL_ON, apiDeps } from "../../test/support/api-deps.ts";
 import { bareRequest } from "../adapters/net/http-route.ts";
 import { fixed } from "../lib/live.ts";
 import { journalArguments, readLogQuery } from "./routes/log-query.ts";
-import { systemLogRoutes } from "./routes/system-logs.ts";
+import { readRange, systemLogRoutes } from "./routes/system-logs.ts";
+
+const ranges: readonly { header: string | undefined; want: ReturnType<typeof readRange> }[] = [
+  { header: undefined, want: undefined },
+  { header: "bytes=0-0", want: { from: 0, to: 1 } },
+  { header: "bytes=2-99", want: { from: 2, to: 10 } },
+  { header: "bytes=9-", want: { from: 9, to: 10 } },
+  { header: "bytes=10-", want: "unsatisfiable" },
+  { header: "bytes=5-4", want: "unsatisfiable" },
+  { header: "bytes=-3", want: { from: 7, to: 10 } },
+  { header: "bytes=-99", want: { from: 0, to: 10 } },
+  { header: "bytes=-0", want: "unsatisfiable" },
+  { header: "bytes=-", want: undefined },
+  { header: "bytes=0-1,4-5", want: undefined },
+  { header: "lines=0-1", want: undefined },
+];
+for (const { header, want } of ranges) {
+  test(`range ${header} of 10 bytes`, () => assert.deepEqual(readRange(header, 10), want));
+}
+
+const types = [
+  { path: "syslog", want: "text/plain; charset=utf-8" },
+  { path: "syslog.1.gz", want: "application/gzip" },
+  { path: "journal/system.journal", want: "application/octet-stream" },
+];
+for (const { path, want } of types) {
+  test(`/logs/${path} is ${want}`, async () => {
+    const { deps } = apiDeps();
+    const systemLogs = { ...deps.systemLogs, look: async () => ({ kind: "file", size: 1, modifiedMs: 0 }) as const };
+    const route = systemLogRoutes.find((each) => each.path === "/logs/*");
+    const request = bareRequest("GET", `/logs/${path}`, { params: { "*": path } });
+    assert.equal((await route?.handle({ ...deps, systemLogs }, request))?.type, want);
+  });
+}
 
 const refused = [
   { query: "query=", status: 400 },
@@ -63,6 +96,7 @@ test("a unit is searched in the journal, another name in the files", async () =>
   assert.equal(String((await ask("/logs/?query=/syslog")).body), "0123456789");
   assert.match(String((await ask("/logs/?query=nothing")).body), /no logs found/);
   assert.equal((await ask("/logs/syslog?query=kubelet")).status, 406);
+  assert.equal((await ask("/logs/?query=a%20b")).status, 406);
 });
 
 test("the answer of a query is compressed only if the client accepts nothing else", async () => {

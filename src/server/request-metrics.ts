@@ -2,20 +2,20 @@ import type { Clock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 
 const LABELS = ["method", "path", "server_type", "long_running"];
-const METHODS = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]);
-/** First parts of paths that have a label of their own; all others are `other`. */
+const METHODS = new Set(["OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "CONNECT"]);
+/** Paths that have a label of their own, by their first part and pages of metrics by two, as in Kubernetes; else `other`. */
 const BUCKETS = new Set([
   ...["attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "logs", "metrics"],
-  ...["pods", "portForward", "run", "runningpods", "stats", "statusz"],
+  ...["metrics/cadvisor", "metrics/probes", "metrics/resource", "pods", "portForward", "run", "runningpods"],
+  ...["stats", "statusz"],
 ]);
-const METRICS = new Set(["cadvisor", "probes", "resource", "slis"]);
 const LONG_RUNNING = new Set(["exec", "attach", "portforward", "debug"]);
 
 /** The labels of a request, from a bounded set: clients choose methods and paths. Pure. */
 export function requestLabels(method: string, target: string, server: "readwrite" | "readonly"): string[] {
   const [first = "", second = ""] = (target.split("?", 1)[0] ?? "").replace(/^\/+/, "").split("/", 2);
-  const known = BUCKETS.has(first) ? first : "other";
-  const path = known === "metrics" && METRICS.has(second) ? `metrics/${second}` : known;
+  const root = first === "metrics" && second !== "" ? `${first}/${second}` : first;
+  const path = BUCKETS.has(root) ? root : "other";
   return [METHODS.has(method) ? method : "other", path, server, String(LONG_RUNNING.has(path))];
 }
 

@@ -89,11 +89,16 @@ const answers: { request: string; status: number; body?: RegExp; headers?: Recor
   { request: "POST /pods", status: 405, body: /^405: Method Not Allowed$/ },
   { request: "/pods/x", status: 404, body: /^404: Page Not Found$/ },
   { request: "/podsx", status: 404, body: /^404 page not found\n$/ },
-  { request: "/runningpods/", status: 200, body: /"uid":"u1"\}.*"name":"main","image":"demo"/ },
+  {
+    request: "/runningpods/",
+    status: 200,
+    body: /"uid":"u1"\}.*"containers":\[\{"name":"main","image":"demo","resources":\{\}\}\]/,
+  },
   { request: "/runningpods", status: 301 },
   { request: "/metrics", status: 200, body: /^m 1\n$/ },
   { request: "/metrics/probes", status: 200, body: /^p 1\n$/ },
   { request: "/metrics/slis", status: 200, body: /kubernetes_healthcheck\{name="ping",type="healthz"\} 1\n/ },
+  { request: "DELETE /metrics/slis", status: 200, body: /^metrics reset\n$/ },
   { request: "/metrics/cadvisor", status: 501, body: /not measured/ },
   { request: "/metrics/resource", status: 501, body: /not measured/ },
   { request: "/stats/summary", status: 501, body: /not measured/ },
@@ -136,7 +141,12 @@ const answers: { request: string; status: number; body?: RegExp; headers?: Recor
   { request: "/debug/pprof/", status: 200, body: /profile/ },
   { request: "/debug/pprof/cmdline", status: 200, body: /^kubelet\0-v$/ },
   { request: "/debug/pprof/profile?seconds=2", status: 200, body: /^cpu 2$/ },
-  { request: "/debug/pprof/profile?seconds=99999", status: 400 },
+  { request: "/debug/pprof/heap?seconds=300", status: 200, body: /^heap 300$/ },
+  { request: "/debug/pprof/profile", status: 200, body: /^cpu 30$/ },
+  ...["99999", "301", "0", "x", "", "-1", "1.5"].map((seconds) => ({
+    request: `/debug/pprof/profile?seconds=${seconds}`,
+    status: 400,
+  })),
   { request: "/debug/pprof/goroutine", status: 404 },
   { request: "PUT /debug/flags/v", sent: "4", status: 200, body: /verbosity to 4/ },
   { request: "PUT /debug/flags/v", sent: "much", status: 400 },
@@ -282,6 +292,24 @@ for (const c of gates) {
     assert.deepEqual(calls, []);
   });
 }
+
+test("the log verbosity is set by a PUT with a number only", async () => {
+  for (const [request, sent, want] of [
+    ["PUT /debug/flags/v", "4", [["verbosity", 4]]],
+    ["PUT /debug/flags/v", "much", []],
+    ["GET /debug/flags/v", "4", []],
+  ] as const) {
+    const { calls, deps } = apiDeps();
+    await ask(main(deps), request, { sent });
+    assert.deepEqual(calls, want, `${request} ${sent}`);
+  }
+});
+
+test("a bug behind exec is not an answer of the runtime", async () => {
+  const exec = (): Promise<string> => Promise.reject(new TypeError("x is undefined"));
+  const { deps } = apiDeps({ streams: streamsOver(() => exec) });
+  await assert.rejects(ask(main(deps), "/exec/default/web/main?command=ls&output=1"), TypeError);
+});
 
 test("a failed checkpoint has the runtime's message, with the code that clients match", async () => {
   const { deps } = apiDeps();

@@ -180,6 +180,11 @@ export function unseal(sealed: string, key: Buffer): string {
 /** Opts a pod in: its owner accepts that two instances may run for a while. */
 export const OFFLINE_START_ANNOTATION = "kubelet-ts/start-without-api-server";
 
+/** True if the pod ended, as far as the API server knows. Pure. */
+export function isTerminalPod({ status }: Pod): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
+
 /** True if the pod may run here although it may have been replaced elsewhere meanwhile. Pure. */
 export function maySafelyRunTwice(pod: Pod): boolean {
   const owners = pod.metadata.ownerReferences ?? [];
@@ -187,8 +192,7 @@ export function maySafelyRunTwice(pod: Pod): boolean {
   const volumes = pod.spec.volumes ?? [];
   const hasClaim = volumes.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim || ephemeral);
   if (hasClaim || pod.metadata.deletionTimestamp !== undefined) return false;
-  const isTerminal = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
-  if (isTerminal) return false;
+  if (isTerminalPod(pod)) return false;
   const isDaemon = owners.some(({ kind, controller }) => kind === "DaemonSet" && controller === true);
   return isDaemon || pod.metadata.annotations?.[OFFLINE_START_ANNOTATION] === "true";
 }

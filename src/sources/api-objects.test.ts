@@ -148,3 +148,41 @@ test("claims and volumes are asked for, not watched", async () => {
   assert.equal(await source.get({ kind: "PersistentVolume", namespace: "", name: "v" }, stop), undefined);
   stop.abort();
 });
+
+test("a secret that is read once is fetched and not watched", async () => {
+  const { stop, listed, source } = site();
+  assert.equal(
+    await source.get({ kind: "Secret", namespace: "ns", name: "s" }, { signal: stop.signal, isOnce: true }),
+    undefined,
+  );
+  assert.deepEqual(listed, []);
+  stop.abort();
+});
+
+test("CSIDrivers are listed once for all, watched, and their changes are told by name", async () => {
+  const { clock, stop, listed, watching, objects, source } = site();
+  const driver = (name: string) => ({ kind: "CSIDriver", namespace: "", name }) as const;
+  // All kinds of this server are lists of one object by the selector, which is empty here.
+  objects.set("", { ...map("disk", {}), metadata: { name: "disk", uid: "u", resourceVersion: "5" } });
+  const [found, missing] = await Promise.all([source.get(driver("disk"), stop), source.get(driver("other"), stop)]);
+  assert.deepEqual([found?.metadata.name, missing], ["disk", undefined]);
+  assert.deepEqual(listed, [""]);
+  const told: string[] = [];
+  for (const name of ["disk", "other"]) source.onChange(driver(name), () => told.push(name), stop);
+  await clock.advance(0);
+  const changed = { ...map("disk", {}), metadata: { name: "disk", uid: "u", resourceVersion: "50" } };
+  watching.get("")?.({ type: "MODIFIED", object: changed, resourceVersion: "50" });
+  await clock.advance(0);
+  assert.deepEqual(told, ["disk"]);
+  stop.abort();
+});
+
+test("CSIDrivers that cannot be listed in time are an error that says why", async () => {
+  const { clock, stop, failures, source } = site();
+  for (let n = 0; n < 20; n++) failures.push(new ApiError("Forbidden", "not for nodes"));
+  const read = source.get({ kind: "CSIDriver", namespace: "", name: "disk" }, stop);
+  const refused = assert.rejects(read, /not for nodes/);
+  await clock.advance(3000);
+  await refused;
+  stop.abort();
+});

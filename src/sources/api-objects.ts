@@ -1,7 +1,6 @@
 import {
   type ApiError,
   CONFIG_MAPS,
-  CSI_DRIVERS,
   type KubeApi,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -13,18 +12,21 @@ import {
 import { type Abortable, AbortScope } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Listeners } from "../lib/listeners.ts";
-import type { ConfigMap, Pod, Secret } from "../model/generated/types.ts";
+import type { ConfigMap, PersistentVolumeClaim, Pod, Secret } from "../model/generated/types.ts";
 import {
   type ObjectKind,
   type ObjectKinds,
   type ObjectRef,
   type ObjectSource,
   objectKey,
+  type ReadOptions,
 } from "../model/object-source.ts";
 import { isStaticPod } from "../model/pod-facts.ts";
 import { podObjects } from "../model/pod-objects.ts";
+import { ApiCsiDrivers } from "./api-csi-drivers.ts";
 import { getOrUndefined } from "./api-get.ts";
 import { PolledObject, type PollTimes } from "./api-polled-object.ts";
+import { GroupedReads } from "./grouped-reads.ts";
 
 /** Timeout of a first read, in milliseconds; it is retried meanwhile. */
 const FIRST_READ_MS = 3000;
@@ -147,16 +149,18 @@ class WatchedObject {
 
 /**
  * ConfigMaps and Secrets of the API server: one watch per object while a pod of this node refers to it, or polled if
- * configured so. Other kinds are fetched at each use.
+ * configured so. CSIDrivers are watched together, other kinds are fetched at each use.
  */
 export class ApiObjects implements ObjectSource {
   private readonly entries = new Map<string, Entry>();
   private readonly referenced = new WeakMap<Pod, readonly FollowedRef[]>();
   private readonly kept = new Map<string, Followed>();
+  private readonly csiDrivers: ApiCsiDrivers;
+  private readonly claims: GroupedReads<PersistentVolumeClaim>;
 
   constructor(
     private readonly deps: {
-      readonly api: Pick<KubeApi, "get" | "list" | "watch">;
+      readonly api: Pick<KubeApi, "get" | "getTogether" | "list" | "watch">;
       readonly clock: Clock;
       /** Called after each change of a watched object. */
       changed?(): void;
@@ -164,7 +168,10 @@ export class ApiObjects implements ObjectSource {
       readonly poll?: () => PollTimes;
     },
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    this.csiDrivers = new ApiCsiDrivers(deps, signal);
+    this.claims = new GroupedReads(deps.api, PERSISTENT_VOLUME_CLAIMS, signal);
+  }
 
   /** Takes the desired pods: objects that none of them refers to are no longer watched. */
   wanted(pods: readonly Pod[]): void {
@@ -213,8 +220,9 @@ export class ApiObjects implements ObjectSource {
     return [...keys].sort().flatMap((key) => this.entries.get(key)?.peek() ?? this.kept.get(key) ?? []);
   }
 
-  async get<K extends ObjectKind>(ref: ObjectRef<K>, options: Abortable): Promise<ObjectKinds[K] | undefined> {
-    const found = isFollowed(ref) ? await this.entry(ref).read(options) : await this.fetch(ref, options);
+  async get<K extends ObjectKind>(ref: ObjectRef<K>, options: ReadOptions): Promise<ObjectKinds[K] | undefined> {
+    const isWatched = isFollowed(ref) && options.isOnce !== true;
+    const found = isWatched ? await this.entry(ref).read(options) : await this.fetch(ref, options);
     // The kind of the reference decides which resource was read.
     return found as ObjectKinds[K] | undefined;
   }
@@ -222,22 +230,27 @@ export class ApiObjects implements ObjectSource {
   onChange(ref: ObjectRef, fn: () => void, options: Abortable): void {
     // A node may not watch claims, volumes and service accounts: a waiting caller reads again.
     if (isFollowed(ref)) this.entry(ref).onChange(fn, options);
+    else if (ref.kind === "CSIDriver") this.csiDrivers.onChange(ref.name, fn, options);
   }
 
   private fetch(ref: ObjectRef, options: Abortable): Promise<unknown> {
     const { name, namespace } = ref;
     const { api } = this.deps;
     switch (ref.kind) {
+      case "Secret":
+        return getOrUndefined(api, SECRETS, { at: { namespace, name }, ...options });
+      case "ConfigMap":
+        return getOrUndefined(api, CONFIG_MAPS, { at: { namespace, name }, ...options });
       case "PersistentVolume":
         return getOrUndefined(api, PERSISTENT_VOLUMES, { at: { name }, ...options });
       case "ServiceAccount":
         return getOrUndefined(api, SERVICE_ACCOUNTS, { at: { namespace, name }, ...options });
       case "CSIDriver":
-        return getOrUndefined(api, CSI_DRIVERS, { at: { name }, ...options });
+        return this.csiDrivers.get(name, options);
       case "VolumeAttachment":
         return getOrUndefined(api, VOLUME_ATTACHMENTS, { at: { name }, ...options });
       default:
-        return getOrUndefined(api, PERSISTENT_VOLUME_CLAIMS, { at: { namespace, name }, ...options });
+        return this.claims.get({ namespace, name }, options);
     }
   }
 

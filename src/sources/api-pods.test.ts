@@ -101,6 +101,16 @@ test("a new status wakes nobody, but is seen", async () => {
   await end();
 });
 
+test("the newest status is in the list of pods, though they are not published for it", async () => {
+  const { pods, tell, end } = site([pod("web")]);
+  await tell("MODIFIED", pod("web", {}, { phase: "Succeeded" }));
+  assert.deepEqual(
+    pods.current().map(({ metadata, status }) => [metadata.name, status?.phase]),
+    [["web", "Succeeded"]],
+  );
+  await end();
+});
+
 test("labels, a deletion and a readiness gate's condition are changes", async () => {
   const { clock, snapshots, tell, end } = site([pod("a")]);
   await clock.advance(0);

@@ -84,9 +84,13 @@ export class ApiPods {
     return !this.isListed && this.error?.isRetryable === true;
   }
 
-  /** The pods as workers get them. */
+  /** The pods as workers get them, but with the status that the server has now. */
   current(): readonly Pod[] {
-    return [...this.wanted.values()].map(({ pod }) => pod);
+    return [...this.wanted.values()].map(({ pod }) => {
+      const { namespace = "", name = "", uid } = pod.metadata;
+      const copy = this.named(namespace, name);
+      return copy?.status !== undefined && copy.metadata.uid === uid ? { ...pod, status: copy.status } : pod;
+    });
   }
 
   /** Publishes the pods of a checkpoint until the server has listed its own, which may be more. */

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
-import { seal, unseal } from "./api-checkpoint.ts";
+import type { Pod } from "../model/generated/types.ts";
+import { OFFLINE_START_ANNOTATION, seal, unseal } from "./api-checkpoint.ts";
 import { OfflineStart, type OfflineStartDeps } from "./offline-start.ts";
 
 const secret = { metadata: { name: "s" }, data: { key: "aHVudGVyMg==" } };
@@ -49,4 +50,43 @@ for (const version of [1, 2]) {
 
 test("with checkpointSecrets the Secrets of the pods are written and kept", async () => {
   assert.deepEqual(await secretsOnDisk(true, 2), { purged: [secret], written: [secret] });
+});
+
+test("a pod that ended leaves the checkpoint when the server has its status", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "kt-offline-"));
+  const file = join(directory, "api-checkpoint");
+  const written = async (): Promise<number> => {
+    while (!(await readdir(directory)).includes("api-checkpoint"));
+    return JSON.parse(unseal(await readFile(file, "utf8"), key)).content.pods.length;
+  };
+  try {
+    await writeFile(`${file}.key`, key.toString("hex"));
+    const clock = new FakeClock();
+    const annotations = { [OFFLINE_START_ANNOTATION]: "true" };
+    const pod = (phase: string): Pod => ({
+      metadata: { name: "once", annotations },
+      spec: { containers: [] },
+      status: { phase },
+    });
+    let current = [pod("Running")];
+    const deps = {
+      clock,
+      log: silent,
+      objects: { known: () => [] },
+      facts: { known: () => ({ services: [], runtimeClasses: [] }) },
+      mayHoldSecrets: () => false,
+      pods: () => ({ current: () => current }),
+    };
+    const start = new OfflineStart(deps as unknown as OfflineStartDeps, directory); // reason: it uses nothing else
+    start.touch();
+    await clock.advance(2000);
+    assert.equal(await written(), 1);
+    await rm(file);
+    current = [pod("Succeeded")];
+    start.seen(pod("Succeeded"));
+    await clock.advance(2000);
+    assert.equal(await written(), 0);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
 });

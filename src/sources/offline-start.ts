@@ -2,7 +2,8 @@ import type { Abortable } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { untilAborted } from "../lib/loop.ts";
-import { ApiCheckpoint, type CheckpointContent, maySafelyRunTwice } from "./api-checkpoint.ts";
+import type { Pod } from "../model/generated/types.ts";
+import { ApiCheckpoint, type CheckpointContent, isTerminalPod, maySafelyRunTwice } from "./api-checkpoint.ts";
 import type { ApiFacts } from "./api-facts.ts";
 import type { ApiObjects } from "./api-objects.ts";
 import type { ApiPods } from "./api-pods.ts";
@@ -39,6 +40,11 @@ export class OfflineStart {
   /** Something that is checkpointed may have changed. */
   touch(): void {
     this.checkpoint.touch();
+  }
+
+  /** The server has a newer copy of a pod: one that ended leaves the checkpoint, though it is not published for that. */
+  seen(pod: Pod): void {
+    if (isTerminalPod(pod)) this.checkpoint.touch();
   }
 
   /** Restores the checkpoint if the API server is unavailable; runs until the signal aborts. */

@@ -57,6 +57,7 @@ const node: NodeSample = {
   network,
   system: [{ name: "pods", cgroup: "/kubepods", startedAt: 6000, usage: usage() }],
   classes: [{ name: "/kubepods/burstable", cgroup: "/kubepods/burstable", startedAt: 7000, usage: usage() }],
+  disks: { at: { wall: 0, mono: 0 } },
   filesystems: [
     { device: "/dev/a1", type: "ext4", mountpoint: "/", space, activity },
     { device: "/dev/a", type: "ext4", mountpoint: "/same", space, activity },
@@ -94,6 +95,15 @@ function page(pods: readonly PodSample[] = [pod]): string {
     "",
   );
 }
+
+test("a cgroup of the system that is also one of a class has one row", () => {
+  const shared = { name: "kubepods", cgroup: "/kubepods", startedAt: 0, usage: usage() };
+  const rows = [...cgroupRows({ ...node, system: [shared], classes: [shared] }, [], { memoryBytes: 4096 })];
+  assert.deepEqual(
+    rows.map(({ path }) => path),
+    ["/", "/kubepods"],
+  );
+});
 
 const lines = (name: string, of = page()): string[] => of.split("\n").filter((line) => line.startsWith(`${name}{`));
 const MAIN = `container="main",id="${at("c1")}",image="a\\"b",name="c1",namespace="default",pod="web"`;

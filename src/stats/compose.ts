@@ -2,9 +2,11 @@ import { CgroupDetailsReader } from "../adapters/cgroup/details.ts";
 import { ownCgroup } from "../adapters/cgroup/own-cgroup.ts";
 import { CgroupUsageReader } from "../adapters/cgroup/usage.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
+import { type DeletedFiles, deletedFiles } from "../adapters/host/deleted-files.ts";
 import { readDiskTraffic } from "../adapters/host/disk-traffic.ts";
-import { readHardware } from "../adapters/host/hardware.ts";
-import { machineInfo } from "../adapters/host/machine.ts";
+import { type Hardware, readHardware } from "../adapters/host/hardware.ts";
+import { SharedReads } from "../adapters/host/kernel-file.ts";
+import { type MachineInfo, machineInfo } from "../adapters/host/machine.ts";
 import { readMountedFilesystems } from "../adapters/host/mounted-filesystems.ts";
 import {
   readBootTime,
@@ -14,6 +16,7 @@ import {
   readTasks,
   SpaceReader,
 } from "../adapters/host/node-usage.ts";
+import { RemoteSpaceReader } from "../adapters/host/remote-space.ts";
 import type { ImagePort, RuntimePort } from "../adapters/runtime/port.ts";
 import { type agentOptions, isGateOn, type OptionStore } from "../config/index.ts";
 import { type Abortable, manyListeners } from "../lib/abort.ts";
@@ -43,10 +46,12 @@ import { type PodStorageDeps, PodStorageReader } from "./pod-storage-reader.ts";
 import { resourceMetrics } from "./resource-metrics.ts";
 import { RuntimeStats } from "./runtime-stats.ts";
 import { type CgroupSource, type SampledPod, Sampler } from "./sampler.ts";
+import type { NodeSample } from "./samples.ts";
 import { SandboxImage } from "./sandbox-image.ts";
 import { declareStorageMetrics } from "./storage-metrics.ts";
-import { summaryOf } from "./summary.ts";
-import { usageReport } from "./usage-report.ts";
+import { SummaryPages } from "./summary-page.ts";
+import { UsageHistory } from "./usage-history.ts";
+import { nodeLine, usageReport } from "./usage-report.ts";
 
 /** What the sampler and its views are built from. */
 export interface StatsDeps {
@@ -64,6 +69,8 @@ export interface StatsDeps {
   readonly runtime: Pick<RuntimePort, "sandboxImage" | "stats">;
   readonly log: Logger;
   readonly storage: PodStorageDeps["storage"];
+  /** Volumes whose drivers count their space. */
+  readonly spaces: { read: PodStorageDeps["driverSpace"] };
   podOf(uid: string): Pod | undefined;
   /** Processes of a pod's container that were killed for lack of memory, in all its instances. */
   readonly oomKills: { of(uid: string, container: string): number };
@@ -71,12 +78,15 @@ export interface StatsDeps {
 
 /** The gate for statistics of pods and containers from the runtime. */
 const RUNTIME_GATE = "PodAndContainerStatsFromCRI";
+/** Facts about the hardware are reused for so long, in milliseconds, as in cAdvisor. */
+const HARDWARE_MS = 5 * 60_000;
 /** An older sample is not shown live, in milliseconds. */
 const LIVE_AGE_MS = 1500;
 
 /** The pages that show samples. */
 export interface StatsViews {
-  summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<unknown>;
+  /** JSON. */
+  summary(options: Abortable & { readonly onlyCpuAndMemory: boolean }): Promise<Uint8Array>;
   resource(options: Abortable): Promise<string>;
   cadvisor(options: Abortable): Promise<Iterable<string>>;
   api(request: { readonly path: string; readonly query: URLSearchParams }, options: Abortable): Promise<CadvisorResult>;
@@ -89,8 +99,12 @@ export function composeStats(deps: StatsDeps): {
   readonly pages: StatsViews;
   /** The usage of now, for views that show it live: sampled for them if the last sample is older than a second or two. */
   usage(options: Abortable): Promise<NodeUsageReport>;
+  /** The usage of the last minutes. */
+  readonly history: UsageHistory;
   /** Counters of a pod's running containers, read now. */
   details(uid: string): readonly ContainerDetails[];
+  /** Files of the processes of a cgroup that were deleted and are still open. */
+  deletedFiles(cgroup: string): Promise<DeletedFiles>;
   readonly loops: readonly Loop[];
 } {
   const { clock, store, images } = deps;
@@ -99,14 +113,17 @@ export function composeStats(deps: StatsDeps): {
   const never = manyListeners();
   const bootedAt = readBootTime();
   const spaces = new SpaceReader();
+  const remote = new RemoteSpaceReader(clock);
   const filesystems = new FilesystemSampler(
     { clock, space: (path) => spaces.read(path), imageFilesystems: (options) => images.imageFilesystems(options) },
     { rootDir },
   );
-  const cgroups = cgroupSource(deps.host.cgroupMounts());
+  const mounts = deps.host.cgroupMounts();
+  const [cgroups, details] = [cgroupSource(mounts), new CgroupDetailsReader(mounts)];
   const isFromRuntime = isGateOn(RUNTIME_GATE, store.current.featureGates);
   const port = isFromRuntime ? deps.runtime.stats : undefined;
   const fromRuntime = port && new RuntimeStats({ clock, log: deps.log, port });
+  const history = new UsageHistory();
   const sampler = new Sampler(
     {
       clock,
@@ -120,6 +137,7 @@ export function composeStats(deps: StatsDeps): {
       },
       filesystems,
       pods: () => sampledPods(deps, sandboxImage.name),
+      sampled: (node, pods) => history.add(node.usage.at.mono, () => nodeLine(node, readDiskTraffic()), pods),
       ...(fromRuntime && { runtimeUsages: () => fromRuntime.usages({ signal: never.signal }) }),
     },
     {
@@ -132,10 +150,13 @@ export function composeStats(deps: StatsDeps): {
     },
   );
   const { nodeName } = deps.machine;
+  const agentStartedAt = clock.now().wall;
   const stored = new PodStorageReader({
     clock,
     storage: deps.storage,
     space: (path, signal) => filesystems.space(path, signal),
+    remoteSpace: (path, signal) => remote.read(path, { signal }),
+    driverSpace: (path, options) => deps.spaces.read(path, options),
     pods: () => [...sampler.pods.keys()].flatMap((uid) => deps.podOf(uid) ?? []),
     maxAgeMs: () => store.current.volumeStatsAggPeriod,
   });
@@ -145,19 +166,21 @@ export function composeStats(deps: StatsDeps): {
     spaceAt: (path) => stored.spaceAt(path),
   });
   const sandboxImage = new SandboxImage(deps);
+  const summaries = new SummaryPages();
+  const describeMachine = machineDescriber(deps);
   const summary = async ({ signal, onlyCpuAndMemory }: Abortable & { readonly onlyCpuAndMemory: boolean }) => {
-    await sampler.refresh({ signal });
-    const { node, pods } = sampler;
-    if (node === undefined) throw new Error("the node was not sampled yet");
-    const base = { nodeName, bootedAt, memoryBytes, node, pods: pods.values(), onlyCpuAndMemory };
-    if (onlyCpuAndMemory) return summaryOf(base);
+    const sample = await sampler.current({ signal });
+    if (sample === undefined) throw new Error("the node was not sampled yet");
+    const { node, pods } = sample;
+    const base = { nodeName, memoryBytes, agentStartedAt, node, pods: pods.values(), onlyCpuAndMemory };
+    if (onlyCpuAndMemory) return summaries.read(base);
     const storage = await stored.read({ signal });
-    const spaceAt = (path: string) => stored.spaceAt(path);
-    return summaryOf({ ...base, filesystems: filesystems.latest, tasks: readTasks(), storage, spaceAt });
+    return summaries.read({ ...base, storage, spaceAt: (path) => stored.spaceAt(path) });
   };
   const resource = async ({ signal }: Abortable): Promise<string> => {
     await sampler.refresh({ signal });
-    return resourceMetrics(sampler.node, [...sampler.pods.values()]);
+    const showsHidden = store.current.showHiddenMetricsForVersion !== "";
+    return resourceMetrics(sampler.node, [...sampler.pods.values()], { showsHidden });
   };
   const detailed = async ({ signal }: Abortable): Promise<CadvisorStore> => {
     await sandboxImage.find({ signal });
@@ -165,63 +188,73 @@ export function composeStats(deps: StatsDeps): {
     const { node, pods } = sampler;
     if (node === undefined) throw new Error("the node was not sampled yet");
     const rows = [...cgroupRows(node, pods.values(), deps.machine)].map((row) => withOomKills(row, deps.oomKills));
-    return { machine: describeMachine(deps, clock.now().wall), rows };
+    return { machine: describeMachine(), rows };
   };
   const cadvisor = async (options: Abortable): Promise<Iterable<string>> => {
     const listed = await fromRuntime?.metrics(options);
-    if (listed !== undefined) return runtimePage(describeMachine(deps, clock.now().wall), listed);
+    if (listed !== undefined) return runtimePage(describeMachine(), listed);
     return cadvisorMetrics({ ...(await detailed(options)), now: clock.now().wall });
   };
   const api: StatsViews["api"] = async ({ path, query }, options) => cadvisorApi(await detailed(options), path, query);
   const container = async (of: ContainerName, options: Abortable): Promise<unknown> =>
     containerNamed(await detailed(options), of);
   const { cores } = deps.machine;
+  /** One a sample, for all who look. */
+  const reports = new WeakMap<NodeSample, NodeUsageReport>();
   const usage = async ({ signal }: Abortable): Promise<NodeUsageReport> => {
     const age = sampler.node === undefined ? Infinity : clock.now().mono - sampler.node.usage.at.mono;
     if (age > LIVE_AGE_MS) await sampler.sample({ signal });
     const { node, pods } = sampler;
     if (node === undefined) throw new Error("the node was not sampled yet");
-    return usageReport({
-      node,
-      pods: pods.values(),
-      filesystems: filesystems.latest,
-      diskTraffic: readDiskTraffic(),
-      cores,
-      memoryBytes,
-    });
+    const known = reports.get(node);
+    if (known !== undefined) return known;
+    const report = usageReport({ node, pods: pods.values(), diskTraffic: readDiskTraffic(), cores, memoryBytes });
+    reports.set(node, report);
+    return report;
   };
   return {
     sampler,
     usage,
-    details: (uid) => podDetails(sampler.pods.get(uid), (cgroup) => cgroups.details(cgroup)),
+    history,
+    details: (uid) => podDetails(sampler.pods.get(uid), (cgroup) => details.read(cgroup)),
+    deletedFiles: (cgroup) => deletedFiles(cgroups.processesBelow(cgroup), filesystems.latest?.node?.device ?? 0),
     pages: { summary, resource, cadvisor, api, container },
     loops: [{ name: "stats", run: (signal) => sampler.run(signal) }],
   };
 }
 
-function describeMachine({ store, machine }: StatsDeps, at: number): MachineDescription {
-  const { memoryBytes } = machine;
-  const swapBytes = readSwap().total;
-  return {
-    ...machineInfo(),
-    ...readHardware(),
-    memoryBytes,
-    swapBytes,
-    at,
-    version: reportedVersion(store.current.version),
+/** Describes the machine. Its hardware is read again after a while: that takes hundreds of files. */
+function machineDescriber({ clock, store, machine }: StatsDeps): () => MachineDescription {
+  let known: { readonly at: number; readonly facts: MachineInfo & Hardware } | undefined;
+  return () => {
+    const now = clock.now();
+    if (known === undefined || now.mono - known.at > HARDWARE_MS) {
+      known = { at: now.mono, facts: { ...machineInfo(), ...readHardware() } };
+    }
+    const { memoryBytes } = machine;
+    const version = reportedVersion(store.current.version);
+    return { ...known.facts, memoryBytes, swapBytes: readSwap().total, at: now.wall, version };
   };
 }
 
-/** Reads usage and details of cgroups. */
-function cgroupSource(mounts: readonly CgroupMount[]): CgroupSource {
-  const [usage, details] = [new CgroupUsageReader(mounts), new CgroupDetailsReader(mounts)];
+/** Reads usage and details of cgroups; where both are read, a file that both need is read once. */
+function cgroupSource(
+  mounts: readonly CgroupMount[],
+): CgroupSource & { processesBelow(path: string): readonly number[] } {
+  const plain = new CgroupUsageReader(mounts);
+  const shared = new SharedReads();
+  const [usage, details] = [new CgroupUsageReader(mounts, shared.read), new CgroupDetailsReader(mounts, shared.read)];
   return {
-    read: (path) => usage.read(path),
-    details: (path) => details.read(path),
-    memory: (path) => usage.memory(path),
-    childOf: (path, id) => usage.childOf(path, id),
-    processIn: (path) => usage.processIn(path),
-    createdAt: (path) => usage.createdAt(path),
+    read: (path) => plain.read(path),
+    readWithDetails: (path) => {
+      shared.clear();
+      return { usage: usage.read(path), details: details.read(path) };
+    },
+    memory: (path) => plain.memory(path),
+    childOf: (path, id) => plain.childOf(path, id),
+    processIn: (path) => plain.processIn(path),
+    createdAt: (path) => plain.createdAt(path),
+    processesBelow: (path) => plain.processesBelow(path),
   };
 }
 

@@ -14,6 +14,7 @@ function space(device: number): FilesystemSpace {
 
 test("both filesystems, and what images take up; a sample that is young enough is used again", async () => {
   const clock = new FakeClock();
+  await clock.advance(1_000_000);
   let asked = 0;
   const read = async (path: string): Promise<FilesystemSpace> => {
     asked++;
@@ -50,6 +51,7 @@ test("a filesystem that hangs is missing, and does not delay the other for long"
 
 test("a filesystem that is slow for once counts with its last measurement and its time, one that goes on hanging is missing", async () => {
   const clock = new FakeClock();
+  await clock.advance(1_000_000);
   let answers: Promise<FilesystemSpace> = Promise.resolve(space(1));
   const sampler = new FilesystemSampler(
     { clock, space: () => answers, imageFilesystems: async () => ({ images: [], containers: [] }) },
@@ -118,7 +120,11 @@ test("a runtime that counts nothing yet is asked again soon; layers that it repo
   const clock = new FakeClock();
   let images: RuntimeFilesystem = { ...image, usedBytes: 0 };
   const layers: RuntimeFilesystem = { mountpoint: "/layers", usedBytes: 3, inodesUsed: 4 };
-  const imageFilesystems = async () => ({ images: [images], containers: [layers] });
+  let asked = 0;
+  const imageFilesystems = async () => {
+    asked++;
+    return { images: [images], containers: [layers] };
+  };
   const sampler = new FilesystemSampler({ clock, space: async () => space(1), imageFilesystems }, { rootDir: "/r" });
   const sampled = async (): Promise<unknown[]> => {
     const { imageBytes, containerBytes, containerInodes } = await sampler.sample({ signal, maxAgeMs: 0 });
@@ -126,8 +132,24 @@ test("a runtime that counts nothing yet is asked again soon; layers that it repo
   };
   assert.deepEqual(await sampled(), [0, 3, 4]);
   images = image;
-  await clock.advance(1000);
+  await clock.advance(900);
+  await sampled();
+  assert.equal(asked, 1, "not sooner than a second");
+  await clock.advance(100);
   await sampled();
   await clock.advance(0);
   assert.deepEqual(await sampled(), [7, 3, 4]);
+});
+
+test("a runtime that reports no filesystem of images has none, whatever it reports of layers", async () => {
+  const sampler = new FilesystemSampler(
+    {
+      clock: new FakeClock(),
+      space: async () => space(1),
+      imageFilesystems: async () => ({ images: [{ ...image, mountpoint: "" }], containers: [image] }),
+    },
+    { rootDir: "/r" },
+  );
+  const found = await sampler.sample({ signal, maxAgeMs: 0 });
+  assert.deepEqual([found.node?.device, found.image, found.container], [1, undefined, undefined]);
 });

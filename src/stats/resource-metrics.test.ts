@@ -16,6 +16,7 @@ const node: NodeSample = {
   system: [],
   classes: [],
   filesystems: [],
+  disks: { at: { wall: 0, mono: 0 } },
   bootedAt: 1,
 };
 const pod: PodSample = {
@@ -53,4 +54,13 @@ test("the page of metrics-server: names, labels, and the times of the samples", 
 
 test("a node that was not sampled is an error of the scrape", () => {
   assert.match(resourceMetrics(undefined, []), /^resource_scrape_error 1$/m);
+});
+
+test("a metric that Kubernetes has hidden is shown where that is asked for", () => {
+  assert.doesNotMatch(resourceMetrics(node, []), /^scrape_error/m);
+  const page = resourceMetrics(node, [], { showsHidden: true });
+  assert.match(
+    page,
+    /^# HELP scrape_error \[ALPHA\] \(Deprecated since 1\.29\.0\) 1 if .*\n# TYPE scrape_error gauge\nscrape_error 0$/m,
+  );
 });

@@ -3,6 +3,7 @@ import type { ContainerSample, NodeSample, PodSample, UsageSample } from "./samp
 
 type Labels = Sample["labels"];
 
+const SCRAPE_ERROR = "1 if there was an error while getting container metrics, 0 otherwise";
 const NOT_WINDOWS = "Reported only on non-windows systems";
 
 /** What has a usage, with the labels that name it. */
@@ -12,7 +13,11 @@ interface Subject {
 }
 
 /** The page `/metrics/resource`, which metrics-server scrapes, in the names of Kubernetes. Pure. */
-export function resourceMetrics(node: NodeSample | undefined, pods: readonly PodSample[]): string {
+export function resourceMetrics(
+  node: NodeSample | undefined,
+  pods: readonly PodSample[],
+  { showsHidden }: { readonly showsHidden: boolean } = { showsHidden: false },
+): string {
   const nodes: readonly Subject[] = node === undefined ? [] : [{ labels: [], usage: node.usage }];
   const containers = pods.flatMap((pod) => pod.containers.map((container) => ({ pod, container })));
   const ofContainers = containers.map(({ pod, container }): Subject => {
@@ -20,6 +25,7 @@ export function resourceMetrics(node: NodeSample | undefined, pods: readonly Pod
   });
   const ofPods = pods.map((pod): Subject => ({ labels: namesOf(pod), usage: pod.usage }));
   const swap = node === undefined ? [] : [swapOf(node)];
+  const error = [{ labels: [], value: node === undefined ? 1 : 0 }];
   return metricsText([
     cpu("container_cpu_usage_seconds_total", "container", ofContainers),
     workingSet("container_memory_working_set_bytes", "container", ofContainers),
@@ -41,9 +47,8 @@ export function resourceMetrics(node: NodeSample | undefined, pods: readonly Pod
       of: ofPods,
       value: ({ memory }) => memory?.swap,
     }),
-    metric("resource_scrape_error", "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise", [
-      { labels: [], value: node === undefined ? 1 : 0 },
-    ]),
+    metric("resource_scrape_error", `[STABLE] ${SCRAPE_ERROR}`, error),
+    ...(showsHidden ? [metric("scrape_error", `[ALPHA] (Deprecated since 1.29.0) ${SCRAPE_ERROR}`, error)] : []),
   ]);
 }
 

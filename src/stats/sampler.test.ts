@@ -38,8 +38,10 @@ function machine(measured?: () => RuntimeUsages | undefined) {
   const pods: SampledPod[] = [web];
   const looked: string[] = [];
   const detailed: string[] = [];
+  const disk = { space };
+  const tasks = { most: 100, running: 40 };
   const filesystems = new FilesystemSampler(
-    { clock, space: async () => space, imageFilesystems: async () => ({ images: [], containers: [] }) },
+    { clock, space: async () => disk.space, imageFilesystems: async () => ({ images: [], containers: [] }) },
     { rootDir: "/r" },
   );
   const sampler = new Sampler(
@@ -50,9 +52,9 @@ function machine(measured?: () => RuntimeUsages | undefined) {
       ...(measured && { runtimeUsages: async () => measured() }),
       cgroups: {
         read: (path) => cgroups[path] ?? {},
-        details: (path) => {
+        readWithDetails: (path) => {
           detailed.push(path);
-          return { disks: [], oomKills: 1 };
+          return { usage: cgroups[path] ?? {}, details: { disks: [], oomKills: 1 } };
         },
         memory: (path) => cgroups[path]?.memory,
         childOf: (path, id) => {
@@ -63,7 +65,7 @@ function machine(measured?: () => RuntimeUsages | undefined) {
         createdAt: (path) => (cgroups[path] === undefined ? undefined : 7),
       },
       node: {
-        tasks: () => ({ most: 100, running: 40 }),
+        tasks: () => ({ ...tasks }),
         swap: () => ({ total: 0, free: 0 }),
         interfaces: (pid) => [{ ...packets, name: `of ${pid}`, rxBytes: 1, rxErrors: 0, txBytes: 2, txErrors: 0 }],
         withPressure: (found) => found,
@@ -79,13 +81,14 @@ function machine(measured?: () => RuntimeUsages | undefined) {
       systemCgroups: () => ({ kubelet: "", misc: "/absent" }),
     },
   );
-  return { clock, cgroups, pods, looked, detailed, sampler };
+  return { clock, cgroups, pods, looked, detailed, disk, tasks, sampler };
 }
 
 test("a sample has the node, its pods, their containers and their network", async () => {
   const { sampler } = machine();
   await sampler.sample({ signal });
   const pod = sampler.pods.get("u1");
+  assert.deepEqual([pod?.uid, pod?.namespace, pod?.name, pod?.startedAt], ["u1", "default", "web", 900]);
   assert.equal(pod?.usage.memory?.workingSet, 200);
   assert.deepEqual(
     pod?.containers.map(({ name, usage: of }) => [name, of.memory?.workingSet]),
@@ -117,6 +120,18 @@ test("what the runtime measures comes before cgroups, also of what has none; wit
   await clock.advance(10_000);
   await sampler.sample({ signal });
   assert.deepEqual(shown(), [200, undefined, 1]);
+});
+
+test("a runtime counts no swap of a pod: it is that of its containers", async () => {
+  const { memory, ...rest } = usage(20, 800);
+  const measured = new Map([
+    ["s1", { usage: usage(30, 900) }],
+    ["c1", { usage: memory ? { ...rest, memory: { ...memory, swap: 70 } } : rest }],
+  ]);
+  const { sampler } = machine(() => measured);
+  await sampler.sample({ signal });
+  const pod = sampler.pods.get("u1")?.usage.memory;
+  assert.deepEqual([pod?.swap, pod?.workingSet], [70, 900]);
 });
 
 test("the rate of CPU usage is the mean since the sample before; samples in quick succession keep it", async () => {
@@ -252,4 +267,54 @@ test("samples once an interval, which may change while it runs", async () => {
   assert.notEqual(sampler.node, first);
   stop.abort();
   await run;
+});
+
+test("node and pods are of one sample: neither is shown before the other is read", async () => {
+  const { sampler, cgroups, clock, pods } = machine();
+  await sampler.sample({ signal });
+  const [node, before] = [sampler.node, sampler.pods];
+  cgroups["/"] = usage(20, 6000);
+  let seen: unknown;
+  // Reading pods is the last part of a sample.
+  Object.defineProperty(pods, "0", {
+    configurable: true,
+    get: () => {
+      seen = [sampler.node === node, sampler.pods === before];
+      return web;
+    },
+  });
+  await clock.advance(1000);
+  await sampler.sample({ signal });
+  assert.deepEqual(seen, [true, true]);
+  assert.equal(sampler.node?.usage.memory?.workingSet, 6000);
+  assert.notEqual(sampler.pods, before);
+});
+
+test("the node's sample has its filesystems and its tasks", async () => {
+  const { sampler } = machine();
+  await sampler.sample({ signal });
+  assert.deepEqual(sampler.node?.tasks, { most: 100, running: 40 });
+  assert.equal(sampler.node?.disks.node, space);
+});
+
+test("filesystems and tasks of the summary are at most a second old, usage as old as the sample", async () => {
+  const { sampler, clock, cgroups, disk, tasks } = machine();
+  assert.equal(await sampler.current({ signal }).then((found) => found?.node.usage.memory?.workingSet), 5000);
+  const first = await sampler.current({ signal });
+  disk.space = { ...space, inodesFree: 2 };
+  tasks.running = 70;
+  cgroups["/"] = usage(20, 6000);
+  await clock.advance(999);
+  assert.equal((await sampler.current({ signal }))?.node, first?.node);
+  await clock.advance(1);
+  const second = await sampler.current({ signal });
+  assert.deepEqual(second?.node, { ...first?.node, disks: second?.node.disks, tasks: { most: 100, running: 70 } });
+  assert.equal(second?.node.disks.node?.inodesFree, 2);
+  assert.equal(second?.pods, first?.pods);
+  assert.equal((await sampler.current({ signal }))?.node, second?.node, "one object, so that its page is written once");
+  disk.space = { ...space, inodesFree: 1 };
+  await clock.advance(1000);
+  assert.equal((await sampler.current({ signal }))?.node.disks.node?.inodesFree, 1, "also of one that is refreshed");
+  await sampler.sample({ signal });
+  assert.equal((await sampler.current({ signal }))?.node, sampler.node);
 });

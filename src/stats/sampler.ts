@@ -10,7 +10,8 @@ import type { ContainerSample, NodeSample, PodSample, SignalSample, SystemSample
 /** Reads cgroups; `CgroupUsageReader` provides it. */
 export interface CgroupSource {
   read(path: string): CgroupUsage;
-  details(path: string): CgroupDetails | undefined;
+  /** Usage and details of the same moment: less work than one after the other. */
+  readWithDetails(path: string): { readonly usage: CgroupUsage; readonly details: CgroupDetails | undefined };
   memory(path: string): MemoryUsage | undefined;
   childOf(path: string, id: string): string | undefined;
   processIn(path: string): number | undefined;
@@ -55,12 +56,20 @@ export interface SampledPod extends PodIdentity {
   }[];
 }
 
+/** Node and pods of one sample. */
+export interface CurrentSample {
+  readonly node: NodeSample;
+  readonly pods: ReadonlyMap<string, PodSample>;
+}
+
 export interface SamplerDeps {
   readonly clock: Clock;
   readonly cgroups: CgroupSource;
   readonly node: NodeSource;
   readonly filesystems: FilesystemSampler;
   pods(): readonly SampledPod[];
+  /** Called after each sample. */
+  sampled?(node: NodeSample, pods: Iterable<PodSample>): void;
   /** Usage by id of sandbox or container as the runtime measures it; absent: cgroups tell. Never rejects. */
   runtimeUsages?(): Promise<RuntimeUsages | undefined>;
 }
@@ -96,6 +105,8 @@ export class Sampler {
   private paths = new Map<string, string>();
   /** What the runtime measured for this sample. */
   private measured: RuntimeUsages | undefined;
+  /** The sample `of` with newer filesystems: one object for all who ask in the same second. */
+  private recent: { readonly of: NodeSample; readonly node: NodeSample } | undefined;
   private turn: Promise<unknown> = Promise.resolve();
   private queued: Promise<void> | undefined;
   /** Never aborted: a sample is shared, and a caller that leaves must not end it for the others. */
@@ -127,6 +138,23 @@ export class Sampler {
     const age = this.node === undefined ? Infinity : this.deps.clock.now().mono - this.node.usage.at.mono;
     if (age < SOONEST_MS || (this.node !== undefined && !this.isIncomplete())) return;
     await this.sample({ signal });
+  }
+
+  /**
+   * The last sample, refreshed, for the summary. Its filesystems and tasks are at most a second old: Kubernetes reads them
+   * for each request, and clients compute thresholds from them. Undefined before the first sample.
+   */
+  async current({ signal }: Abortable): Promise<CurrentSample | undefined> {
+    await this.refresh({ signal });
+    const disks = await this.deps.filesystems.sample({ signal, maxAgeMs: SPACE_AGE_MS });
+    const { node, pods } = this;
+    if (node === undefined) return undefined;
+    if (node.disks === disks) return { node, pods };
+    if (this.recent?.of !== node || this.recent.node.disks !== disks) {
+      const tasks = this.deps.node.tasks();
+      this.recent = { of: node, node: { ...node, disks, ...(tasks && { tasks }) } };
+    }
+    return { node: this.recent.node, pods };
   }
 
   private isIncomplete(): boolean {
@@ -174,10 +202,10 @@ export class Sampler {
   }
 
   private async sampleNow(signal: AbortSignal): Promise<void> {
-    await this.deps.filesystems.sample({ signal, maxAgeMs: SPACE_AGE_MS });
-    const mounted = this.readsDetails ? await this.deps.node.filesystems() : [];
+    const disks = await this.deps.filesystems.sample({ signal, maxAgeMs: SPACE_AGE_MS });
+    const filesystems = this.readsDetails ? await this.deps.node.filesystems() : [];
     this.measured = await this.deps.runtimeUsages?.();
-    this.node = this.sampleNode(mounted);
+    const node = this.sampleNode({ disks, filesystems });
     const pods = new Map<string, PodSample>();
     const paths = new Map<string, string>();
     let began = this.deps.clock.now().mono;
@@ -187,12 +215,15 @@ export class Sampler {
       await this.deps.clock.sleep(0, { signal });
       began = this.deps.clock.now().mono;
     }
+    // Together: a page shows one sample.
+    this.node = node;
     this.pods = pods;
     this.paths = paths;
     this.rates.endRound();
+    this.deps.sampled?.(node, pods.values());
   }
 
-  private sampleNode(filesystems: readonly MountedFilesystem[]): NodeSample {
+  private sampleNode(spaces: Pick<NodeSample, "disks" | "filesystems">): NodeSample {
     const { cgroups, node } = this.deps;
     const { podsCgroup, classCgroups, systemCgroups } = this.options;
     const sampled = ([name, cgroup]: readonly [string, string]): SystemSample[] => {
@@ -201,9 +232,11 @@ export class Sampler {
     };
     const named = { pods: podsCgroup, ...systemCgroups() };
     const root = this.usage("/", "/");
+    const tasks = node.tasks();
     return {
       bootedAt: this.options.bootedAt,
-      filesystems,
+      ...spaces,
+      ...(tasks && { tasks }),
       usage: { ...root, ...node.withPressure(root) },
       swap: node.swap(),
       network: node.interfaces("self") ?? [],
@@ -244,7 +277,7 @@ export class Sampler {
     containers: readonly ContainerSample[],
   ): UsageSample {
     const measured = this.measured?.get(sandbox?.id ?? "");
-    if (measured !== undefined) return this.rated(uid, measured.usage);
+    if (measured !== undefined) return this.rated(uid, withSwap(measured.usage, containers));
     return isOwnCgroup ? this.usage(uid, cgroup) : this.rated(uid, sumOf(containers));
   }
 
@@ -268,9 +301,10 @@ export class Sampler {
   }
 
   private usage(key: string, path: string): UsageSample {
-    const usage = this.rated(key, this.deps.cgroups.read(path));
-    const details = this.readsDetails ? this.deps.cgroups.details(path) : undefined;
-    return details === undefined ? usage : { ...usage, details };
+    const { cgroups } = this.deps;
+    if (!this.readsDetails) return this.rated(key, cgroups.read(path));
+    const { usage, details } = cgroups.readWithDetails(path);
+    return { ...this.rated(key, usage), ...(details && { details }) };
   }
 
   private rated(key: string, usage: CgroupUsage): UsageSample {
@@ -283,6 +317,13 @@ export class Sampler {
 /** A sandbox as a container of its pod: it has no name. */
 function sandboxOf({ id, image, createdAt }: NonNullable<SampledPod["sandbox"]>): SampledPod["containers"][number] {
   return { id, name: "", image, startedAt: createdAt };
+}
+
+/** Usage of a pod as a runtime measures it, which counts swap for containers only. */
+function withSwap(usage: CgroupUsage, containers: readonly ContainerSample[]): CgroupUsage {
+  if (usage.memory === undefined) return usage;
+  const swap = containers.reduce((sum, one) => sum + (one.usage.memory?.swap ?? 0), 0);
+  return { ...usage, memory: { ...usage.memory, swap } };
 }
 
 /** Usage of a pod that has no cgroup of its own. */

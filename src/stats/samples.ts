@@ -55,6 +55,10 @@ export interface NodeSample {
   readonly classes: readonly SystemSample[];
   /** Those that are mounted; only while somebody asks for details. */
   readonly filesystems: readonly MountedFilesystem[];
+  /** Those of the agent and of the runtime. */
+  readonly disks: FilesystemSamples;
+  /** Processes and threads, and how many there may be. */
+  readonly tasks?: { readonly most: number; readonly running: number };
 }
 
 /** The filesystems of the node at one moment; one that cannot be read is missing. */

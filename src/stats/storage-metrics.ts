@@ -1,6 +1,6 @@
 import type { Metrics } from "../lib/metrics.ts";
 import type { PodStorage, StoragePart } from "../model/pod-storage.ts";
-import type { FilesystemSpace } from "../model/usage.ts";
+import type { VolumeSpace } from "../model/usage.ts";
 import type { PodSample } from "./samples.ts";
 
 /** What is known of the storage of pods. */
@@ -9,22 +9,27 @@ export interface StorageSource {
   /** What was measured last, by UID; measuring it again begins with the call, if it is due. */
   storage(): ReadonlyMap<string, PodStorage>;
   /** The filesystem at the path of a volume, as it was read last. */
-  spaceAt(path: string): FilesystemSpace | undefined;
+  spaceAt(path: string): VolumeSpace | undefined;
 }
 
 /** A claim of a pod with what its volume has. */
 interface ClaimSpace {
   readonly labels: readonly string[];
-  readonly space: FilesystemSpace;
+  readonly space: VolumeSpace;
 }
 
-const VOLUME_STATS: readonly (readonly [string, string, (space: FilesystemSpace) => number])[] = [
+const VOLUME_STATS: readonly (readonly [string, string, (space: VolumeSpace) => number | undefined])[] = [
   ["capacity_bytes", "Capacity in bytes of the volume", (of) => of.capacityBytes],
   ["available_bytes", "Number of available bytes in the volume", (of) => of.availableBytes],
   ["used_bytes", "Number of used bytes in the volume", (of) => of.usedBytes],
   ["inodes", "Maximum number of inodes in the volume", (of) => of.inodes],
   ["inodes_free", "Number of free inodes in the volume", (of) => of.inodesFree],
-  ["inodes_used", "Number of used inodes in the volume", (of) => of.inodes - of.inodesFree],
+  ["inodes_used", "Number of used inodes in the volume", (of) => of.inodesUsed ?? of.inodes - of.inodesFree],
+  [
+    "health_status_abnormal",
+    "Abnormal volume health status. The count is either 1 or 0. 1 indicates the volume is unhealthy, 0 indicates volume is healthy",
+    ({ condition }) => condition && Number(condition.isAbnormal),
+  ],
 ];
 
 /** Declares who provides statistics, what logs take up, and the space of claims. Storage is measured while it is scraped. */
@@ -39,7 +44,11 @@ export function declareStorageMetrics(metrics: Metrics, provider: "cadvisor" | "
   for (const [name, about, value] of VOLUME_STATS) {
     metrics.gaugeFrom(`kubelet_volume_stats_${name}`, about, {
       labels: ["namespace", "persistentvolumeclaim"],
-      values: () => claims(source).map(({ labels, space }) => [labels, value(space)] as const),
+      values: () =>
+        claims(source).flatMap(({ labels, space }) => {
+          const known = value(space);
+          return known === undefined ? [] : [[labels, known] as const];
+        }),
     });
   }
 }

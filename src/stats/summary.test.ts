@@ -48,7 +48,17 @@ const node: NodeSample = {
   system: [{ name: "pods", cgroup: "/pods", startedAt: AT - 5000, usage: usage(300, { limit: 1000 }) }],
   classes: [],
   filesystems: [],
-  bootedAt: 1,
+  disks: {
+    at,
+    node: space,
+    image: space,
+    imageBytes: 15,
+    imageInodes: 2,
+    containerBytes: 16,
+    containerInodes: 3,
+  },
+  tasks: { most: 100, running: 40 },
+  bootedAt: AT - 9000,
 };
 const pod: PodSample = {
   uid: "u1",
@@ -69,6 +79,8 @@ const storage: PodStorage = {
     { kind: "emptyDir", name: "later", isMemory: false },
     { kind: "volume", name: "config", isMemory: true, path: "/v/config", usage: measured(5) },
     { kind: "volume", name: "disk", isMemory: true, path: "/v/disk", claim: "claim-1" },
+    { kind: "volume", name: "far", isMemory: true, path: "/v/disk", isRemote: true },
+    { kind: "volume", name: "sick", isMemory: true, path: "/v/sick", hasDriver: true, claim: "claim-2" },
     { kind: "volume", name: "gone", isMemory: true, path: "/v/gone", usage: measured(5) },
     { kind: "log", name: "main", isMemory: false, usage: measured(3) },
     { kind: "layer", name: "main", isMemory: false, usage: measured(4) },
@@ -79,24 +91,19 @@ const storage: PodStorage = {
 };
 const facts: SummaryFacts = {
   nodeName: "n1",
-  bootedAt: AT - 9000,
   memoryBytes: 8000,
+  agentStartedAt: AT - 1000,
   node,
   pods: [pod],
   onlyCpuAndMemory: false,
-  filesystems: {
-    at,
-    node: space,
-    image: space,
-    imageBytes: 15,
-    imageInodes: 2,
-    containerBytes: 16,
-    containerInodes: 3,
-  },
-  tasks: { most: 100, running: 40 },
   storage: new Map([["u1", storage]]),
   spaceAt: (path) =>
-    ({ "/v/config": space, "/v/disk": { ...space, usedBytes: 31 }, "/v/shm": { ...space, inodes: 12 } })[path],
+    ({
+      "/v/config": space,
+      "/v/disk": { ...space, usedBytes: 31 },
+      "/v/shm": { ...space, inodes: 12 },
+      "/v/sick": { ...space, usedBytes: 31, inodesUsed: 2, condition: { isAbnormal: true, message: "worn out" } },
+    })[path],
 };
 
 describe("the summary", () => {
@@ -166,6 +173,13 @@ describe("the summary", () => {
           { ...shownSpace(24, 1), capacityBytes: 64, availableBytes: 40, inodes: 12, name: "shm" },
           { ...shownSpace(5, 1), name: "config" },
           { ...shownSpace(31, 6), name: "disk", pvcRef: { name: "claim-1", namespace: "default" } },
+          { ...shownSpace(31, 6), name: "far" },
+          {
+            ...shownSpace(31, 2),
+            name: "sick",
+            pvcRef: { name: "claim-2", namespace: "default" },
+            volumeHealthStats: { abnormal: true },
+          },
         ],
         "ephemeral-storage": shownSpace(27, 3),
         process_stats: { process_count: 3 },
@@ -178,6 +192,15 @@ describe("the summary", () => {
     const { node: of, pods } = shown({ ...facts, onlyCpuAndMemory: true });
     assert.deepEqual(Object.keys(of), ["nodeName", "systemContainers", "startTime", "cpu", "memory", "swap"]);
     assert.deepEqual(Object.keys(pods[0] ?? {}), ["podRef", "startTime", "containers", "cpu", "memory", "swap"]);
+  });
+
+  test("the agent's own cgroup began with the agent; usage that is not known yet is 0, as in Kubernetes", () => {
+    const { nanoCores: _unknown, ...first } = usage(300);
+    const kubelet = { name: "kubelet", cgroup: "/agent", startedAt: AT - 5000, usage: first };
+    const [found] = (shown({ ...facts, node: { ...node, system: [kubelet] } }).node as { systemContainers: object[] })
+      .systemContainers as { startTime: string; cpu: object }[];
+    assert.equal(found?.startTime, "2026-01-01T00:00:09Z");
+    assert.deepEqual(found?.cpu, { ...shownCpu, usageNanoCores: 0 });
   });
 
   test("pressure stalls are shown where the kernel has them", () => {
@@ -194,4 +217,32 @@ describe("the summary", () => {
       ],
     );
   });
+});
+
+test("swap that a container may still use, never less than nothing", () => {
+  const swaps = [
+    usage(100, { swap: 30, swapLimit: 100 }),
+    usage(100, { swap: 130, swapLimit: 100 }),
+    usage(100, { swap: 30 }),
+  ].map((of) => {
+    const one = { ...pod, usage: of, containers: [] };
+    const { pods } = summaryOf({ ...facts, pods: [one] }) as unknown as { pods: { swap: object }[] };
+    return pods[0]?.swap;
+  });
+  assert.deepEqual(swaps, [
+    { time: TIME, swapAvailableBytes: 70, swapUsageBytes: 30 },
+    { time: TIME, swapAvailableBytes: 0, swapUsageBytes: 130 },
+    { time: TIME, swapUsageBytes: 30 },
+  ]);
+});
+
+test("what was not measured is left out: filesystems of images, volumes and layers", () => {
+  const bare = { ...storage, parts: [] };
+  const known = { ...facts, node: { ...node, disks: { at, node: space } }, storage: new Map([["u1", bare]]) };
+  const text = JSON.stringify(summaryOf(known));
+  const { node: shownNode, pods } = JSON.parse(text) as { node: { runtime: object }; pods: object[] };
+  assert.deepEqual(shownNode.runtime, {});
+  assert.doesNotMatch(JSON.stringify(pods), /"volume"|"rootfs"|"logs"/);
+  const nothing = JSON.stringify(summaryOf({ ...facts, node: { ...node, disks: { at } } }));
+  assert.doesNotMatch(nothing, /"imageFs"|"rootfs"|"ephemeral-storage"/);
 });

@@ -1,5 +1,5 @@
 import type { PodStorage, StoragePart } from "../model/pod-storage.ts";
-import type { FilesystemSpace, InterfaceUsage, MemoryUsage } from "../model/usage.ts";
+import type { FilesystemSpace, InterfaceUsage, MemoryUsage, VolumeSpace } from "../model/usage.ts";
 import type {
   ContainerSample,
   FilesystemSamples,
@@ -12,18 +12,16 @@ import type {
 /** What the summary is made from. */
 export interface SummaryFacts {
   readonly nodeName: string;
-  /** Wall-clock milliseconds. */
-  readonly bootedAt: number;
   readonly memoryBytes: number;
+  /** Start of the agent, in wall-clock milliseconds. */
+  readonly agentStartedAt: number;
   readonly node: NodeSample;
   readonly pods: Iterable<PodSample>;
   readonly onlyCpuAndMemory: boolean;
-  readonly filesystems?: FilesystemSamples | undefined;
-  readonly tasks?: { readonly most: number; readonly running: number } | undefined;
   /** What pods keep on disk, by UID. */
   readonly storage?: ReadonlyMap<string, PodStorage>;
   /** The filesystem at the path of a volume. */
-  spaceAt?(path: string): FilesystemSpace | undefined;
+  spaceAt?(path: string): VolumeSpace | undefined;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -36,15 +34,12 @@ const UNKNOWN_PRESSURE = { full: NO_STALL, some: NO_STALL };
 
 /** The summary in the shape of `stats/v1alpha1`. Pure. */
 export function summaryOf(facts: SummaryFacts): Json {
-  return {
-    node: nodeStats(facts),
-    pods: [...facts.pods].map((pod) => podStats(pod, facts)),
-  };
+  return { node: nodeStats(facts), pods: Array.from(facts.pods, (pod) => podStats(pod, facts)) };
 }
 
 function nodeStats(facts: SummaryFacts): Json {
-  const { node, filesystems, tasks } = facts;
-  const { usage } = node;
+  const { node } = facts;
+  const { usage, disks, tasks } = node;
   const time = timeOf(usage.at.wall);
   const limited: UsageSample = usage.memory
     ? { ...usage, memory: { ...usage.memory, limit: facts.memoryBytes } }
@@ -52,7 +47,7 @@ function nodeStats(facts: SummaryFacts): Json {
   const base = {
     nodeName: facts.nodeName,
     systemContainers: node.system.map((sample) => systemStats(sample, facts)),
-    startTime: timeOf(facts.bootedAt),
+    startTime: timeOf(node.bootedAt),
     ...cpuAndMemory(limited),
   };
   const swap = {
@@ -63,17 +58,17 @@ function nodeStats(facts: SummaryFacts): Json {
     ...base,
     ...ioStats(usage),
     network: networkStats(time, node.network),
-    ...(filesystems?.node && { fs: fsStats(filesystems.at.wall, filesystems.node, usedOf(filesystems.node)) }),
-    runtime: runtimeStats(filesystems),
+    ...(disks.node && { fs: fsStats(disks.at.wall, disks.node, usedOf(disks.node)) }),
+    runtime: runtimeStats(disks),
     ...(tasks && { rlimit: { time, maxpid: tasks.most, curproc: tasks.running } }),
     ...swap,
   };
 }
 
-function runtimeStats(filesystems: FilesystemSamples | undefined): Json {
-  const { at, image, container = image, imageBytes = 0, imageInodes = 0 } = filesystems ?? {};
-  const { containerBytes = imageBytes, containerInodes = imageInodes } = filesystems ?? {};
-  if (at === undefined || image === undefined || container === undefined) return {};
+function runtimeStats(disks: FilesystemSamples): Json {
+  const { at, image, container = image, imageBytes = 0, imageInodes = 0 } = disks;
+  const { containerBytes = imageBytes, containerInodes = imageInodes } = disks;
+  if (image === undefined || container === undefined) return {};
   return {
     imageFs: fsStats(at.wall, image, { usedBytes: imageBytes, inodesUsed: imageInodes }),
     containerFs: fsStats(at.wall, container, { usedBytes: containerBytes, inodesUsed: containerInodes }),
@@ -108,10 +103,10 @@ function processStats({ containers, usage: { processes = 0 } }: PodSample): Json
   return count === 0 ? {} : { process_stats: { process_count: count } };
 }
 
-function storageStats({ uid, namespace }: PodSample, { storage: all, filesystems, spaceAt }: SummaryFacts): Json {
-  const [storage, space] = [all?.get(uid), filesystems?.node];
+function storageStats({ uid, namespace }: PodSample, { storage: all, node, spaceAt }: SummaryFacts): Json {
+  const [storage, space] = [all?.get(uid), node.disks.node];
   if (storage === undefined || space === undefined) return {};
-  const at = filesystems?.at.wall ?? 0;
+  const at = node.disks.at.wall;
   const volumes = storage.parts.flatMap((part) => {
     const own = part.path === undefined ? undefined : spaceAt?.(part.path);
     if (part.kind === "emptyDir") return part.usage === undefined ? [] : [emptyDirStats(part, own ?? space)];
@@ -129,12 +124,20 @@ function emptyDirStats({ name, usage, isMemory, sizeLimit }: StoragePart, space:
   return { ...fsStats(usage?.at ?? 0, place, used), name };
 }
 
-/** A claim is as full as its filesystem; of other volumes only their own files count. */
+/** A claim or what a server has is as full as its filesystem; of other volumes only their own files count. */
 function volumeStats(
-  { name, usage, claim }: StoragePart,
-  { namespace, at, space }: { readonly namespace: string; readonly at: number; readonly space: FilesystemSpace },
+  { name, usage, claim, isRemote, hasDriver }: StoragePart,
+  { namespace, at, space }: { readonly namespace: string; readonly at: number; readonly space: VolumeSpace },
 ): Json {
-  if (claim !== undefined) return { ...fsStats(at, space, usedOf(space)), name, pvcRef: { name: claim, namespace } };
+  if (claim !== undefined || isRemote === true || hasDriver === true) {
+    const { condition } = space;
+    return {
+      ...fsStats(at, space, usedOf(space)),
+      name,
+      ...(claim !== undefined && { pvcRef: { name: claim, namespace } }),
+      ...(condition && { volumeHealthStats: { abnormal: condition.isAbnormal } }),
+    };
+  }
   const used = { usedBytes: usage?.bytes ?? 0, inodesUsed: usage?.inodes ?? 0 };
   return { ...fsStats(usage?.at ?? at, space, used), name };
 }
@@ -143,7 +146,7 @@ function containerStats(container: ContainerSample, facts: SummaryFacts, storage
   const { name, usage } = container;
   const base = { name, startTime: timeOf(container.startedAt), ...cpuAndMemory(usage) };
   if (facts.onlyCpuAndMemory) return { ...base, ...swapStats(usage) };
-  const { node, image = node, container: layers = image } = facts.filesystems ?? {};
+  const { node, image = node, container: layers = image } = facts.node.disks;
   const part = (kind: StoragePart["kind"], space: FilesystemSpace | undefined): Json | undefined => {
     const found = storage?.parts.find((one) => one.kind === kind && one.name === name)?.usage;
     if (found === undefined || space === undefined) return undefined;
@@ -153,9 +156,16 @@ function containerStats(container: ContainerSample, facts: SummaryFacts, storage
   return { ...base, ...ioStats(usage), ...(rootfs && { rootfs }), ...(logs && { logs }), ...swapStats(usage) };
 }
 
-function systemStats({ name, startedAt, usage }: SystemSample, { onlyCpuAndMemory }: SummaryFacts): Json {
-  const io = onlyCpuAndMemory ? {} : ioStats(usage);
-  return { name, startTime: timeOf(startedAt), ...cpuAndMemory(usage), ...io, ...swapStats(usage) };
+/** The agent's cgroup may be older than the agent. */
+function systemStats({ name, startedAt, usage }: SystemSample, facts: SummaryFacts): Json {
+  const io = facts.onlyCpuAndMemory ? {} : ioStats(usage);
+  return {
+    name,
+    startTime: timeOf(name === "kubelet" ? facts.agentStartedAt : startedAt),
+    ...cpuAndMemory(usage),
+    ...io,
+    ...swapStats(usage),
+  };
 }
 
 function cpuAndMemory(usage: UsageSample): Json {
@@ -165,7 +175,8 @@ function cpuAndMemory(usage: UsageSample): Json {
     ...(cpu && {
       cpu: {
         time,
-        ...(nanoCores !== undefined && { usageNanoCores: nanoCores }),
+        // Unknown in the first sample: 0, as in Kubernetes.
+        usageNanoCores: nanoCores ?? 0,
         usageCoreNanoSeconds: cpu.usageNanos,
         psi: cpu.psi ?? UNKNOWN_PRESSURE,
       },
@@ -207,8 +218,9 @@ function networkStats(time: string, interfaces: readonly InterfaceUsage[]): Json
   return { time, name: "", ...main, interfaces: shown };
 }
 
-function usedOf({ usedBytes, inodes, inodesFree }: FilesystemSpace): { usedBytes: number; inodesUsed: number } {
-  return { usedBytes, inodesUsed: inodes - inodesFree };
+function usedOf(space: VolumeSpace): { usedBytes: number; inodesUsed: number } {
+  const { usedBytes, inodes, inodesFree, inodesUsed = inodes - inodesFree } = space;
+  return { usedBytes, inodesUsed };
 }
 
 function fsStats(at: number, space: FilesystemSpace, used: { usedBytes: number; inodesUsed: number }): Json {
@@ -217,7 +229,12 @@ function fsStats(at: number, space: FilesystemSpace, used: { usedBytes: number; 
   return { time: timeOf(at), availableBytes, capacityBytes, usedBytes, inodesFree, inodes, inodesUsed };
 }
 
+/** The last time that was written: all samples of a round have one of few. */
+let written = { second: Number.NaN, text: "" };
+
 /** RFC 3339 with a resolution of a second. */
 function timeOf(wall: number): string {
-  return `${new Date(wall).toISOString().slice(0, 19)}Z`;
+  const second = Math.floor(wall / 1000);
+  if (second !== written.second) written = { second, text: `${new Date(second * 1000).toISOString().slice(0, 19)}Z` };
+  return written.text;
 }

@@ -26,6 +26,7 @@ const node: NodeSample = {
   system: [],
   classes: [],
   filesystems: [],
+  disks: { at },
 };
 const pod = (name: string, usage: UsageSample): PodSample => {
   const container = { id: "c", name: "main", cgroup: "/c", image: "", startedAt: 0, usage };
@@ -35,9 +36,20 @@ const space = { device: 1, capacityBytes: 100, availableBytes: 40, usedBytes: 60
 
 const diskTraffic = { readBytes: 5, writtenBytes: 6 };
 
+test("pods with the same CPU usage are in order of their memory, then of their names", () => {
+  const large = { ...idle, memory: { ...memory, workingSet: 5 } };
+  const pods = [pod("b", idle), pod("c", large), pod("a", idle)];
+  const { pods: lines } = usageReport({ node, pods, diskTraffic, cores: 1, memoryBytes: 1 });
+  assert.deepEqual(
+    lines.map(({ name }) => name),
+    ["c", "a", "b"],
+  );
+});
+
 test("a report has node, pods and containers, the busiest pods first", () => {
   const pods = [pod("idle", idle), { ...pod("busy", busy), network: node.network }];
-  const report = usageReport({ node, pods, filesystems: { at, node: space }, diskTraffic, cores: 2, memoryBytes: 64 });
+  const measured = { ...node, disks: { at, node: space } };
+  const report = usageReport({ node: measured, pods, diskTraffic, cores: 2, memoryBytes: 64 });
   const line = { at: 5000, workingSetBytes: 4, memoryLimitBytes: 8, nanoCores: 7, tasks: 2 };
   assert.deepEqual(report, {
     cores: 2,

@@ -7,20 +7,19 @@ import type {
   UsagePressure,
 } from "../model/node-usage.ts";
 import type { FilesystemSpace, InterfaceUsage } from "../model/usage.ts";
-import type { FilesystemSamples, NodeSample, PodSample, UsageSample } from "./samples.ts";
+import type { NodeSample, PodSample, UsageSample } from "./samples.ts";
 
 /** What a report is made from. */
 export interface UsageFacts {
   readonly node: NodeSample;
   readonly pods: Iterable<PodSample>;
-  readonly filesystems: FilesystemSamples | undefined;
   readonly diskTraffic: NodeUsageLine["diskTraffic"];
   readonly cores: number;
   readonly memoryBytes: number;
 }
 
 /** The newest sample as `kubelet top` and the page show it, pods with the most CPU usage first. Pure. */
-export function usageReport({ node, pods, filesystems, ...facts }: UsageFacts): NodeUsageReport {
+export function usageReport({ node, pods, ...facts }: UsageFacts): NodeUsageReport {
   const lines = [...pods].map(({ uid, namespace, name, usage, network, containers }) => ({
     uid,
     namespace,
@@ -31,19 +30,19 @@ export function usageReport({ node, pods, filesystems, ...facts }: UsageFacts): 
   }));
   const most = (of: UsageLine): number => of.nanoCores ?? 0;
   lines.sort((a, b) => most(b) - most(a) || b.workingSetBytes - a.workingSetBytes || (a.name < b.name ? -1 : 1));
-  const { node: disk, image } = filesystems ?? {};
+  return { node: nodeLine(node, facts.diskTraffic), cores: facts.cores, memoryBytes: facts.memoryBytes, pods: lines };
+}
+
+/** The node alone. Pure. */
+export function nodeLine(node: NodeSample, diskTraffic: NodeUsageLine["diskTraffic"]): NodeUsageLine {
+  const { node: disk, image } = node.disks;
   return {
-    node: {
-      ...lineOf(node.usage),
-      network: countersOf(node.network),
-      swap: { totalBytes: node.swap.total, freeBytes: node.swap.free },
-      ...(disk && { disk: spaceOf(disk) }),
-      ...(image && { imageDisk: spaceOf(image) }),
-      ...(facts.diskTraffic && { diskTraffic: facts.diskTraffic }),
-    },
-    cores: facts.cores,
-    memoryBytes: facts.memoryBytes,
-    pods: lines,
+    ...lineOf(node.usage),
+    network: countersOf(node.network),
+    swap: { totalBytes: node.swap.total, freeBytes: node.swap.free },
+    ...(disk && { disk: spaceOf(disk) }),
+    ...(image && { imageDisk: spaceOf(image) }),
+    ...(diskTraffic && { diskTraffic }),
   };
 }
 

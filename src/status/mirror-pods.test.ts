@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ApiError } from "../adapters/kubeapi/index.ts";
 import { FakeClock } from "../lib/clock.ts";
 import { silent } from "../lib/log.ts";
 import type { Node, Pod } from "../model/generated/types.ts";
@@ -71,4 +72,24 @@ test("nothing happens while an earlier version still ends, or without a node", a
   const alone = site(wanted, undefined, undefined);
   await alone.run();
   assert.deepEqual(alone.calls, []);
+});
+
+test("a mirror that a server without its pods does not find is deleted again until it is gone", async () => {
+  const clock = new FakeClock();
+  let mirror: Pod | undefined = made({ [MIRROR]: "h0" }, { uid: "m0" });
+  let [answers, deletes] = [2, 0];
+  const api = {
+    delete: async () => {
+      deletes++;
+      if (answers-- > 0) throw new ApiError("NotFound", "not loaded");
+      mirror = undefined;
+    },
+  };
+  const pods = { staticPod: () => undefined, mirror: () => mirror, node: () => node };
+  const mirrors = new MirrorPods({ api: api as never, clock, log: silent, pods });
+  mirrors.wake(wanted);
+  await clock.advance(0);
+  assert.equal(deletes, 1);
+  await clock.advance(60_000);
+  assert.deepEqual([deletes, mirror], [3, undefined]);
 });

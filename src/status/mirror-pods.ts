@@ -37,9 +37,8 @@ export class MirrorPods {
   constructor(private readonly deps: MirrorPodsDeps) {
     this.queue = new KeyedQueue((key, signal) => this.handle(key, signal), {
       onError: (key, error) => {
-        const waitMs = this.backoff.next(key, deps.clock.now());
         deps.log.warn("Failed to sync mirror pod", { pod: key, error: messageOf(error) });
-        deps.clock.after(waitMs, () => this.queue.wake(key));
+        this.retry(key);
       },
     });
   }
@@ -63,9 +62,15 @@ export class MirrorPods {
     const mirror = pods.mirror(namespace, name);
     const step = mirrorStep(wanted, mirror);
     if (step === "keep") return;
-    if (step !== "create" && mirror !== undefined) await this.remove(mirror, signal);
+    const isKnown = step === "create" || mirror === undefined || (await this.remove(mirror, signal));
     if (step !== "delete" && wanted !== undefined) await this.create(wanted, signal);
-    this.backoff.reset(key);
+    if (isKnown || pods.mirror(namespace, name) === undefined) this.backoff.reset(key);
+    else this.retry(key);
+  }
+
+  private retry(key: string): void {
+    const { clock } = this.deps;
+    clock.after(this.backoff.next(key, clock.now()), () => this.queue.wake(key));
   }
 
   private async create(pod: Pod, signal: AbortSignal): Promise<void> {
@@ -80,12 +85,15 @@ export class MirrorPods {
     }
   }
 
-  private async remove({ metadata }: Pod, signal: AbortSignal): Promise<void> {
+  /** False if the server does not know it: it is gone, or the server has just started and not loaded it yet. */
+  private async remove({ metadata }: Pod, signal: AbortSignal): Promise<boolean> {
     const { namespace = "", name = "", uid = "" } = metadata;
     try {
       await this.deps.api.delete(PODS, { namespace, name, uid, graceSeconds: 0 }, { signal });
+      return true;
     } catch (error) {
       if (!(error instanceof ApiError) || (error.code !== "NotFound" && error.code !== "Conflict")) throw error;
+      return false;
     }
   }
 }

@@ -57,6 +57,20 @@ const cases: readonly { name: string; wanted: PodStatus; server: ServerSide; wan
     want: { podIP: "10.0.0.2", podIPs: [{ ip: "10.0.0.2" }, { $patch: "replace" }] },
   },
   {
+    name: "the addresses of a pod that is rejected after it ran are removed together",
+    wanted: { phase: "Failed", reason: "UnexpectedAdmissionError", conditions: [] },
+    server: server({ ...running, hostIP: "192.0.2.1", hostIPs: [{ ip: "192.0.2.1" }] }),
+    want: {
+      phase: "Failed",
+      reason: "UnexpectedAdmissionError",
+      podIP: null,
+      podIPs: null,
+      hostIP: null,
+      hostIPs: null,
+      conditions: [{ $patch: "delete", type: "Ready" }],
+    },
+  },
+  {
     name: "a start time is never changed",
     wanted: { ...running, startTime: "2026-01-01T00:00:09Z" },
     server: server(running),

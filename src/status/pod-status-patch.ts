@@ -15,6 +15,8 @@ const WHOLE = [
 ] as const;
 /** Lists that the server merges by `ip`: without a replace directive a removed address would stay for ever. */
 const ADDRESSES = ["podIPs", "hostIPs"] as const;
+/** The first address of each list, which the server refuses if it is another one. */
+const FIRST_OF = { podIPs: "podIP", hostIPs: "hostIP" } as const;
 
 /**
  * The last value sent for each field and condition, and what the server stored: a dropped field is not sent again.
@@ -45,8 +47,10 @@ export function podStatusPatch(wanted: PodStatus, server: ServerSide): Record<st
   }
   for (const field of WHOLE) if (held[field] !== undefined && isNews(field, held, server)) patch[field] = held[field];
   for (const field of ADDRESSES) {
-    if (held[field] === undefined || !isNews(field, held, server)) continue;
-    patch[field] = (known[field] ?? []).length === 0 ? held[field] : [...(held[field] ?? []), { $patch: "replace" }];
+    // A list that is not reported stays, unless its first address goes.
+    if ((held[field] === undefined && patch[FIRST_OF[field]] !== null) || !isNews(field, held, server)) continue;
+    if (held[field] === undefined) patch[field] = null;
+    else patch[field] = (known[field] ?? []).length === 0 ? held[field] : [...held[field], { $patch: "replace" }];
   }
   // Set once, never changed.
   for (const field of ["startTime", "qosClass"] as const) {

@@ -112,13 +112,40 @@ test("a failure is tried again until the newest status is there", async () => {
   );
 });
 
-test("a pod that is gone on the server is not tried again", async () => {
-  const { clock, world, patches, failures, wake } = site();
-  failures.push(new ApiError("NotFound", "gone"));
+test("a status whose pod the server does not know is sent again until the watch reports its deletion", async () => {
+  const { clock, world, patches, failures, writer, wake } = site();
+  failures.push(new ApiError("NotFound", "gone"), new ApiError("Conflict", "another UID"));
   world.status = { phase: "Running" };
   await wake();
+  assert.equal(patches.length, 0);
+  await clock.advance(1000);
+  assert.deepEqual(
+    patches.map(({ status }) => status.phase),
+    ["Running"],
+  );
+  world.status = { phase: "Failed" };
+  failures.push(new ApiError("NotFound", "gone"));
+  await wake();
+  world.copy = undefined;
+  writer.forget("u1");
   await clock.advance(60_000);
-  assert.deepEqual(patches, []);
+  assert.equal(patches.length, 1, "sent for a pod that was deleted");
+});
+
+test("a deletion that a server without its pods refuses is sent again, ever more seldom", async () => {
+  const { clock, world, deletes, failures, wake } = site();
+  assert.ok(world.copy);
+  const metadata = { ...world.copy.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  world.copy = { ...world.copy, metadata, status: { phase: "Failed" } };
+  world.finished = true;
+  for (let time = 0; time < 10; time++) failures.push(new ApiError("NotFound", "gone"));
+  await wake();
+  await clock.advance(5000);
+  assert.ok(failures.length > 3, `${10 - failures.length} requests within 5 s`);
+  await clock.advance(120_000);
+  assert.equal(deletes.length, 1);
+  await clock.advance(120_000);
+  assert.equal(deletes.length, 1, "deleted again");
 });
 
 test("a pod is removed only when asked for, final and with nothing left", async () => {

@@ -98,9 +98,24 @@ export class StatusWriter {
     const status = this.deps.pods.statusOf(uid);
     // A change during the request is measured on its own.
     this.since.delete(uid);
-    const after = status === undefined ? server : await this.sendOrWait(uid, { status, server, since }, signal);
-    this.backoff.reset(uid);
-    if (after !== undefined && this.mayDelete(uid, after)) await this.remove(uid, after, signal);
+    try {
+      const after = status === undefined ? server : await this.sendOrWait(uid, { status, server, since }, signal);
+      if (after !== undefined && this.mayDelete(uid, after)) await this.remove(uid, after, signal);
+      this.backoff.reset(uid);
+    } catch (error) {
+      if (!isUnknown(error)) throw error;
+      this.checkAgain(uid);
+    }
+  }
+
+  /**
+   * The server did not know the pod. It is gone when the watch reports its deletion, which ends this: a server that has
+   * just started answers so for pods that it has not loaded yet.
+   */
+  private checkAgain(uid: string): void {
+    const { clock, pods } = this.deps;
+    if (pods.copyOf(uid) === undefined) return;
+    clock.after(this.backoff.next(uid, clock.now()), () => this.queue.wake(uid));
   }
 
   /** The response of our last patch may be newer than what the watch has delivered. */
@@ -128,7 +143,7 @@ export class StatusWriter {
     }
   }
 
-  /** Returns the pod that the server has afterwards; undefined if it was deleted or forgotten. */
+  /** Returns the pod that the server has afterwards; undefined if it was forgotten meanwhile. */
   private async send(
     uid: string,
     { status, server }: { readonly status: PodStatus; readonly server: Pod },
@@ -152,10 +167,6 @@ export class StatusWriter {
       const told = { status, answer: pod.status ?? {}, last: isSamePod ? last : undefined };
       this.sent.set(uid, { ...rememberSent(patch, told), pod });
       return pod;
-    } catch (error) {
-      // Deleted, or another pod has the name by now: nothing is to update.
-      if (error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict")) return undefined;
-      throw error;
     } finally {
       this.sending.delete(uid);
     }
@@ -202,7 +213,6 @@ export class StatusWriter {
     try {
       await this.deps.api.delete(PODS, { namespace, name, uid: serverUid, graceSeconds: 0 }, { signal });
     } catch (error) {
-      if (error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict")) return;
       this.deleted.delete(uid);
       throw error;
     }
@@ -219,6 +229,11 @@ export class StatusWriter {
     });
     clock.after(waitMs, () => this.queue.wake(uid));
   }
+}
+
+/** True if the server answered that there is no such pod, or that another one has the name by now. */
+function isUnknown(error: unknown): boolean {
+  return error instanceof ApiError && (error.code === "NotFound" || error.code === "Conflict");
 }
 
 /** True if the status only says that the pod is starting. */

@@ -17,9 +17,12 @@ import type { DeviceReport, TopologyReport } from "../model/topology-report.ts";
 import { assignedCompute } from "./assigned.ts";
 import { type CpuPart, composeCpus } from "./cpu/compose-cpus.ts";
 import { CpuSets, type RunningContainer } from "./cpu-sets.ts";
+import { Demand } from "./demand.ts";
+import { hasExclusiveCpus } from "./exclusive-cpus.ts";
 import { composeMemory, type MemoryPart } from "./memory/compose-memory.ts";
 import { MOST_NODES, type TopologyPolicy } from "./merge-hints.ts";
 import { topologyMetrics } from "./metrics.ts";
+import { allocationMetrics } from "./pinning-metrics.ts";
 import { topologyReport } from "./report.ts";
 import { resizeProblem } from "./resize-problem.ts";
 import type { StateFiles } from "./state-writer.ts";
@@ -36,7 +39,11 @@ export interface TopologyParts {
   /** Capacity and allocatable of the node: what lies between them is reserved. */
   resources(): Readonly<Record<"capacity" | "allocatable", Readonly<Record<string, string>>>>;
   readonly observer: { list(): readonly ObservedPod[]; get(uid: string): ObservedPod | undefined };
-  readonly desired: { readonly allSourcesReady: boolean; get(uid: string): { readonly pod: Pod } | undefined };
+  readonly desired: { readonly isComplete: boolean; get(uid: string): { readonly pod: Pod } | undefined };
+  /** Workers of pods, those of orphaned pods included. Called once all is built. */
+  pool(): { worker(uid: string): unknown };
+  /** When the runtime was listed last; undefined before the first list. */
+  listedAt(): unknown;
   /** Resources of other features that are aligned with CPUs and memory; asked before those, as in Kubernetes. */
   readonly providers?: readonly HintProvider[];
   /** The devices of plug-ins, for the report. */
@@ -82,23 +89,36 @@ export function composeTopology(parts: TopologyParts): Topology {
   const counted = topologyMetrics(metrics);
   const reserved = cpusIn(options.reservedSystemCPUs);
   const wakes = new Wakes(clock);
-  const shared = { ...parts, options, machine };
-  const cpus = composeCpus({ ...shared, reserved, topology: counted, changed: () => wakes.wake() });
-  const memory = composeMemory(shared);
+  const managesPodLevel = isGateOn("PodLevelResourceManagers", options.featureGates);
+  const demand = new Demand({ managesPodLevel });
+  const allocations = allocationMetrics(metrics, { managesPodLevel });
+  const shared = { ...parts, options, machine, demand, managesPodLevel };
+  const cpus = composeCpus({
+    ...shared,
+    allocations: allocations("cpu"),
+    reserved,
+    topology: counted,
+    changed: () => wakes.wake(),
+  });
+  const memory = composeMemory({ ...shared, allocations: allocations("memory") });
   const providers = [...(parts.providers ?? []), ...cpus.providers, ...memory.providers];
-  const rules = rulesOf(options, machine);
+  const rules = { ...rulesOf(options, machine), isPodLevel: (pod: Pod) => demand.isPodLevel(pod) };
   const scopes = rules.merge === undefined ? [] : (["container", "pod"] as const);
   for (const scope of scopes) counted.declareAligned(scope, "numa_node");
-  const isKnown = (uid: string): boolean => desired.get(uid) !== undefined || observer.get(uid) !== undefined;
-  const held = (): readonly string[] => [...cpus.state.entries.keys(), ...memory.state.entries.keys()];
+  const hasWorker = (uid: string): boolean => parts.pool().worker(uid) !== undefined;
+  // On a shared runtime others have pods, too. An orphaned pod has a worker before it is read, until it has stopped.
+  const isOwn = (uid: string): boolean => desired.get(uid) !== undefined || hasWorker(uid);
+  const isKnown = (uid: string): boolean => isOwn(uid) || observer.get(uid) !== undefined;
+  const held = (): readonly string[] => [...cpus.state.holders(), ...memory.state.holders()];
   const sets = new CpuSets(
     {
       state: cpus.state,
       wakes,
       log,
-      running: () => runningIn(observer.list(), (uid) => desired.get(uid) !== undefined),
+      running: () => runningIn(observer.list(), isOwn),
       releaseStale: () => {
-        if (!desired.allSourcesReady) return;
+        // A pod whose manifest cannot be read just now, or that was not listed yet, has its CPUs still.
+        if (!desired.isComplete || parts.listedAt() === undefined) return;
         for (const uid of held().filter((each) => !isKnown(each))) {
           for (const provider of [...cpus.providers, ...memory.providers]) provider.release(uid);
         }
@@ -117,10 +137,8 @@ export function composeTopology(parts: TopologyParts): Topology {
     allocators: providers.length === 0 ? [] : [new TopologyAllocator({ providers, clock, counted }, rules)],
     contributors: isNeeded ? [cpusetContributor(cpus, memory)] : [],
     loops: isNeeded ? [{ name: "CPU sets", run: (stop) => sets.run(stop) }] : [],
-    hasExclusiveCpus: ({ metadata }, container) => {
-      const had = isUnthrottled ? cpus.state.ofPod(metadata.uid ?? "") : new Map();
-      return container === undefined ? had.size > 0 : had.has(container.name);
-    },
+    hasExclusiveCpus: (pod, container) =>
+      isUnthrottled && hasExclusiveCpus({ state: cpus.state, demand }, pod, container),
     resizeProblem: (asked, allocated) => resizeProblem(options, asked, allocated),
     assigned: assignedCompute(cpus, memory),
     report: () =>
@@ -137,7 +155,9 @@ function cpusetContributor(cpus: CpuPart, memory: MemoryPart): CpusetContributor
     contribute: ({ pod, container }) => {
       const uid = pod.metadata.uid ?? "";
       const set = formatCpuSet(cpus.state.exclusive(uid, container.name) ?? cpus.state.shared);
-      const nodes = (memory.state.blocks(uid, container.name) ?? []).flatMap((block) => block.nodes);
+      // What an init container of a whole pod had is released once it has completed, but it may run once more.
+      const blocks = memory.state.blocks(uid, container.name) ?? memory.state.podEntries.get(uid) ?? [];
+      const nodes = blocks.flatMap((block) => block.nodes);
       const mems = [...new Set(nodes)].sort((a, b) => a - b).join(",");
       memory.created(pod, container);
       return { resources: { ...(set !== "" && { cpusetCpus: set }), ...(mems !== "" && { cpusetMems: mems }) } };
@@ -161,9 +181,9 @@ function rulesOf(options: OptionStore<typeof agentOptions>["current"], { nodes }
   return { scope, merge: { policy: merged, nodes: nodes.map(({ id }) => id), distances } };
 }
 
-function* runningIn(pods: Iterable<ObservedPod>, isWanted: (uid: string) => boolean): Generator<RunningContainer> {
+function* runningIn(pods: Iterable<ObservedPod>, isOwn: (uid: string) => boolean): Generator<RunningContainer> {
   for (const { uid, containers } of pods) {
-    if (!isWanted(uid)) continue;
+    if (!isOwn(uid)) continue;
     for (const { id, name, state } of containers) if (state === "running") yield { id, uid, name };
   }
 }

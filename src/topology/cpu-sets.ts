@@ -18,7 +18,7 @@ interface CpuSetsDeps {
   /** Woken when the shared pool has changed. */
   readonly wakes: Wakes;
   readonly log: Pick<Logger, "warn">;
-  /** Containers of pods that are wanted here. */
+  /** Containers of pods of this agent, also of those that were removed and still end. */
   running(): Iterable<RunningContainer>;
   /** Releases what pods have that are neither wanted nor running. */
   releaseStale(): void;

@@ -1,37 +1,73 @@
 import type { Container, Pod, ResourceRequirements } from "../model/generated/types.ts";
 import { isSidecar } from "../model/pod-facts.ts";
 import { qosClass } from "../model/qos.ts";
-import { milliValue, parseQuantity, wholeValue } from "../model/quantity.ts";
+import { compareAmounts, milliValue, parseQuantity, wholeValue } from "../model/quantity.ts";
+
+/** Amounts by resource. */
+export type Amounts = ReadonlyMap<string, number>;
+
+const NOTHING: Amounts = new Map();
 
 /**
- * True if containers of the pod can have something for themselves: it is Guaranteed by its containers. The managers of
- * Kubernetes leave pods with pod-level resources alone, unless the gate PodLevelResourceManagers is on.
+ * What pods and their containers get for themselves: only those that are Guaranteed do. Pods with pod-level resources are
+ * left alone unless `managesPodLevel` (the gate PodLevelResourceManagers): then the pod gets what it requests as a whole,
+ * and those of its containers whose limits equal their requests get a part of it.
  */
-export function canHaveExclusive(pod: Pod): boolean {
-  return qosClass(pod) === "Guaranteed" && !hasPodLevelResources(pod.spec.resources);
+export class Demand {
+  constructor(private readonly options: { readonly managesPodLevel: boolean }) {}
+
+  /** True if containers of the pod can have something for themselves. */
+  canHaveExclusive(pod: Pod): boolean {
+    return qosClass(pod) === "Guaranteed" && (this.options.managesPodLevel || !hasPodLevelResources(pod));
+  }
+
+  /** True if the pod has pod-level resources that are managed. */
+  isPodLevel(pod: Pod): boolean {
+    return this.options.managesPodLevel && hasPodLevelResources(pod);
+  }
+
+  /** The number of whole CPUs that the container gets for itself; 0 if it shares. */
+  cpus(pod: Pod, container: Container): number {
+    return this.isEligible(pod, container) ? wholeCpus(container.resources) : 0;
+  }
+
+  /** The number of whole CPUs that all containers of the pod get. */
+  podCpus(pod: Pod): number {
+    if (!this.canHaveExclusive(pod)) return 0;
+    if (hasPodLevelResources(pod)) return wholeCpus(pod.spec.resources);
+    return podDemand(pod, (container) => new Map([["cpu", this.cpus(pod, container)]])).get("cpu") ?? 0;
+  }
+
+  /** Bytes of memory and of each size of huge pages that the container gets for itself; nothing if it shares. */
+  memory(pod: Pod, container: Container): Amounts {
+    return this.isEligible(pod, container) ? memoryIn(container.resources) : NOTHING;
+  }
+
+  /** The same for all containers. As in Kubernetes, kinds of memory that only initialization needs do not count. */
+  podMemory(pod: Pod): Amounts {
+    if (!this.canHaveExclusive(pod)) return NOTHING;
+    if (hasPodLevelResources(pod)) {
+      return new Map([...memoryIn(pod.spec.resources)].filter(([, bytes]) => bytes > 0));
+    }
+    const all = podDemand(pod, (container) => this.memory(pod, container));
+    const names = new Set(pod.spec.containers.flatMap((container) => [...this.memory(pod, container).keys()]));
+    return new Map([...all].filter(([name]) => names.has(name)));
+  }
+
+  private isEligible(pod: Pod, container: Container): boolean {
+    if (!this.canHaveExclusive(pod)) return false;
+    return !hasPodLevelResources(pod) || isGuaranteed(container.resources);
+  }
 }
 
-/** The number of whole CPUs that the container gets for itself; 0 if it shares. */
-export function exclusiveCpus(pod: Pod, { resources }: Container): number {
-  const request = resources?.requests?.["cpu"];
-  if (request === undefined || !canHaveExclusive(pod)) return 0;
-  const milli = milliValue(parseQuantity(request));
-  return milli % 1000 === 0 ? milli / 1000 : 0;
-}
-
-/** Bytes of memory and of each size of huge pages that the container gets for itself. */
-export function exclusiveMemory(pod: Pod, { resources }: Container): ReadonlyMap<string, number> {
-  if (!canHaveExclusive(pod)) return new Map();
-  const requests = Object.entries(resources?.requests ?? {});
-  const counted = requests.filter(([name]) => name === "memory" || name.startsWith("hugepages-"));
-  return new Map(counted.map(([name, text]) => [name, wholeValue(parseQuantity(text))]));
+/** True if the pod as a whole requests or limits CPU, memory or huge pages. */
+export function hasPodLevelResources({ spec }: Pod): boolean {
+  const { requests = {}, limits = {} } = spec.resources ?? {};
+  return [...Object.keys(requests), ...Object.keys(limits)].some((name) => name === "cpu" || isMemory(name));
 }
 
 /** What all containers need at the worst moment: all that keep running, or one that initializes beside sidecars. */
-export function podDemand(
-  pod: Pod,
-  of: (container: Container) => ReadonlyMap<string, number>,
-): ReadonlyMap<string, number> {
+function podDemand(pod: Pod, of: (container: Container) => Amounts): Amounts {
   const running = new Map<string, number>();
   const initial = new Map<string, number>();
   const add = (container: Container): void => {
@@ -51,7 +87,29 @@ export function podDemand(
   return new Map([...names].map((name) => [name, Math.max(running.get(name) ?? 0, initial.get(name) ?? 0)]));
 }
 
-function hasPodLevelResources(resources: ResourceRequirements | undefined): boolean {
-  const names = [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})];
-  return names.some((name) => name === "cpu" || name === "memory" || name.startsWith("hugepages-"));
+/** The requested CPUs if they are a whole number, else 0. */
+function wholeCpus(resources: ResourceRequirements | undefined): number {
+  const request = resources?.requests?.["cpu"];
+  if (request === undefined) return 0;
+  const milli = milliValue(parseQuantity(request));
+  return milli % 1000 === 0 ? milli / 1000 : 0;
+}
+
+function memoryIn(resources: ResourceRequirements | undefined): Amounts {
+  const counted = Object.entries(resources?.requests ?? {}).filter(([name]) => isMemory(name));
+  return new Map(counted.map(([name, text]) => [name, wholeValue(parseQuantity(text))]));
+}
+
+/** True if a container alone would make its pod Guaranteed. */
+function isGuaranteed(resources: ResourceRequirements | undefined): boolean {
+  return ["cpu", "memory"].every((name) => {
+    const [request, limit] = [resources?.requests?.[name], resources?.limits?.[name]];
+    if (request === undefined || limit === undefined) return false;
+    const amount = parseQuantity(request);
+    return amount.nano > 0n && compareAmounts(amount, parseQuantity(limit)) === 0;
+  });
+}
+
+function isMemory(name: string): boolean {
+  return name === "memory" || name.startsWith("hugepages-");
 }

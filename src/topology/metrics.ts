@@ -56,7 +56,8 @@ export function topologyMetrics(metrics: Metrics): TopologyCounters {
     misaligned: (scope, boundary) => misaligned.inc([scope, boundary]),
     declareAligned: (scope, boundary) => {
       aligned.inc([scope, boundary], 0);
-      misaligned.inc([scope, boundary], 0);
+      // Caches are a preference: not to be aligned to them is no failure.
+      if (boundary !== "uncore_cache") misaligned.inc([scope, boundary], 0);
     },
   };
 }

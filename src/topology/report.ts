@@ -1,5 +1,5 @@
 import type { AgentOptions } from "../config/index.ts";
-import { sortedCpus } from "../model/cpu-set.ts";
+import { type CpuSet, intersection, NO_CPUS, sortedCpus } from "../model/cpu-set.ts";
 import { hugePageResource, type MachineTopology } from "../model/machine-topology.ts";
 import type { CpuReport, DeviceReport, Holding, MemoryReport, TopologyReport } from "../model/topology-report.ts";
 import type { CpuPart } from "./cpu/compose-cpus.ts";
@@ -54,7 +54,7 @@ function memoryOf(node: MachineTopology["nodes"][number], { state }: MemoryPart)
 }
 
 function holdingsOf({ cpus, memory, podOf }: Facts): readonly Holding[] {
-  const uids = new Set([...cpus.state.entries.keys(), ...memory.state.entries.keys()]);
+  const uids = new Set([...cpus.state.holders(), ...memory.state.holders()]);
   return [...uids].flatMap((uid) => {
     const sets = cpus.state.ofPod(uid);
     const blocks = memory.state.entries.get(uid);
@@ -63,7 +63,14 @@ function holdingsOf({ cpus, memory, podOf }: Facts): readonly Holding[] {
       ...podOf(uid),
       container,
       cpus: sortedCpus(sets.get(container) ?? []),
+      ...(cpus.state.podEntries.has(uid) && isShared(sets, container) && { isShared: true }),
       memory: blocks?.get(container) ?? [],
     }));
   });
+}
+
+/** True if it has everything that another container has: one that has CPUs for itself has none of the others'. */
+function isShared(sets: ReadonlyMap<string, CpuSet>, container: string): boolean {
+  const own = sets.get(container) ?? NO_CPUS;
+  return [...sets].some(([name, cpus]) => name !== container && intersection(own, cpus).size === cpus.size);
 }

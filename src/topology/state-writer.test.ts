@@ -36,3 +36,26 @@ test("writes never overlap, also if who waited for one saves again at once", asy
   await all;
   assert.deepEqual([most, disk], [1, "3"]);
 });
+
+test("a save that waits for one that fails is made all the same", async () => {
+  let state = 0;
+  const disk: string[] = [];
+  const faults = [new Error("no space left on device")];
+  const replace = async (_path: string, text: string): Promise<void> => {
+    await Promise.resolve();
+    const fault = faults.shift();
+    if (fault !== undefined) throw fault;
+    disk.push(text);
+  };
+  const writer = new StateWriter({ files: { replace }, log: silent }, { path: "/state", text: () => String(state) });
+  const change = (): Promise<void> => {
+    state++;
+    return writer.save();
+  };
+  const results = await Promise.allSettled([change(), change(), change()]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ["rejected", "fulfilled", "fulfilled"],
+  );
+  assert.deepEqual(disk, ["3"]);
+});

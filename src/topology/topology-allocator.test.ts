@@ -5,7 +5,7 @@ import { FakeClock } from "../lib/clock.ts";
 import { Metrics } from "../lib/metrics.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import type { Rejection } from "../model/rejection.ts";
-import { type Grant, type HintProvider, type Hints, nodesOf, numaMask } from "../model/topology.ts";
+import { type HintProvider, type Hints, nodesOf, numaMask, type TopologyHint } from "../model/topology.ts";
 import type { MergeRules } from "./merge-hints.ts";
 import { topologyMetrics } from "./metrics.ts";
 import { TopologyAllocator, type TopologyRules } from "./topology-allocator.ts";
@@ -31,14 +31,18 @@ class Cards implements HintProvider {
     return this.all();
   }
 
-  allocate({ metadata }: Pod, { name }: Container, { affinity }: Grant): Promise<Rejection | undefined> {
+  reserve({ metadata }: Pod, { name }: Container, affinity: TopologyHint): Rejection | undefined {
     const allowed = affinity.numa === undefined ? NODES : nodesOf(affinity.numa);
     this.asked.push(`allocate ${name} on ${allowed.join()}`);
     const card = this.free("cards");
     const [node] = [...card].find(([at, count]) => count > 0 && allowed.includes(at)) ?? [];
-    if (node === undefined) return Promise.resolve({ reason: "NoCard", message: "no card is free" });
+    if (node === undefined) return { reason: "NoCard", message: "no card is free" };
     this.taken.set(`${metadata.uid}/${name}`, node);
-    return Promise.resolve(undefined);
+    return undefined;
+  }
+
+  commit(): Promise<void> {
+    return Promise.resolve();
   }
 
   release(uid: string): void {
@@ -111,6 +115,17 @@ describe("allocation by topology", () => {
     assert.match(page, /resources_failure_count\{scope="container",boundary="numa_node"\} 1\n/);
   });
 
+  test("that is aborted while a provider commits rejects no pod", async () => {
+    const stop = new AbortController();
+    const cards = new Cards([2, 2]);
+    cards.commit = () => {
+      stop.abort(new Error("the agent stops"));
+      return Promise.reject(new Error("the connection was closed"));
+    };
+    const { allocator } = allocatorOf([cards], { scope: "container" });
+    await assert.rejects(allocator.allocate(web, { signal: stop.signal }), /the agent stops/);
+  });
+
   test("passes on a provider's rejection, and everything is released again", async () => {
     const cards = new Cards([1, 1]);
     const { allocator, text } = allocatorOf([cards], { scope: "container" });
@@ -119,5 +134,14 @@ describe("allocation by topology", () => {
     allocator.release("uid-of-web");
     assert.equal(cards.taken.size, 0);
     assert.match(await text(), /kubelet_topology_manager_admission_requests_total 1\n/);
+  });
+
+  test("that a pod is rejected for anyway is tried, counted and released", async () => {
+    const cards = new Cards([1, 1]);
+    const { allocator, text } = allocatorOf([cards], { scope: "container" });
+    assert.equal(allocator.problem(web)?.reason, "NoCard");
+    assert.equal(allocator.problem(pod("small").container("app").build()), undefined);
+    assert.equal(cards.taken.size, 0);
+    assert.match(await text(), /kubelet_topology_manager_admission_requests_total 2\n/);
   });
 });

@@ -15,10 +15,19 @@ interface TopologyDeps {
   readonly counted: TopologyCounters;
 }
 
+/** In Kubernetes' words. */
+const MISALIGNED = "Resources cannot be allocated with Topology locality";
+const POD_LEVEL: Readonly<Record<TopologyScope, string>> = {
+  container: "Pod Scope pod with pod-level resources failed admission with a container-level topology manager",
+  pod: "Pod Scope pod with pod-level resources failed admission under pod-scope topology manager",
+};
+
 /** What has to be aligned; `merge` is undefined for the policy none. */
 export interface TopologyRules {
   readonly merge?: MergeRules | undefined;
   readonly scope: TopologyScope;
+  /** True for pods whose pod-level resources are allocated (the gate PodLevelResourceManagers). */
+  isPodLevel?(pod: Pod): boolean;
 }
 
 /**
@@ -33,19 +42,34 @@ export class TopologyAllocator {
     private readonly rules: TopologyRules,
   ) {}
 
-  /** Allocates what the containers of the pod need; a rejected pod may have a part of it until it is released. */
+  /**
+   * Allocates what the containers of the pod need; a rejected pod may have a part of it until it is released. All of it
+   * is reserved before the call returns: what providers have to wait for (a disk, a plugin) comes after that.
+   */
   async allocate(pod: Pod, options: Abortable): Promise<{ readonly rejection: Rejection } | undefined> {
     const { clock, counted } = this.deps;
     const started = clock.now().mono;
     let isAdmitted = false;
     try {
-      const rejection = await this.admit(pod, options);
+      const rejection = this.reserve(pod) ?? (await this.commit(pod, options));
       isAdmitted = rejection === undefined;
+      if (isAdmitted && this.rules.scope === "pod") this.countAligned();
       return rejection && { rejection };
     } finally {
       counted.admission({ ms: clock.now().mono - started });
       if (!isAdmitted && this.rules.merge !== undefined) counted.rejected();
     }
+  }
+
+  /** Counts as an attempt, as in Kubernetes, which allocates before it compares requests with what the node has. */
+  problem(pod: Pod): Rejection | undefined {
+    const { clock, counted } = this.deps;
+    const started = clock.now().mono;
+    const rejection = this.reserve(pod);
+    this.release(pod.metadata.uid ?? "");
+    counted.admission({ ms: clock.now().mono - started });
+    if (rejection !== undefined && this.rules.merge !== undefined) counted.rejected();
+    return rejection;
   }
 
   release(uid: string): void {
@@ -59,39 +83,41 @@ export class TopologyAllocator {
     return this.deps.providers.flatMap((provider) => [...(provider.held?.() ?? [])]);
   }
 
-  private async admit(pod: Pod, options: Abortable): Promise<Rejection | undefined> {
+  private reserve(pod: Pod): Rejection | undefined {
     const { merge, scope } = this.rules;
     const forPod = merge !== undefined && scope === "pod" ? this.align(pod, undefined, merge) : undefined;
     if (forPod !== undefined && "reason" in forPod) return forPod;
-    for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+    if (forPod !== undefined && this.isPodLevel(pod)) return this.reservePod(pod, forPod);
+    for (const container of containersOf(pod)) {
       const affinity = forPod ?? (merge === undefined ? ANYWHERE : this.align(pod, container, merge));
       if ("reason" in affinity) return affinity;
-      const rejection = await this.allocateContainer(pod, container, { ...options, affinity });
-      if (rejection !== undefined) return rejection;
+      for (const provider of this.deps.providers) {
+        const rejection = reserveOf(provider, pod, { container, affinity });
+        if (rejection !== undefined) return rejection;
+      }
       if (scope === "container") this.countAligned();
     }
-    if (scope === "pod") this.countAligned();
     return undefined;
   }
 
-  private async allocateContainer(
-    pod: Pod,
-    container: Container,
-    grant: Abortable & { readonly affinity: TopologyHint },
-  ): Promise<Rejection | undefined> {
+  private reservePod(pod: Pod, affinity: TopologyHint): Rejection | undefined {
     for (const provider of this.deps.providers) {
-      try {
-        const rejection = await provider.allocate(pod, container, grant);
+      for (const container of provider.reservePod === undefined ? containersOf(pod) : [undefined]) {
+        const rejection = reserveOf(provider, pod, { container, affinity });
         if (rejection !== undefined) return rejection;
-      } catch (error) {
-        grant.signal.throwIfAborted();
-        const nodes = [...(provider.free?.(provider.name).keys() ?? [])].sort((x, y) => x - y);
-        const short = shortageOf([provider], pod, { container, nodes });
-        const message = `Allocate failed due to ${messageOf(error)}, which is unexpected`;
-        return { reason: "UnexpectedAdmissionError", message: short === "" ? message : `${message}: ${short}` };
       }
     }
     return undefined;
+  }
+
+  private async commit(pod: Pod, options: Abortable): Promise<Rejection | undefined> {
+    try {
+      for (const provider of this.deps.providers) await provider.commit(pod, options);
+      return undefined;
+    } catch (error) {
+      options.signal.throwIfAborted();
+      return unexpected(error);
+    }
   }
 
   /** The affinity that suits all providers, or why the policy admits none. */
@@ -103,9 +129,15 @@ export class TopologyAllocator {
     const { hint, isAdmitted } = mergeHints(hints, merge);
     if (isAdmitted) return hint;
     if (merge.policy === "single-numa-node") counted.misaligned(this.rules.scope, "numa_node");
+    const problems = container === undefined ? providers.flatMap((provider) => provider.problem?.(pod) ?? []) : [];
     const short = shortageOf(providers, pod, { container, nodes: merge.nodes });
-    const message = "Resources cannot be allocated with Topology locality";
-    return { reason: "TopologyAffinityError", message: short === "" ? message : `${message}: ${short}` };
+    const why = [...problems, ...(short === "" ? [] : [short])];
+    const message = this.isPodLevel(pod) ? POD_LEVEL[this.rules.scope] : MISALIGNED;
+    return { reason: "TopologyAffinityError", message: [message, ...why].join(": ") };
+  }
+
+  private isPodLevel(pod: Pod): boolean {
+    return this.rules.isPodLevel?.(pod) === true;
   }
 
   /** Only one NUMA node is a promise of alignment. */
@@ -113,4 +145,31 @@ export class TopologyAllocator {
     const { merge, scope } = this.rules;
     if (merge?.policy === "single-numa-node") this.deps.counted.aligned(scope, "numa_node");
   }
+}
+
+/** Of one provider, for the container or for the pod as a whole. */
+function reserveOf(
+  provider: HintProvider,
+  pod: Pod,
+  { container, affinity }: { readonly container: Container | undefined; readonly affinity: TopologyHint },
+): Rejection | undefined {
+  try {
+    if (container === undefined) return provider.reservePod?.(pod, affinity);
+    return provider.reserve(pod, container, affinity);
+  } catch (error) {
+    const nodes = [...(provider.free?.(provider.name).keys() ?? [])].sort((x, y) => x - y);
+    const { reason, message } = unexpected(error);
+    const short = shortageOf([provider], pod, { container, nodes });
+    return { reason, message: short === "" ? message : `${message}: ${short}` };
+  }
+}
+
+function unexpected(error: unknown): Rejection {
+  const message = `Allocate failed due to ${messageOf(error)}, which is unexpected`;
+  return { reason: "UnexpectedAdmissionError", message };
+}
+
+/** In the order in which they start. */
+function containersOf({ spec }: Pod): readonly Container[] {
+  return [...(spec.initContainers ?? []), ...spec.containers];
 }

@@ -57,7 +57,7 @@ function defineTests(): void {
           clock,
           log: silent,
           objects: localObjects(data),
-          node: { allocatable: {}, labels: {} },
+          node: { allocatable: {}, labels: {}, syncMs: 60_000 },
           event: () => undefined,
           waiting: () => undefined,
         },

@@ -2,8 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pod } from "../../test/support/pods.ts";
 import { VolumeScene } from "../../test/support/volumes.ts";
+import { FakeClock } from "../lib/clock.ts";
 import { Metrics } from "../lib/metrics.ts";
 import type { Volume } from "../model/generated/types.ts";
+import { OperationMeter } from "./metrics.ts";
+import { VolumePendingError } from "./volume-error.ts";
 
 const disk: Volume = { name: "disk", emptyDir: {} };
 
@@ -26,6 +29,17 @@ test("storage operations are measured by plugin, operation and status, with the 
     labels("empty-dir", "volume_apply_access_control", "success"),
     labels("empty-dir", "volume_mount", "success"),
     labels("empty-dir", "volume_unmount", "success"),
+  ]);
+});
+
+test("a volume that waits for its attachment has not failed to be mounted", async () => {
+  const metrics = new Metrics();
+  const meter = new OperationMeter(new FakeClock(), metrics);
+  const pending = () => Promise.reject(new VolumePendingError("Volume not attached according to node status"));
+  const of = { plugin: "kubernetes.io/csi:driver", operation: "volume_mount" } as const;
+  await assert.rejects(meter.measure(of, pending));
+  assert.deepEqual(await read(metrics, "storage_operation_duration_seconds_count"), [
+    'storage_operation_duration_seconds_count{volume_plugin="kubernetes.io/csi:driver",operation_name="verify_controller_attached_volume",status="fail-unknown",migrated="false"} 1',
   ]);
 });
 

@@ -1,4 +1,8 @@
 import { directoryName, type VolumeHost, type VolumeKind } from "./kind.ts";
+import { FILES_BESIDE } from "./layout.ts";
+
+/** What of a kind decides where its volumes lie. */
+type Placed = Pick<VolumeKind, "plugin"> & { readonly staging?: Pick<NonNullable<VolumeKind["staging"]>, "layout"> };
 
 /** Where volumes lie below the agent's root directory, as in Kubernetes. */
 export class VolumePaths {
@@ -21,8 +25,28 @@ export class VolumePaths {
     return `${this.pod(uid)}/volumes`;
   }
 
-  volume(uid: string, kind: Pick<VolumeKind, "plugin">, name: string): string {
-    return `${this.volumes(uid)}/${directoryName(kind)}/${name}`;
+  /** The directory of a pod for the volumes of a kind. */
+  kind(uid: string, kind: Placed): string {
+    return `${this.place(uid, kind)}/${directoryName(kind)}`;
+  }
+
+  /** The directory of a pod with those of kinds. */
+  place(uid: string, { staging }: Placed): string {
+    return `${this.pod(uid)}/${(staging?.layout ?? FILES_BESIDE).place}`;
+  }
+
+  volume(uid: string, kind: Placed, name: string): string {
+    return `${this.kind(uid, kind)}/${name}`;
+  }
+
+  /** The directories of a pod's volumes of a kind. */
+  async list(uid: string, kind: Placed, host: Pick<VolumeHost, "list">): Promise<readonly string[]> {
+    return (await host.list(this.kind(uid, kind))).map((name) => this.volume(uid, kind, name));
+  }
+
+  /** A file that is there while a volume of the pod has not been given to its group as a whole. */
+  groupMark(uid: string, volume: string): string {
+    return `${this.pod(uid)}/volume-groups/${volume}`;
   }
 
   subPaths(uid: string): string {

@@ -1,13 +1,19 @@
-import { type Abortable, isAborted, manyListeners } from "../lib/abort.ts";
+import { type Abortable, isAborted, manyListeners, TimeLimitError } from "../lib/abort.ts";
 import { Backoff } from "../lib/backoff.ts";
 import type { Timer } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { orAborted } from "../lib/or-aborted.ts";
 import type { Pod } from "../model/generated/types.ts";
+import type { CheckSlots } from "./check-slots.ts";
+import type { DriverSpaces } from "./driver-spaces.ts";
+import type { GroupMark } from "./group-mark.ts";
 import { GroupProgress } from "./group-progress.ts";
 import type { ReadyVolume, VolumeDeps, VolumeKind, VolumeOfPod, VolumeSource } from "./kind.ts";
 import type { OperationMeter } from "./metrics.ts";
 import type { VolumeOperations } from "./operations.ts";
+import { CheckLoop } from "./volume-check.ts";
+import { setUpEvent } from "./volume-error.ts";
 
 /** Where a volume reports to. */
 export interface VolumeHooks {
@@ -16,9 +22,24 @@ export interface VolumeHooks {
 }
 
 export interface PodVolumeDeps extends Omit<VolumeDeps, "node" | "tokens"> {
-  readonly operations: Pick<VolumeOperations, "setUp">;
+  readonly operations: Pick<VolumeOperations, "setUp" | "find">;
   readonly meter: OperationMeter;
+  /** When volumes are checked; one object for all of them. */
+  readonly slots: CheckSlots;
   readonly hooks: VolumeHooks;
+  /** A file that tells the next agent that the volume was not given to the group of the pod as a whole. */
+  readonly groupMark: GroupMark;
+  /** Volumes whose drivers count their space. */
+  readonly spaces?: Pick<DriverSpaces, "add" | "remove"> | undefined;
+}
+
+/** Where the space of a volume is counted. */
+export interface VolumePlace {
+  readonly path: string;
+  /** By child processes: what is mounted there may hang. */
+  readonly isRemote?: boolean;
+  /** By its driver. */
+  readonly hasDriver?: boolean;
 }
 
 /** Between two attempts, in milliseconds, as in Kubernetes. */
@@ -41,9 +62,14 @@ export class PodVolume {
   /** The next attempt waits for its turn. */
   private isQueued = false;
   private isSubscribed = false;
+  private isWalking = false;
+  /** Monotonic time of the first attempt. */
+  private wantedSince: number | undefined;
   private timer: Timer | undefined;
   private readonly closing = manyListeners();
+  private attempt: Promise<void> | undefined;
   private readonly backoff = new Backoff(SET_UP_BACKOFF);
+  private readonly checks: CheckLoop;
   private readonly waiters = new Set<() => void>();
   private changes = 0;
 
@@ -51,7 +77,11 @@ export class PodVolume {
     private of: VolumeOfPod,
     private readonly kind: VolumeKind,
     private readonly deps: PodVolumeDeps,
-  ) {}
+  ) {
+    const { clock, slots } = deps;
+    const inTurn = (work: () => Promise<void>): Promise<void> => this.serially(work);
+    this.checks = new CheckLoop({ clock, slots, inTurn, failed: (error) => this.report(error) }, this.closing.signal);
+  }
 
   get name(): string {
     return this.of.volume.name;
@@ -59,6 +89,13 @@ export class PodVolume {
 
   get source(): VolumeSource | undefined {
     return this.ready?.source;
+  }
+
+  /** Where its space is counted, and by whom; undefined before it is ready, and if it has none of its own. */
+  get place(): VolumePlace | undefined {
+    const { source, space } = this.ready ?? {};
+    if (space !== undefined) return { path: space.path, hasDriver: true };
+    return source?.kind === "path" ? source : undefined;
   }
 
   /** A group that processes of the pod need to use the volume. */
@@ -71,9 +108,15 @@ export class PodVolume {
     return this.ready?.plugin;
   }
 
-  /** Between two attempts, at most. */
-  get maxBackoffMs(): number {
-    return this.kind.maxBackoffMs ?? SET_UP_BACKOFF.maxMs;
+  /** It is mounted, and its files get the group of the pod, which reports its progress itself. */
+  get isChangingGroup(): boolean {
+    return this.isWalking;
+  }
+
+  /** Counts a failed attempt; answers how long to wait before the next, in milliseconds. It grows until one succeeds. */
+  failed(): number {
+    const delayMs = this.backoff.next(this.deps.clock.now());
+    return Math.min(delayMs, this.kind.maxBackoffMs ?? SET_UP_BACKOFF.maxMs);
   }
 
   /** Grows with each change of what the volume is made from: read it before an attempt, pass it to `untilChanged`. */
@@ -81,20 +124,42 @@ export class PodVolume {
     return this.changes;
   }
 
-  /** Resolves when the volume is ready; rejects with why it is not. Does nothing for one that is. */
-  ensure(options: Abortable): Promise<void> {
-    return this.serially(async () => {
-      this.subscribe();
-      // A volume whose update failed keeps its old content, which is enough for a container to restart.
-      if (this.ready !== undefined && (await this.isIntact())) return;
-      await this.setUp(options);
-    });
+  /**
+   * Resolves when the volume is ready; rejects with why it is not. Does nothing for one that is. An abort ends the wait
+   * and not the attempt, which has time limits of its own: whoever asks next waits for it, and closing ends it.
+   */
+  ensure({ signal }: Abortable): Promise<void> {
+    if (this.attempt === undefined) {
+      const attempt = this.begin().finally(() => {
+        this.attempt = undefined;
+      });
+      // It may fail when nobody waits any more.
+      attempt.catch(() => undefined);
+      this.attempt = attempt;
+    }
+    return orAborted(this.attempt, signal);
   }
 
   /** Follows a volume that an earlier agent set up, and brings it up to date. */
   adopt(): void {
     this.subscribe();
     this.refresh();
+  }
+
+  /** Follows a volume that an earlier agent set up, if it is there as a whole, and leaves it as it is. */
+  find(): void {
+    const { signal } = this.closing;
+    this.serially(async () => {
+      if (this.ready !== undefined || signal.aborted || (await this.groupMark?.isSet())) return;
+      const found = await this.deps.operations.find(this.kind, this.of, { signal });
+      if (found !== undefined) this.take(found);
+    }).catch((error: unknown) => {
+      // The API server may be unavailable: the pod runs, and does not notice.
+      if (isAborted(error, signal) || signal.aborted) return;
+      const waitMs = this.backoff.next(this.deps.clock.now());
+      this.timer?.cancel();
+      this.timer = this.deps.clock.after(waitMs, () => this.find());
+    });
   }
 
   /** The pod has other labels or annotations. */
@@ -125,25 +190,75 @@ export class PodVolume {
   async close(): Promise<void> {
     this.closing.abort();
     this.timer?.cancel();
+    if (this.ready?.space !== undefined) this.deps.spaces?.remove(this.ready.space.path);
     await this.busy;
+  }
+
+  private begin(): Promise<void> {
+    const { signal } = this.closing;
+    this.wantedSince ??= this.deps.clock.now().mono;
+    return this.serially(async () => {
+      this.subscribe();
+      // A volume whose update failed keeps its old content, which is enough for a container to restart.
+      if (this.ready !== undefined && (await this.isIntact({ signal }))) return;
+      await this.setUp({ signal });
+    });
   }
 
   private async setUp({ signal }: Abortable): Promise<void> {
     signal.throwIfAborted();
-    this.closing.signal.throwIfAborted();
     this.isStale = false;
+    const isFirst = this.ready === undefined;
+    if (isFirst) await this.groupMark?.set();
     const ready = await this.deps.operations.setUp(this.kind, this.of, { signal });
-    if (this.ready === undefined) await this.changeGroup(ready, signal);
-    this.ready = ready;
-    this.backoff.reset();
-    this.planRefresh(this.ready.refreshAt);
+    if (isFirst) {
+      await this.changeGroup(ready, signal);
+      await this.groupMark?.remove();
+      this.announce(ready);
+    }
+    this.take(ready);
   }
 
-  /** Somebody may have unmounted it meanwhile. */
-  private async isIntact(): Promise<boolean> {
+  /** Undefined if a later agent does not look for the volume, or its files keep their group. */
+  private get groupMark(): GroupMark | undefined {
+    const mayBeFound = this.kind.staging !== undefined || this.kind.find !== undefined;
+    const { fsGroup } = this.of.pod.spec.securityContext ?? {};
+    return mayBeFound && fsGroup !== undefined ? this.deps.groupMark : undefined;
+  }
+
+  private announce({ events = [], plugin = "" }: ReadyVolume): void {
+    for (const { type = "Normal", reason, message } of events) this.deps.hooks.event(type, reason, message);
+    if (this.wantedSince !== undefined) this.deps.meter.mounted(plugin, this.wantedSince);
+  }
+
+  private take(ready: ReadyVolume): void {
+    this.ready = ready;
+    this.backoff.reset();
+    this.planRefresh(ready.refreshAt);
+    this.checks.follow(ready.check);
+    const { spaces, hooks } = this.deps;
+    const abnormal = (message: string): void =>
+      hooks.event("Warning", "VolumeConditionAbnormal", `Volume ${this.name}: ${message}`);
+    if (ready.space !== undefined && !this.closing.signal.aborted) spaces?.add(ready.space, abnormal);
+  }
+
+  /** Somebody may have unmounted it meanwhile, and a server may be gone. */
+  private async isIntact(options: Abortable): Promise<boolean> {
+    const { host } = this.deps;
     const source = this.ready?.source;
     if (this.ready?.isMounted !== true || source?.kind !== "path") return true;
-    return this.deps.host.isMountPoint(source.path);
+    if (source.isRemote !== true) return host.isMountPoint(source.path);
+    if ((await host.mountAt(source.path)) === undefined) return false;
+    try {
+      await host.kindOf(source.path, options);
+      return true;
+    } catch (error) {
+      options.signal.throwIfAborted();
+      // A container that gets it now would hang, and the runtime with it.
+      if (error instanceof TimeLimitError)
+        throw new Error(`what is mounted at ${source.path} does not answer: ${error.message}`, { cause: error });
+      return false;
+    }
   }
 
   private async changeGroup({ source, takesGroup, plugin = "" }: ReadyVolume, signal: AbortSignal): Promise<void> {
@@ -152,28 +267,37 @@ export class PodVolume {
     const { clock, host, hooks } = this.deps;
     const progress = new GroupProgress({ clock, event: hooks.event }, this.of);
     const onlyOnMismatch = fsGroupChangePolicy === "OnRootMismatch";
-    const request = { gid, onlyOnMismatch, signal, onProgress: (count: number) => progress.report(count) };
+    const onProgress = (count: number): void => progress.report(count);
+    const isRemote = source.isRemote === true;
+    const request = { gid, onlyOnMismatch, signal, onProgress, ...(isRemote && { isRemote }) };
     const operation = { plugin, operation: "volume_apply_access_control" } as const;
-    await this.deps.meter.measure(operation, () => host.changeGroup(source.path, request));
+    this.isWalking = true;
+    try {
+      await this.deps.meter.measure(operation, () => host.changeGroup(source.path, request));
+    } finally {
+      this.isWalking = false;
+    }
   }
 
   private subscribe(): void {
     if (this.isSubscribed || this.closing.signal.aborted) return;
     this.isSubscribed = true;
-    const { objects, trustBundles = [], podCertificates = [] } = this.kind.references?.(this.of) ?? { objects: [] };
+    const references = this.kind.references?.(this.of) ?? { objects: [] };
+    const { objects, trustBundles = [], podCertificates = [] } = references;
     const { signal } = this.closing;
     const { deps } = this;
     for (const ref of objects) deps.objects.onChange(ref, () => this.changed(), { signal });
     for (const bundle of trustBundles) deps.trustBundles?.onChange(bundle, () => this.changed(), { signal });
     for (const need of podCertificates) deps.podCertificates?.onChange(need, () => this.changed(), { signal });
+    references.onChange?.(() => this.changed(), { signal });
   }
 
   private changed(): void {
     if (this.closing.signal.aborted) return;
     this.changes++;
+    this.backoff.reset();
     for (const waiter of [...this.waiters]) waiter();
     if (this.ready === undefined || this.kind.isLive !== true) return;
-    this.backoff.reset();
     this.refresh();
   }
 
@@ -190,13 +314,15 @@ export class PodVolume {
     }).catch((error: unknown) => {
       if (isAborted(error, signal)) return;
       const waitMs = this.backoff.next(this.deps.clock.now());
-      this.deps.hooks.log.warn("Failed to update volume", {
-        volume: this.name,
-        error: messageOf(error),
-      });
-      this.deps.hooks.event("Warning", "FailedMount", setUpFailed(this.name, error));
+      this.report(error);
       this.retryAfter(waitMs);
     });
+  }
+
+  private report(error: unknown): void {
+    this.deps.hooks.log.warn("Failed to update volume", { volume: this.name, error: messageOf(error) });
+    const event = setUpEvent(this.name, error);
+    if (event !== undefined) this.deps.hooks.event("Warning", event.reason, event.message);
   }
 
   private planRefresh(at: number | undefined): void {
@@ -215,9 +341,4 @@ export class PodVolume {
     this.busy = done.catch(() => undefined);
     return done;
   }
-}
-
-/** The words that Kubernetes has for a volume that could not be set up. */
-export function setUpFailed(name: string, error: unknown): string {
-  return `MountVolume.SetUp failed for volume "${name}" : ${messageOf(error)}`;
 }

@@ -122,7 +122,7 @@ class Scene {
         clock,
         log: silent,
         objects: { get: async () => undefined, onChange: () => undefined },
-        node: { allocatable: {}, labels: {} },
+        node: { allocatable: {}, labels: {}, syncMs: 60_000 },
         event: () => undefined,
         waiting: () => undefined,
       },

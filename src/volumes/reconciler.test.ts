@@ -33,29 +33,85 @@ describe("preparing", () => {
   });
 
   test("an unknown kind is an error of that volume", async () => {
-    const scene = new VolumeScene([{ name: "odd", nfs: { server: "a", path: "/" } }]);
+    const scene = new VolumeScene([{ name: "odd", rbd: { image: "i", monitors: [] } }]);
     await assert.rejects(scene.prepare(), /volume "odd" is of a kind that is not supported/);
   });
 
-  test("ends only when every other volume is done, because then they may be torn down", async () => {
+  /** A pod with a tmpfs that is being mounted until `release`, and whose wait was aborted. */
+  const aborted = async () => {
     const scene = new VolumeScene([config, memory]);
     let release = (): void => undefined;
     scene.machine.beforeMount = new Promise((resolve) => {
       release = resolve;
     });
     const abort = new AbortController();
-    let hasEnded = false;
-    const prepared = scene.volumes.prepare(scene.web, { signal: abort.signal }).catch((error: unknown) => {
-      hasEnded = true;
-      return error;
-    });
+    const prepared = scene.volumes.prepare(scene.web, { signal: abort.signal }).catch((error: unknown) => error);
     await scene.clock.advance(0);
     abort.abort(new Error("stop"));
-    await scene.clock.advance(0);
-    assert.equal(hasEnded, false);
-    release();
     assert.match(String(await prepared), /stop/);
-    assert.equal(scene.machine.mounts.size, 1);
+    return { scene, release: () => release() };
+  };
+
+  test("an abort ends the wait at once, and whoever asks next waits for the attempt that is under way", async () => {
+    const { scene, release } = await aborted();
+    scene.objects.put(...configMap("settings", {}));
+    const again = scene.prepare();
+    await scene.clock.advance(0);
+    release();
+    await again;
+    assert.equal(scene.machine.mounts.size, 1, "mounted once");
+  });
+
+  test("tearing down waits for an attempt that is under way, and undoes it", async () => {
+    const { scene, release } = await aborted();
+    let isDown = false;
+    const down = scene.volumes.teardown("uid-of-web", scene.never).then(() => {
+      isDown = true;
+    });
+    await scene.clock.advance(0);
+    assert.equal(isDown, false);
+    release();
+    await down;
+    assert.equal(scene.machine.mounts.size, 0);
+  });
+
+  test("an attempt that takes long is shown after 10 s, is an event after 30 s, and named when the wait is over", async () => {
+    const scene = new VolumeScene([{ name: "far", nfs: { server: "s", path: "/" } }]);
+    scene.machine.mountByCommand = () => new Promise(() => undefined);
+    const prepared = scene.prepare().catch((error: unknown) => String(error));
+    const shown = (): string | undefined => scene.next?.why;
+    await scene.clock.advance(9999);
+    assert.equal(shown(), undefined);
+    await scene.clock.advance(1);
+    const why = "a server, a disk or a driver may not answer";
+    assert.equal(shown(), `far since 00:00:00Z: being set up for 10 s: ${why}`);
+    await scene.clock.advance(19_999);
+    assert.deepEqual(scene.events, []);
+    await scene.clock.advance(1);
+    const slow = `FailedMount: MountVolume.SetUp for volume "far" has not ended after 30 s: ${why}`;
+    assert.deepEqual(scene.events, [slow]);
+    await scene.clock.advance(93_000);
+    assert.match(
+      String(await prepared),
+      /unmounted volumes=\[far\], .*: context deadline exceeded \(far: being set up for 123 s/,
+    );
+  });
+
+  test("the delay grows over several waits of the pod, until an attempt succeeds", async () => {
+    const scene = new VolumeScene([{ name: "far", nfs: { server: "s", path: "/" } }]);
+    scene.machine.commandFaults.set("mount", new Error("refused"));
+    const waits: number[] = [];
+    for (let round = 0; round < 11; round++) {
+      await scene.refusal();
+      waits.push((scene.next?.at ?? 0) - scene.clock.now().wall);
+    }
+    assert.deepEqual(waits, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 122_000, 122_000, 122_000]);
+    scene.machine.commandFaults.clear();
+    await scene.prepare();
+    scene.machine.mounts.clear();
+    scene.machine.commandFaults.set("mount", new Error("refused"));
+    await scene.refusal();
+    assert.equal((scene.next?.at ?? 0) - scene.clock.now().wall, 500);
   });
 
   test("a volume that waits keeps no other from being made, in this pod or another", async () => {
@@ -241,6 +297,39 @@ describe("a volume with content", () => {
     assert.deepEqual(scene.machine.texts(directory), { a: "later" });
   });
 
+  test("that an earlier agent made is followed, too, if it could not be listed at first", async () => {
+    const scene = new VolumeScene([config]);
+    scene.objects.put(...configMap("settings", { a: "1" }));
+    await scene.prepare();
+    scene.volumes = scene.newAgent();
+    scene.machine.readFaults.set("/root/pods/uid-of-web/volumes", new Error("input/output error"));
+    scene.volumes.wanted([scene.web]);
+    await scene.clock.advance(600);
+    assert.equal(scene.objects.listening(settings), 1, "only the agent before");
+    scene.machine.readFaults.clear();
+    await scene.clock.advance(1000);
+    assert.equal(scene.objects.listening(settings), 2);
+    assert.equal(scene.clock.waiting, 0);
+  });
+
+  test("that could not be listed is not tried again once its pod is torn down or not wanted any more", async () => {
+    for (const end of ["torn down", "not wanted"]) {
+      const scene = new VolumeScene([config]);
+      scene.objects.put(...configMap("settings", { a: "1" }));
+      await scene.prepare();
+      scene.volumes = scene.newAgent();
+      scene.machine.readFaults.set("/root/pods/uid-of-web/volumes", new Error("input/output error"));
+      scene.volumes.wanted([scene.web]);
+      await scene.clock.advance(0);
+      scene.machine.readFaults.clear();
+      if (end === "torn down") await scene.volumes.teardown("uid-of-web", scene.never);
+      else scene.volumes.wanted([]);
+      await scene.clock.advance(1000);
+      assert.equal(scene.objects.listening(settings), 1, `${end}: only the agent before`);
+      assert.equal(scene.clock.waiting, 0);
+    }
+  });
+
   test("that an earlier agent made is not followed if it is torn down while it is listed", async () => {
     const scene = new VolumeScene([config]);
     scene.objects.put(...configMap("settings", { a: "1" }));
@@ -342,6 +431,21 @@ describe("a subPath", () => {
     assert.equal(scene.machine.mounts.size, 0);
   });
 
+  test("of a server's export is unmounted by a command, because the server may be gone", async () => {
+    const scene = new VolumeScene([{ name: "disk", nfs: { server: "s", path: "/" } }]);
+    await scene.prepare();
+    const target = await scene.volumes.subPath(scene.web, mount, scene.never);
+    scene.machine.mounts.set(target, { type: "nfs4", source: "s:/a/b" });
+    const commands: string[] = [];
+    const { unmountByCommand } = scene.machine;
+    scene.machine.unmountByCommand = (path, options) => {
+      commands.push(path);
+      return unmountByCommand.call(scene.machine, path, options);
+    };
+    await scene.volumes.teardown("uid-of-web", scene.never);
+    assert.deepEqual(commands, [target, scene.directory("nfs", "disk")]);
+  });
+
   test("of a path that the user chose is checked first with a time limit: it may hang", async () => {
     const scene = new VolumeScene([{ name: "disk", hostPath: { path: "/nfs" } }]);
     await scene.prepare();
@@ -401,7 +505,80 @@ describe("tearing down", () => {
   });
 });
 
+describe("tearing down a pod of which a volume cannot be", () => {
+  const far: Volume = { name: "far", nfs: { server: "s", path: "/" } };
+  const near: Volume = { name: "near", nfs: { server: "t", path: "/" } };
+  /** The server of `far` is gone: nothing helps. */
+  const stuck = (): VolumeScene => {
+    const scene = new VolumeScene([disk, far, near]);
+    const { unmountByCommand } = scene.machine;
+    scene.machine.unmountByCommand = (path, options) =>
+      path.endsWith("/far")
+        ? Promise.reject(new Error("no answer within 10 s"))
+        : unmountByCommand.call(scene.machine, path, options);
+    return scene;
+  };
+
+  test("takes down the others, and says which is left and why", async () => {
+    const scene = stuck();
+    await scene.prepare();
+    const why = 'UnmountVolume.TearDown failed for volume "far" : no answer within 10 s';
+    await assert.rejects(scene.volumes.teardown("uid-of-web", scene.never), { message: why });
+    assert.deepEqual([...scene.machine.mounts.keys()], [scene.directory("nfs", "far")]);
+    assert.equal(scene.machine.modes.has(scene.directory("empty-dir", "disk")), false);
+    await assert.rejects(scene.volumes.teardown("uid-of-web", scene.never));
+    assert.deepEqual(scene.events, [`FailedUnMount: ${why}`, `FailedUnMount: ${why}`]);
+  });
+
+  test("is tried again by a growing delay if the pod is an orphan, and does not keep other orphans", async () => {
+    const scene = stuck();
+    await scene.prepare();
+    await scene.prepare(
+      pod("other")
+        .container("app")
+        .with({ volumes: [disk] })
+        .build(),
+    );
+    const next = scene.newAgent();
+    let tried = 0;
+    const unmount = scene.machine.unmountByCommand.bind(scene.machine);
+    scene.machine.unmountByCommand = (path, options) => {
+      tried++;
+      return unmount(path, options);
+    };
+    const sweep = async (afterMs: number): Promise<[readonly string[], number]> => {
+      await scene.clock.advance(afterMs);
+      tried = 0;
+      return [await next.removeOrphans(() => false, scene.never), tried];
+    };
+    assert.deepEqual(await sweep(0), [["uid-of-web"], 2]);
+    assert.equal(scene.machine.modes.has("/root/pods/uid-of-other"), false);
+    assert.deepEqual(await sweep(499), [["uid-of-web"], 0]);
+    assert.deepEqual(await sweep(1), [["uid-of-web"], 1]);
+    assert.deepEqual(await sweep(999), [["uid-of-web"], 0]);
+    scene.machine.unmountByCommand = unmount;
+    scene.machine.mounts.clear();
+    scene.machine.unmountByCommand = async () => undefined;
+    assert.deepEqual(await sweep(1), [[], 0]);
+  });
+});
+
 describe("directories of orphaned pods", () => {
+  test("files in the directory of a volume that no kind knows are never removed", async () => {
+    const scene = new VolumeScene([disk]);
+    await scene.prepare();
+    const data = `${POD_DIR}/volumes/vendor~driver/data/precious`;
+    await scene.machine.makeDir(`${POD_DIR}/volumes/vendor~driver/data`, 0o750);
+    await scene.machine.makeFile(data, 0o600);
+    const next = scene.newAgent();
+    assert.deepEqual(await next.removeOrphans(() => false, scene.never), ["uid-of-web"]);
+    assert.ok(scene.machine.modes.has(data));
+    await scene.machine.removeFile(data);
+    await scene.clock.advance(500);
+    assert.deepEqual(await next.removeOrphans(() => false, scene.never), []);
+    assert.equal(scene.machine.modes.has(POD_DIR), false);
+  });
+
   test("go with what they hold; known ones, and those with foreign mounts, stay", async () => {
     const scene = new VolumeScene([memory]);
     for (const name of ["web", "known", "foreign"]) {
@@ -420,6 +597,7 @@ describe("directories of orphaned pods", () => {
     assert.deepEqual(await scene.machine.list("/root/pods"), ["uid-of-known", "uid-of-foreign"]);
     assert.deepEqual(await scene.machine.mountsBelow(POD_DIR), []);
     scene.machine.mounts.delete(foreign);
+    await scene.clock.advance(500);
     assert.deepEqual(await next.removeOrphans((uid) => uid === "uid-of-known", scene.never), []);
   });
 
@@ -435,8 +613,44 @@ describe("directories of orphaned pods", () => {
       asked.push(uid);
       assert.ok(scene.machine.modes.has(POD_DIR), "the directory is there until then");
     };
+    await scene.clock.advance(500);
     assert.deepEqual(await next.removeOrphans(() => false, { ...scene.never, rest }), []);
     assert.deepEqual([asked, scene.machine.modes.has(POD_DIR)], [["uid-of-web"], false]);
+  });
+
+  test("are removed a few at a time, so that many of them keep no other work waiting", async () => {
+    const scene = new VolumeScene([disk]);
+    const uids = Array.from({ length: 300 }, (_none, index) => `uid-${index}`);
+    for (const uid of uids) await scene.machine.makeDir(`/root/pods/${uid}`, 0o750);
+    let [now, most] = [0, 0];
+    const rest = async (): Promise<void> => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+    };
+    assert.deepEqual(await scene.newAgent().removeOrphans(() => false, { ...scene.never, rest }), []);
+    assert.equal(most, 8);
+    assert.deepEqual(await scene.machine.list("/root/pods"), []);
+  });
+
+  test("that hang keep the others for a few seconds only; one that is known by then stays", async () => {
+    const scene = new VolumeScene([disk]);
+    const hanging = Array.from({ length: 8 }, (_none, index) => `hangs-${index}`);
+    for (const uid of [...hanging, "other", "static"]) await scene.machine.makeDir(`/root/pods/${uid}`, 0o750);
+    const ends: (() => void)[] = [];
+    const rest = (uid: string): Promise<void> =>
+      hanging.includes(uid) ? new Promise((resolve) => ends.push(resolve)) : Promise.resolve();
+    let isBack = false;
+    const isKnown = (uid: string): boolean => isBack && uid === "static";
+    const sweeping = scene.newAgent().removeOrphans(isKnown, { ...scene.never, rest });
+    await scene.clock.advance(4999);
+    assert.deepEqual(await scene.machine.list("/root/pods"), [...hanging, "other", "static"]);
+    isBack = true;
+    await scene.clock.advance(1);
+    assert.deepEqual(await scene.machine.list("/root/pods"), [...hanging, "static"]);
+    for (const end of ends) end();
+    assert.deepEqual(await sweeping, []);
+    assert.deepEqual(await scene.machine.list("/root/pods"), ["static"]);
   });
 
   test("do not include a pod whose volumes are in use here", async () => {
@@ -456,7 +670,7 @@ describe("isAtHand", () => {
     { name: "what others have a say in is not", volumes: [{ name: "h", hostPath: { path: "/x" } }], want: false },
     {
       name: "an unknown kind is not",
-      volumes: [{ name: "odd", nfs: { server: "a", path: "/" } }],
+      volumes: [{ name: "odd", rbd: { image: "i", monitors: [] } }],
       want: false,
     },
   ];

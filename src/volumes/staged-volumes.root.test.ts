@@ -43,7 +43,7 @@ function defineTests(): void {
           clock,
           log: silent,
           objects: { get: () => Promise.reject(new Error("connection refused")), onChange: () => undefined },
-          node: { allocatable: {}, labels: {} },
+          node: { allocatable: {}, labels: {}, syncMs: 60_000 },
           event: () => undefined,
           waiting: () => undefined,
         },

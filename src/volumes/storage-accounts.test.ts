@@ -32,7 +32,10 @@ class Site implements UsageHost {
       host: this,
       clock: this.clock,
       log: silent,
-      pathOf: (_, volume) => this.paths.get(volume),
+      pathOf: (_, volume) => {
+        const path = this.paths.get(volume);
+        return path === undefined ? undefined : { path, isRemote: path.endsWith("~nfs/far") };
+      },
       layers: async (uid, { signal }) => this.layersOf(uid, signal),
     },
     { rootDir: "/root", podLogsDir: "/logs" },
@@ -43,6 +46,9 @@ class Site implements UsageHost {
     this.open++;
     let done = 0;
     return {
+      get soFar() {
+        return { bytes: done, inodes: done };
+      },
       advance: async (budgetMs): Promise<Usage | undefined> => {
         const total = this.files.get(path) ?? 0;
         const now = Math.min(total - done, Math.floor(budgetMs));
@@ -79,15 +85,35 @@ class Site implements UsageHost {
   }
 }
 
-const layer = (uid: string, bytes: number): LayerUsage => ({ uid, container: "app", bytes, inodes: 2, at: 5 });
+const layer = (uid: string, bytes: number, isTerminated = false): LayerUsage => ({
+  uid,
+  container: "app",
+  isTerminated,
+  bytes,
+  inodes: 2,
+  at: 5,
+});
 
 describe("what a pod keeps on its node", () => {
+  test("what containers write into the hosts file and termination logs counts as local storage", async () => {
+    const site = new Site();
+    site.files.set("/root/pods/uid-of-web/etc-hosts", 30);
+    site.files.set("/root/pods/uid-of-web/containers", 12);
+    const { bytes, parts } = await site.read();
+    assert.equal(bytes, 42);
+    const files = parts.filter(({ kind }) => kind === "file").map(({ name, usage }) => [name, usage?.bytes]);
+    assert.deepEqual(files, [
+      ["etc-hosts", 30],
+      ["termination-log", 12],
+    ]);
+  });
+
   test("layers of many pods are listed once in ten seconds for those who take older ones, and at once for a new pod", async () => {
     const site = new Site();
     const asked: (string | undefined)[] = [];
     site.layersOf = (uid) => {
       asked.push(uid);
-      return [{ uid: "uid-of-web", container: "app", bytes: 9, inodes: 1, at: 0 }];
+      return [layer("uid-of-web", 9)];
     };
     const named = (name: string) => pod(name).container("app").build();
     const read = async (names: readonly string[], maxAgeMs: number): Promise<number | undefined> => {
@@ -116,12 +142,15 @@ describe("what a pod keeps on its node", () => {
       { name: "claimed", persistentVolumeClaim: { claimName: "data" } },
       { name: "made", ephemeral: {} },
       { name: "host", hostPath: { path: "/srv" } },
+      { name: "far", nfs: { server: "s", path: "/" } },
       { name: "later", secret: { secretName: "s" } },
     ];
     site.web = pod().container("app").with({ volumes }).build();
     const below = "/root/pods/uid-of-web/volumes";
     for (const name of ["config", "claimed", "made"]) site.paths.set(name, `${below}/kind/${name}`);
     site.paths.set("host", "/srv");
+    site.paths.set("far", `${below}/kubernetes.io~nfs/far`);
+    site.files.set(`${below}/kubernetes.io~nfs/far`, 7);
     site.files.set(`${below}/kind/config`, 5);
     const { parts, bytes } = await site.read();
     const shown = parts.filter(({ kind }) => kind === "volume");
@@ -131,8 +160,10 @@ describe("what a pod keeps on its node", () => {
         ["config", `${below}/kind/config`, undefined, 5],
         ["claimed", `${below}/kind/claimed`, "data", undefined],
         ["made", `${below}/kind/made`, "web-made", undefined],
+        ["far", `${below}/kubernetes.io~nfs/far`, undefined, undefined],
       ],
     );
+    assert.equal(shown.at(-1)?.isRemote, true, "a server may hang: nobody walks through it");
     assert.equal(bytes, 0);
   });
 
@@ -147,10 +178,31 @@ describe("what a pod keeps on its node", () => {
         ["emptyDir", "disk", false, 2 ** 20, 100],
         ["emptyDir", "fast", true, undefined, 4096],
         ["log", "app", false, undefined, 20],
+        ["file", "etc-hosts", false, undefined, 0],
+        ["file", "termination-log", false, undefined, 0],
         ["layer", "app", false, undefined, 3000],
       ],
     );
     assert.deepEqual(sum, { bytes: 3120, inodes: 122, isFresh: true });
+    site.stop.abort();
+  });
+
+  test("terminated instances of containers do not count against limits, and are listed after running ones", async () => {
+    const site = new Site();
+    site.layersOf = (uid) => [layer(uid ?? "", 500, true), layer(uid ?? "", 102), layer(uid ?? "", 600, true)];
+    const { parts, bytes } = await site.read();
+    const layers = parts.filter(({ kind }) => kind === "layer");
+    assert.deepEqual(
+      [bytes, layers.map(({ usage, isOld = false }) => [usage?.bytes, isOld])],
+      [
+        102,
+        [
+          [102, false],
+          [500, true],
+          [600, true],
+        ],
+      ],
+    );
     site.stop.abort();
   });
 
@@ -167,6 +219,8 @@ describe("what a pod keeps on its node", () => {
         ["emptyDir", "quota"],
         ["emptyDir", "filesystem"],
         ["log", "walk"],
+        ["file", "walk"],
+        ["file", "walk"],
         ["layer", "runtime"],
       ],
     );
@@ -237,7 +291,7 @@ describe("the cost", () => {
     const took = site.clock.now().mono - began;
     assert.ok(took <= 2100, `${took} ms`);
     assert.ok(site.walked <= took / 3, `${site.walked} of ${took} ms`);
-    assert.deepEqual([first.isFresh, first.bytes], [false, 20]);
+    assert.deepEqual([first.isFresh, first.bytes], [false, site.walked], "what was walked counts already");
     let last = first;
     for (let i = 0; i < 3 && !last.isFresh; i++) last = await site.read({ limitMs: 2000, maxAgeMs: 10_000 });
     assert.deepEqual([last.isFresh, last.bytes], [true, 1020]);

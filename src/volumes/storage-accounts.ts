@@ -7,12 +7,15 @@ import { podLogDirectoryName } from "../model/names.ts";
 import { allContainers, podIdentity } from "../model/pod-facts.ts";
 import type { PodStorage, StoragePart } from "../model/pod-storage.ts";
 import { meteredEmptyDirs } from "./local-storage.ts";
+import type { VolumePlace } from "./pod-volume.ts";
 import { type MeteredDirectory, type Usage, type UsageHost, UsageMeter } from "./usage-meter.ts";
 
 /** The writable layer of a container, as the runtime counts it. */
 export interface LayerUsage extends Usage {
   readonly uid: string;
   readonly container: string;
+  /** An instance that has terminated: its layer is on disk until it is removed. */
+  readonly isTerminated: boolean;
   /** Wall-clock milliseconds. */
   readonly at: number;
 }
@@ -21,8 +24,8 @@ export interface StorageDeps {
   readonly host: UsageHost;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The path of a volume that is set up; undefined if it is not, or has none. */
-  pathOf?(pod: Pod, volume: string): string | undefined;
+  /** Where a volume is that is set up; undefined if it is not, or has no path. */
+  pathOf?(pod: Pod, volume: string): VolumePlace | undefined;
   /** Layers of one pod, or of all. */
   layers(uid: string | undefined, options: Abortable): Promise<readonly LayerUsage[]>;
 }
@@ -113,6 +116,14 @@ export class StorageAccounts {
 
   private meteredParts(pod: Pod): readonly MeteredPart[] {
     const logs = `${this.options.podLogsDir}/${podLogDirectoryName(podIdentity(pod))}`;
+    const own = `${this.options.rootDir}/pods/${podIdentity(pod).uid}`;
+    // Containers can write as much as they like into them, and no volume and no layer counts it.
+    const file = (name: string, path: string): MeteredPart => ({
+      kind: "file",
+      name,
+      isMemory: false,
+      directory: { path: `${own}/${path}` },
+    });
     return [
       ...meteredEmptyDirs(pod, this.options.rootDir).map(
         ({ volume, isFilesystem = false, sizeLimit, ...directory }): MeteredPart => ({
@@ -128,6 +139,8 @@ export class StorageAccounts {
       ...allContainers(pod).map(
         ({ name }): MeteredPart => ({ kind: "log", name, isMemory: false, directory: { path: `${logs}/${name}` } }),
       ),
+      file("etc-hosts", "etc-hosts"),
+      file("termination-log", "containers"),
     ];
   }
 
@@ -136,11 +149,14 @@ export class StorageAccounts {
     const below = `${this.options.rootDir}/pods/`;
     return (pod.spec.volumes ?? []).flatMap((volume): MeteredPart[] => {
       if (volume.emptyDir !== undefined) return [];
-      const path = this.deps.pathOf?.(pod, volume.name);
-      if (path?.startsWith(below) !== true) return [];
-      const part = { kind: "volume", name: volume.name, isMemory: true, path } as const;
+      const { path = "", isRemote = false, hasDriver = false } = this.deps.pathOf?.(pod, volume.name) ?? {};
+      if (!hasDriver && !path.startsWith(below)) return [];
+      const counted = { ...(isRemote && { isRemote }), ...(hasDriver && { hasDriver }) };
+      const part = { kind: "volume", name: volume.name, isMemory: true, path, ...counted } as const;
       const claim = claimOf(pod, volume);
-      return [claim === undefined ? { ...part, directory: { path } } : { ...part, claim }];
+      if (claim !== undefined) return [{ ...part, claim }];
+      // What is behind a server is as full as its filesystem: nobody walks through it.
+      return [isRemote || hasDriver ? part : { ...part, directory: { path } }];
     });
   }
 
@@ -180,16 +196,9 @@ export class StorageAccounts {
         const usage = directory && this.meter.usage(directory.path);
         return usage === undefined ? part : { ...part, usage };
       }),
-      ...layers.map(
-        ({ container, bytes, inodes, at }): StoragePart => ({
-          kind: "layer",
-          name: container,
-          isMemory: false,
-          usage: { bytes, inodes, at, by: "runtime" },
-        }),
-      ),
+      ...layerParts(layers),
     ];
-    const onDisk = parts.filter(({ isMemory }) => !isMemory);
+    const onDisk = parts.filter(({ isMemory, isOld }) => !isMemory && isOld !== true);
     const total = (of: "bytes" | "inodes"): number => onDisk.reduce((sum, { usage }) => sum + (usage?.[of] ?? 0), 0);
     const isDone = ({ directory }: MeteredPart): boolean =>
       directory === undefined || (since !== undefined && this.meter.isDone(directory.path, since));
@@ -202,6 +211,19 @@ export class StorageAccounts {
     this.turn = done.catch(() => undefined);
     return done;
   }
+}
+
+/** Those of running instances first: terminated ones do not count against the limits of the pod, as in Kubernetes. */
+function layerParts(layers: readonly LayerUsage[]): readonly StoragePart[] {
+  const part = ({ container, isTerminated, bytes, inodes, at }: LayerUsage): StoragePart => ({
+    kind: "layer",
+    name: container,
+    isMemory: false,
+    ...(isTerminated && { isOld: true }),
+    usage: { bytes, inodes, at, by: "runtime" },
+  });
+  const inOrder = [...layers].sort((a, b) => Number(a.isTerminated) - Number(b.isTerminated));
+  return inOrder.map(part);
 }
 
 /** The claim of a volume; one that is made for the pod carries both names. */

@@ -22,6 +22,9 @@ class SlowTrees implements UsageHost {
     this.open++;
     let done = 0;
     return {
+      get soFar() {
+        return { bytes: done, inodes: done };
+      },
       advance: async (budgetMs): Promise<Usage | undefined> => {
         if (this.broken.has(path)) throw new Error("gone");
         const total = this.files.get(path) ?? 0;
@@ -68,7 +71,8 @@ describe("measuring", () => {
     const { trees, meter, spend } = setup({ "/large": 250 });
     assert.deepEqual([await spend(100), await spend(100)], [false, false]);
     assert.equal(trees.clock.now().mono, 200);
-    assert.equal(meter.usage("/large"), undefined);
+    assert.deepEqual(meter.usage("/large"), { bytes: 200, inodes: 200, at: trees.clock.now().wall, by: "walk" });
+    assert.equal(meter.isDone("/large", 0), false);
     assert.equal(await spend(100), true);
     assert.deepEqual(meter.usage("/large"), { bytes: 250, inodes: 250, at: trees.clock.now().wall, by: "walk" });
     assert.equal(trees.open, 0);
@@ -79,18 +83,20 @@ describe("measuring", () => {
     assert.equal(await spend(100), false);
     assert.deepEqual(
       ["/a", "/b", "/c", "/large"].map((path) => meter.usage(path)?.bytes),
-      [5, 15, 5, undefined],
+      [5, 15, 5, 75],
     );
   });
 
-  test("the last whole measurement counts until the next is whole", async () => {
+  test("the last whole measurement counts until the next is whole, or has counted more", async () => {
     const { trees, meter, spend } = setup({ "/a": 50 });
     await spend(100);
     trees.files.set("/a", 500);
     const since = trees.clock.now().mono + 1;
     await trees.clock.advance(1);
-    assert.equal(await spend(100, since), false);
+    assert.equal(await spend(40, since), false);
     assert.equal(meter.usage("/a")?.bytes, 50);
+    assert.equal(await spend(60, since), false);
+    assert.equal(meter.usage("/a")?.bytes, 100);
     assert.deepEqual([meter.isDone("/a", 0), meter.isDone("/a", since)], [true, false]);
     assert.equal(await spend(1000, since), true);
     assert.equal(meter.usage("/a")?.bytes, 500);
@@ -110,6 +116,25 @@ describe("measuring", () => {
     assert.equal(await spend(100), true);
     assert.deepEqual([meter.usage("/broken"), meter.usage("/a")?.bytes], [undefined, 10]);
     assert.equal(trees.open, 0);
+  });
+
+  test("a place that fails the same way each time is warned of once, and again after it could be measured", async () => {
+    const lines: unknown[] = [];
+    const { trees } = setup({ "/a": 10 });
+    const log = { ...silent, warn: (_message: string, fields?: object) => void lines.push(fields) };
+    const meter = new UsageMeter({ host: trees, clock: trees.clock, log });
+    const round = async (): Promise<void> => {
+      await trees.clock.advance(10);
+      await meter.advance([{ path: "/a" }], { signal, budgetMs: 100, since: trees.clock.now().mono });
+    };
+    trees.broken.add("/a");
+    for (let at = 0; at < 3; at++) await round();
+    assert.deepEqual(lines, [{ path: "/a", error: "gone" }]);
+    trees.broken.delete("/a");
+    await round();
+    trees.broken.add("/a");
+    await round();
+    assert.equal(lines.length, 2);
   });
 
   test("what nobody asks for is forgotten, its walk closed", async () => {

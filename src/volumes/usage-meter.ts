@@ -26,6 +26,8 @@ export interface MeteredDirectory {
 
 /** A walk through a tree that can be cut into steps; `LinuxVolumeHost.measure` gives one. */
 export interface UsageWalk {
+  /** What was counted until now: the tree takes up at least that. */
+  readonly soFar: Usage;
   /** Undefined while there is more. */
   advance(budgetMs: number, options: Abortable): Promise<Usage | undefined>;
   close(): Promise<void>;
@@ -52,10 +54,15 @@ interface Entry {
   /** Worked at last. */
   triedAt: number;
   walk?: UsageWalk;
+  /** What the walk that goes on has counted. */
+  soFar?: MeasuredUsage;
+  /** Why it could not be measured the last time: the same is not logged again. */
+  problem?: string;
 }
 
 /** How long one directory is walked before the next one gets its turn. */
 const TURN_MS = 10;
+const NOTHING: Usage = { bytes: 0, inodes: 0 };
 
 /**
  * Measures directories a little at a time: each `advance` takes no longer than its budget and goes on where the last one
@@ -67,9 +74,15 @@ export class UsageMeter {
 
   constructor(private readonly deps: { host: UsageHost; clock: Clock; log: Logger }) {}
 
-  /** The newest whole measurement of a directory. */
+  /**
+   * The newest whole measurement of a directory, or what the walk that goes on has counted if that is more: whoever has
+   * so many files that a walk takes long must not count for nothing.
+   */
   usage(path: string): MeasuredUsage | undefined {
-    return this.entries.get(path)?.usage;
+    const { usage, soFar } = this.entries.get(path) ?? {};
+    if (usage === undefined || soFar === undefined) return usage ?? soFar;
+    if (soFar.bytes <= usage.bytes && soFar.inodes <= usage.inodes) return usage;
+    return { ...soFar, bytes: Math.max(usage.bytes, soFar.bytes), inodes: Math.max(usage.inodes, soFar.inodes) };
   }
 
   /** Whether the directory was measured since then, or could not be. */
@@ -140,16 +153,23 @@ export class UsageMeter {
       const usage = (await this.ask(directory, entry)) ?? (await this.walk(path, entry, options));
       const { wall, mono } = clock.now();
       entry.triedAt = mono;
-      if (usage === undefined) return;
+      if (usage === undefined) {
+        entry.soFar = { ...(entry.walk?.soFar ?? NOTHING), at: wall, by: "walk" };
+        return;
+      }
       entry.usage = { ...usage, at: wall };
+      delete entry.problem;
     } catch (error) {
       if (options.signal.aborted) throw error;
-      log.warn("Failed to measure directory", { path, error: messageOf(error) });
+      const problem = messageOf(error);
+      if (problem !== entry.problem) log.warn("Failed to measure directory", { path, error: problem });
+      entry.problem = problem;
     }
     entry.triedAt = clock.now().mono;
     entry.doneAt = entry.triedAt;
     const { walk } = entry;
     delete entry.walk;
+    delete entry.soFar;
     await walk?.close();
   }
 }

@@ -12,11 +12,11 @@ import { deviations, leftovers } from "../integration/support/chaos-checks.ts";
 import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
 import { ids, requireMachine, Site } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
-import { randomFrom } from "../support/random.ts";
+import { chooseSeed, randomFrom } from "../support/random.ts";
 
 requireMachine();
 
-const seed = Number(process.env["KUBELET_CHAOS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = chooseSeed("KUBELET_CHAOS_SEED", 13);
 const KILLS = Number(process.env["KUBELET_CHAOS_KILLS"] ?? 100);
 /** Longest time between an agent's start (or its first answer) and its death. */
 const LIFE_MS = 400;

@@ -14,11 +14,11 @@ import { FOREVER, manifest, shell } from "../integration/support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
 import { freeze, thaw } from "../support/freeze.ts";
-import { randomFrom } from "../support/random.ts";
+import { chooseSeed, randomFrom } from "../support/random.ts";
 
 requireMachine();
 
-const seed = Number(process.env["KUBELET_CHAOS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = chooseSeed("KUBELET_CHAOS_SEED", 12);
 const FAULTS = Number(process.env["KUBELET_CHAOS_FAULTS"] ?? 20);
 /** Longest time that containerd stands still. */
 const STILL_MS = 3000;
@@ -163,7 +163,11 @@ describe(`containerd failing ${FAULTS} times, seed ${seed}`, () => {
     const asWanted = (): Promise<boolean> => attempt(() => deviations(site, wanted));
     await until(`the pods are as wanted (seed ${seed})`, asWanted, { limitMs: CONVERGE_MS, seen });
     const took = Math.round(performance.now() - started);
-    assert.deepEqual(await facts(), began, seen());
+    assert.deepEqual(
+      await facts(),
+      began,
+      `${seen()}\n${linesAbout(JSON.stringify(began).match(/[0-9a-f]{64}/g) ?? [])}`,
+    );
     // A containerd that dies while it makes a sandbox loses track of what it has made by then: the agent ends the shim,
     // addresses and cables stay until `kubelet down`, which `close` checks.
     const shims = (): Promise<string[]> => strayShims(site);
@@ -181,4 +185,12 @@ describe(`containerd failing ${FAULTS} times, seed ${seed}`, () => {
 function logEnd(): string {
   const files = [join(site.dir, "words"), join(site.state, "kubelet.log")].filter((file) => existsSync(file));
   return files.map((file) => readFileSync(file, "utf8").split("\n").slice(-60).join("\n")).join("\n");
+}
+
+/** What agent and containerd had to say about these containers, for one that did not stay. */
+function linesAbout(ids: readonly string[]): string {
+  const files = [join(site.dir, "words"), site.layout.logFile].filter((file) => existsSync(file));
+  const lines = files.flatMap((file) => readFileSync(file, "utf8").split("\n"));
+  const isAbout = (line: string): boolean => ids.some((id) => line.includes(id)) && !line.includes("level=info");
+  return lines.filter(isAbout).slice(-40).join("\n");
 }

@@ -20,12 +20,12 @@ import { messageOf } from "../../src/lib/errors.ts";
 import { everyKind } from "../integration/support/every-kind.ts";
 import { ids, requireExec, requireMachine, Site } from "../integration/support/site.ts";
 import { pause, until } from "../integration/support/until.ts";
-import { randomFrom } from "../support/random.ts";
+import { chooseSeed, randomFrom } from "../support/random.ts";
 
 requireMachine();
 requireExec();
 
-const seed = Number(process.env["KUBELET_CHAOS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = chooseSeed("KUBELET_CHAOS_SEED", 11);
 const ROUNDS = Number(process.env["KUBELET_CHAOS_ROUNDS"] ?? 5);
 const random = randomFrom(seed);
 const { signal } = new AbortController();

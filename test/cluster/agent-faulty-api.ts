@@ -76,6 +76,20 @@ describe("an agent behind a bad way to its API server", () => {
     await remove("unlucky");
   });
 
+  test("a server that has just started answers 404 for pods that it has not loaded: none stays behind", async () => {
+    const refused = new Map<string, number>();
+    api.fault = ({ method, path }) => {
+      if (!path.includes("/pods/unloaded") || (method !== "PATCH" && method !== "DELETE")) return undefined;
+      const times = refused.get(method) ?? 0;
+      refused.set(method, times + 1);
+      return times < 2 ? { kind: "answer", status: 404 } : undefined;
+    };
+    site.apply(bound("unloaded"));
+    await site.podReady("unloaded");
+    await remove("unloaded");
+    for (const method of ["PATCH", "DELETE"]) assert.ok((refused.get(method) ?? 0) > 2, JSON.stringify([...refused]));
+  });
+
   test("connections are cut again and again while pods come: each is seen once", async () => {
     const names = Array.from({ length: 6 }, (_, at) => `cut-${at}`);
     for (const name of names) {

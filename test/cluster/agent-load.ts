@@ -46,7 +46,10 @@ describe("an agent that comes back, has a rival, or gets too many pods", () => {
     await agent.end("SIGKILL");
     site.kubectl("delete", "pod", "forced", "--force", "--grace-period=0");
     agent = await site.join();
-    await until("nothing runs", async () => (await running()).length === 0, { seen: () => agent.stderr.slice(-2000) });
+    await until("nothing runs", async () => (await running()).length === 0, {
+      limitMs: 90_000,
+      seen: () => agent.stderr.slice(-2000),
+    });
   });
 
   test("another agent of the same name is noticed and told of", async () => {

@@ -1,10 +1,12 @@
 /** The node object of an agent in a real cluster: every field, what of it is written when, and what others add to it. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { release, totalmem } from "node:os";
 import { after, afterEach, before, describe, test } from "node:test";
 import { connect, type PeerCertificate } from "node:tls";
 import type { Node } from "../../src/model/generated/types.ts";
+import { hugePageResource } from "../../src/model/machine-topology.ts";
+import { amountOf, formatQuantity } from "../../src/model/quantity.ts";
 import type { Program } from "../integration/support/program.ts";
 import { pause, until } from "../integration/support/until.ts";
 import { ClusterSite, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
@@ -115,6 +117,30 @@ describe("the node of an agent", () => {
     assert.deepEqual(statusPatches(since), []);
   });
 
+  test("huge pages of each size of the kernel are told, also by kubectl describe; another size goes", async () => {
+    const directory = "/sys/kernel/mm/hugepages";
+    const pools = readdirSync(directory).map((name) => {
+      const bytes = Number(/\d+/.exec(name)?.[0]) * 1024;
+      const pages = Number(readFileSync(`${directory}/${name}/nr_hugepages`, "utf8"));
+      return [hugePageResource(bytes), formatQuantity(amountOf(bytes * pages, "binary"))] as const;
+    });
+    assert.ok(pools.length > 0, "the kernel has huge pages");
+    const { status } = (await site.lookAtNode()) ?? {};
+    for (const [name, amount] of pools) {
+      assert.deepEqual([status?.capacity?.[name], status?.allocatable?.[name]], [amount, amount]);
+      const lines = site.kubectl("describe", "node", site.nodeName).match(new RegExp(`${name}: +${amount}$`, "gm"));
+      assert.equal(lines?.length, 2, name);
+    }
+    const added = ["capacity", "allocatable"].map((side) => ({
+      op: "add",
+      path: `/status/${side}/hugepages-3Mi`,
+      value: "9Mi",
+    }));
+    const patch = ["--subresource=status", "--type=json", `-p=${JSON.stringify(added)}`];
+    site.kubectl("patch", "node", site.nodeName, ...patch);
+    await nodeIs("has no pages of 3Mi", ({ status: is }) => is?.capacity?.["hugepages-3Mi"] === undefined);
+  });
+
   test("the limits of all pods, and an old cgroup version, are told in events", async () => {
     site.apply(testPod("limited", { nodeName: site.nodeName }));
     await site.podReady("limited");
@@ -203,12 +229,16 @@ describe("the node of an agent", () => {
   test("with serverTLSBootstrap it serves the certificate that the cluster signs, once somebody approves", async () => {
     await agent.end("SIGTERM");
     agent = await site.join([site.config({ ...FAST, serverTLSBootstrap: true })]);
-    const request = await until("its request", () => {
-      const names = site.kubectl(
-        ...["get", "csr", "--field-selector=spec.signerName=kubernetes.io/kubelet-serving", "-o", "name"],
-      );
-      return names !== "" && names.trim();
-    });
+    const request = await until(
+      "its request",
+      () => {
+        const names = site.kubectl(
+          ...["get", "csr", "--field-selector=spec.signerName=kubernetes.io/kubelet-serving", "-o", "name"],
+        );
+        return names !== "" && names.trim();
+      },
+      { limitMs: 90_000, seen: () => agent.stderr.slice(-2000) },
+    );
     site.kubectl("certificate", "approve", request.replace(/^.*\//, ""));
     const served = await until(
       "its certificate",

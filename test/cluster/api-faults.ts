@@ -117,7 +117,8 @@ describe("an API server with faults", () => {
     // Something must have happened after the restart, or the server's own cache begins where we stopped.
     await put("later", "1");
     await proxy.listen();
-    await until("the new state", () => follower.reflector.objects.has(`${namespace}/later`), 30_000);
+    // Its back-off has grown to 10 s and more.
+    await until("the new state", () => follower.reflector.objects.has(`${namespace}/later`), 90_000);
     assert.deepEqual(follower.log.slice(before).sort(), [
       "added added 1",
       "added later 1",

@@ -21,11 +21,11 @@ import { pause, until } from "../integration/support/until.ts";
 import { ClusterSite, FOREVER, isReady, skipWithoutCluster, testPod } from "../support/cluster-site.ts";
 import { TEST_IMAGES } from "../support/containerd.ts";
 import { freeze, thaw } from "../support/freeze.ts";
-import { randomFrom } from "../support/random.ts";
+import { chooseSeed, randomFrom } from "../support/random.ts";
 
 skipWithoutCluster();
 
-const seed = Number(process.env["KUBELET_CHAOS_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = chooseSeed("KUBELET_CHAOS_SEED", 15);
 const FAULTS = Number(process.env["KUBELET_CHAOS_FAULTS"] ?? 16);
 /** Longest pause of a process that stands still, and between its death and its next start. */
 const STILL_MS = 3000;
@@ -112,6 +112,24 @@ describe(`a node whose agent, runtime and API server fail ${FAULTS} times, seed 
       return `-${name}`;
     } catch (error) {
       return `(${error instanceof ApiError ? error.code : messageOf(error)})`;
+    }
+  }
+
+  /** Creates a pod unless it is there: a create that was cut off may succeed late. */
+  async function restore(object: Pod): Promise<void> {
+    try {
+      await calls.create(PODS, { namespace: "default", object }, { signal });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "AlreadyExists") throw error;
+    }
+  }
+
+  /** Deletes a pod that may be on its way out already. */
+  async function remove(name: string): Promise<void> {
+    try {
+      await calls.delete(PODS, { namespace: "default", name }, { signal, timeoutMs: 15_000 });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "NotFound") throw error;
     }
   }
 
@@ -247,11 +265,10 @@ describe(`a node whose agent, runtime and API server fail ${FAULTS} times, seed 
     for (let fault = 0; fault < FAULTS; fault++) await oneFault();
     // A create or delete that was cut off is made up for, so that it is known what there should be.
     for (const name of (await list()).map(({ metadata }) => metadata.name ?? "")) {
-      if (!wanted.has(name)) await calls.delete(PODS, { namespace: "default", name }, { signal });
+      if (!wanted.has(name)) await remove(name);
     }
     for (const [name, object] of wanted) {
-      if ((await site.lookAtPod(name)) === undefined)
-        await calls.create(PODS, { namespace: "default", object }, { signal });
+      if ((await site.lookAtPod(name)) === undefined) await restore(object);
     }
     let found: string[] = [];
     const log = (): string => agent.stderr.split("\n").slice(-40).join("\n");

@@ -117,7 +117,8 @@ describe("CSI volumes of a real cluster", () => {
     volume("data", DISK);
     const writer = shell("echo kept > /v/file; trap 'exit 0' TERM; while :; do sleep 1; done");
     site.apply(testPod("writer", { ...claims("data"), containers: [writer], securityContext: { fsGroup: 4242 } }));
-    await until("in use before it is attached", () => inUse().includes(`kubernetes.io/csi/${DISK}^vol-data`));
+    const isInUse = (): boolean => inUse().includes(`kubernetes.io/csi/${DISK}^vol-data`);
+    await until("in use before it is attached", isInUse, { limitMs: 60_000 });
     assert.deepEqual(disk.asked("NodeStageVolume"), []);
     await attach("data");
     const pod = await site.podReady("writer");
@@ -215,8 +216,8 @@ describe("CSI volumes of a real cluster", () => {
       testPod("wrong", { volumes: [{ name: "v", csi: { driver: FILES } }], containers: [shell("sleep 3600")] }),
     );
     await site.podReady("wrong");
-    const events = site.kubectl("get", "events", "--field-selector=involvedObject.name=wrong,reason=FailedMount");
-    assert.match(events, /no such kind of scratch/);
+    const selector = "--field-selector=involvedObject.name=wrong,reason=FailedMount";
+    await until("the event", () => site.kubectl("get", "events", selector).includes("no such kind of scratch"));
     await site.removePods("wrong");
   });
 });

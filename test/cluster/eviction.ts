@@ -1,11 +1,12 @@
 /** A node that runs short of memory, disk, inodes and process ids: who is evicted, what is said of it, and that all others stay. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, statfsSync } from "node:fs";
+import { existsSync, mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import { readTasks } from "../../src/adapters/host/node-usage.ts";
+import { PODS } from "../../src/adapters/kubeapi/resources.ts";
 import type { Event, Node, Pod } from "../../src/model/generated/types.ts";
 import { kubelet, type Program } from "../integration/support/program.ts";
 import { until } from "../integration/support/until.ts";
@@ -34,12 +35,18 @@ const config = () => ({
   evictionSoft: { "allocatableMemory.available": "180Mi" },
   evictionSoftGracePeriod: { "allocatableMemory.available": "6s" },
   evictionPressureTransitionPeriod: "3s",
+  evictionMaxPodGracePeriod: 25,
 });
 
 function availableTasks(): number {
   const { most, running } = readTasks() ?? { most: 0, running: 0 };
   return most - running;
 }
+
+/** Writes into files that are neither in a volume nor in the layer of the container. */
+const SCRIBBLE = ["/etc/hosts", "/dev/termination-log"]
+  .map((file) => `dd if=/dev/zero of=${file} bs=1M count=5`)
+  .join("; ");
 
 /** Holds this much memory until it is killed; says so when it is told to stop. */
 const holds = (mebi: number): string =>
@@ -62,6 +69,7 @@ const isEvicted = ({ status }: Pod): boolean => status?.phase === "Failed" && st
 describe("a node under pressure", () => {
   let site: ClusterSite;
   let agent: Program;
+  let flags: readonly string[];
   let kept: Pod;
 
   before(async () => {
@@ -71,10 +79,14 @@ describe("a node under pressure", () => {
     execFileSync("mkfs.ext4", ["-q", "-F", "-m", "0", "-N", "1000", "-O", "^has_journal", image]);
     mkdirSync(site.root);
     execFileSync("mount", ["-o", "loop", image, site.root]);
-    agent = await site.join([site.config(config()), `--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`]);
+    flags = [site.config(config()), `--client-ca-file=${join(site.plane.dir, "pki/ca.crt")}`];
+    agent = await site.join(flags);
     await site.nodeReady();
     site.apply(shellPod("kept", "while :; do sleep 1; done", { resources: { requests: { memory: "20Mi" } } }));
     site.apply(withVolume("over", "dd if=/dev/zero of=/data/f bs=1M count=12", { sizeLimit: "8Mi" }));
+    site.apply(
+      shellPod("scribe", `${SCRIBBLE}; sleep 3600`, { resources: { limits: { "ephemeral-storage": "8Mi" } } }),
+    );
     kept = await site.podReady("kept");
   });
   afterEach(() => assert.ok(!agent.isOver, agent.stderr.slice(-3000)));
@@ -94,6 +106,8 @@ describe("a node under pressure", () => {
   const isTainted = ({ spec }: Node): boolean =>
     spec.taints?.some(({ key, effect }) => key === "node.kubernetes.io/memory-pressure" && effect === "NoSchedule") ??
     false;
+  const evictionEvents = (): readonly Event[] =>
+    site.get<{ items: Event[] }>("events", "--field-selector=reason=Evicted").items;
   const explainNode = () => kubelet(["explain", "--node", "--local-api-socket", join(site.root, "kubelet.sock")]);
 
   test("memory: the pod that takes it is evicted, with its numbers; the condition and its taint rise and fall", async () => {
@@ -104,9 +118,9 @@ describe("a node under pressure", () => {
     site.apply(shellPod("hog", holds(230)));
     const tainted = nodeIs("is tainted", isTainted);
     await nodeIs("has memory pressure", has("MemoryPressure", "True"));
-    // Bound by hand: the scheduler keeps off.
-    const { spec, ...pod } = testPod("late");
-    site.apply({ ...pod, spec: { ...spec, nodeName: site.nodeName } });
+    // Bound by hand: the scheduler keeps off. Without kubectl, which may take longer than the pressure lasts.
+    const object = testPod("late", { nodeName: site.nodeName });
+    await site.plane.clients().calls.create(PODS, { namespace: "default", object }, new AbortController());
     const [hog, late] = await Promise.all([
       site.podIs("hog", "is evicted", isEvicted),
       site.podIs("late", "is rejected", isEvicted),
@@ -126,9 +140,13 @@ describe("a node under pressure", () => {
 
   test("memory that a pod frees within the grace period of a soft threshold costs no pod", async () => {
     // Between the thresholds: 300 MiB less 140 are below the soft one and above the hard one.
-    const brief = "dd if=/dev/zero bs=140M count=1 2>/dev/null | sleep 2; while :; do sleep 1; done";
-    site.apply(shellPod("brief", brief, { resources: { requests: { memory: "1Mi" } } }));
+    const free = "until [ -e /data/free ]; do sleep 0.1; done";
+    const brief = withVolume("brief", `dd if=/dev/zero bs=140M count=1 2>/dev/null | ${free}`);
+    const containers = brief.spec.containers.map((one) => ({ ...one, resources: { requests: { memory: "1Mi" } } }));
+    site.apply({ ...brief, spec: { ...brief.spec, containers } });
+    const { metadata } = await site.podIs("brief", "is there", () => true);
     await nodeIs("has memory pressure", has("MemoryPressure", "True"));
+    writeFileSync(join(site.root, "pods", metadata.uid ?? "", "volumes/kubernetes.io~empty-dir/data/free"), "");
     await nodeIs("has enough memory again", has("MemoryPressure", "False"));
     const { status } = (await site.lookAtPod("brief")) ?? {};
     assert.deepEqual([status?.phase, status?.containerStatuses?.[0]?.restartCount], ["Running", 0]);
@@ -180,13 +198,30 @@ describe("a node under pressure", () => {
     );
   });
 
+  test("what a container writes into its hosts file and termination log counts, and goes with the pod", async () => {
+    const { status, metadata } = await site.podIs("scribe", "is evicted", isEvicted);
+    const words = "Pod ephemeral local storage usage exceeds the total limit of containers 8Mi. ";
+    assert.equal(status?.message, words);
+    const own = join(site.root, "pods", metadata.uid ?? "");
+    await until(
+      "its files are removed",
+      () => !["etc-hosts", "containers"].some((name) => existsSync(join(own, name))),
+    );
+    assert.ok(existsSync(own));
+  });
+
   test("nobody was evicted twice, and the pod that took nothing runs on as it was", async () => {
     const now = await site.lookAtPod("kept");
     assert.equal(now?.status?.containerStatuses?.[0]?.containerID, kept.status?.containerStatuses?.[0]?.containerID);
     assert.equal(now?.status?.phase, "Running");
-    const { items } = site.get<{ items: Event[] }>("events", "--field-selector=reason=Evicted");
+    const all = ["files 1", "filler 1", "forks 1", "hog 1", "late 1", "over 1", "scribe 1"];
+    // Events do not wait for statuses, nor statuses for events.
+    const items = await until("all are told", () => {
+      const found = evictionEvents();
+      return found.length >= all.length && found;
+    });
     const told = items.map(({ involvedObject, count }) => `${involvedObject.name} ${count}`).sort();
-    assert.deepEqual(told, ["files 1", "filler 1", "forks 1", "hog 1", "late 1", "over 1"]);
+    assert.deepEqual(told, all);
     const { annotations } = items.find(({ involvedObject }) => involvedObject.name === "hog")?.metadata ?? {};
     assert.equal(annotations?.["starved_resource"], "memory");
     assert.equal(annotations?.["offending_containers"], "main");
@@ -195,9 +230,36 @@ describe("a node under pressure", () => {
     assert.deepEqual(counted.map(([, signal, count]) => `${signal} ${count}`).sort(), [
       "allocatableMemory.available 1",
       "emptydirfs.limit 1",
+      "ephemeralpodfs.limit 1",
       "nodefs.available 1",
       "nodefs.inodesFree 1",
       "pid.available 1",
     ]);
+  });
+
+  test("an eviction that an agent began is finished by the next one, and is the only one", async () => {
+    // Below the soft threshold only, so that it has a long grace period; it does not end by itself.
+    site.apply(shellPod("stubborn", holds(140)));
+    const { metadata } = await site.podIs("stubborn", "runs", ({ status }) => status?.phase === "Running");
+    const pod = { metadata, spec: { containers: [] } };
+    await until("it is told to stop", () => /told/.test(site.log(pod)), { limitMs: 60_000 });
+    const events = (): readonly Event[] =>
+      evictionEvents().filter(({ involvedObject }) => involvedObject.name === "stubborn");
+    // An event that was not sent ends with its agent.
+    await until("its event", () => events().length > 0);
+    await agent.end("SIGKILL");
+    agent = await site.join(flags);
+    const { status } = await site.podIs("stubborn", "is evicted", isEvicted);
+    const words =
+      /^The node was low on resource: memory\. Threshold quantity: 180Mi, available: \d+[KM]i\. Container main /;
+    assert.match(status?.message ?? "", words);
+    const state = status?.containerStatuses?.[0]?.state?.terminated;
+    assert.equal(state?.exitCode, 137);
+    assert.deepEqual(
+      events().map(({ count }) => count),
+      [1],
+    );
+    const now = await site.lookAtPod("kept");
+    assert.equal(now?.status?.containerStatuses?.[0]?.containerID, kept.status?.containerStatuses?.[0]?.containerID);
   });
 });

@@ -23,14 +23,16 @@ const SETTLE_MS = 8000;
 
 const image = { image: TEST_IMAGES.busybox, imagePullPolicy: "Never" };
 const data = { name: "data", mountPath: "/data" };
-const often = { periodSeconds: 1, failureThreshold: 2 };
+/** A server that does not answer for a moment on a busy machine has not failed. */
+const often = { periodSeconds: 1, failureThreshold: 2, timeoutSeconds: 3 };
 const http = { httpGet: { path: "/", port: 8080 } };
 const serve = ["/bin/sh", "-c", "echo ok > /data/index.html; exec httpd -f -p 8080 -h /data"];
 /** Succeeds once in the life of a pod: a second startup would kill the container. */
 const once = { exec: { command: ["/bin/sh", "-c", "[ ! -e /data/started ] && : > /data/started"] } };
 const server = { ...image, name: "main", command: serve, volumeMounts: [data] };
 const idle = { ...image, name: "main", command: FOREVER, volumeMounts: [data] };
-const startupOnce = { startupProbe: { ...once, periodSeconds: 1, failureThreshold: 1 } };
+/** Its one attempt has time: 30 pods start at once. */
+const startupOnce = { startupProbe: { ...once, periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 30 } };
 
 /** What the pods are, in turn. */
 const KINDS: readonly object[] = [
@@ -184,7 +186,10 @@ describe("the original kubelet and this agent take turns on one node", () => {
     const ready = (): boolean => site.pods("app=web").filter(isReady).length === PODS;
     await until("all pods are ready", ready, { limitMs: 180_000, seen: () => site.kubectl("get", "pods") });
     const staticReady = (): boolean => site.pods("app=static").filter(isReady).length === STATIC.length;
-    await until("the static pods are ready", staticReady, { seen: () => site.kubectl("get", "pods") });
+    await until("the static pods are ready", staticReady, {
+      limitMs: 180_000,
+      seen: () => site.kubectl("get", "pods"),
+    });
     // What is read now must not be about to change: statuses are written every second at most.
     await pause(3000);
     first = byName(site.pods("app=web"));
@@ -215,6 +220,8 @@ describe("the original kubelet and this agent take turns on one node", () => {
     for (const { metadata } of STATIC) rmSync(join(site.manifests, `${metadata.name}.json`));
     site.kubectl("delete", "pods", "--all", "--wait=false");
     await until("no pods are left", () => site.pods().length === 0, { limitMs: 120_000 });
-    assert.deepEqual(await site.tasks(), []);
+    // A mirror goes with its manifest, the containers of the static pod after their grace period.
+    let left: readonly string[] = [];
+    await until("nothing runs", async () => (left = await site.tasks()).length === 0, { seen: () => left });
   });
 });

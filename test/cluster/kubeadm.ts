@@ -41,6 +41,9 @@ const CONFIG = (address: string, version: string): readonly object[] => [
     kubernetesVersion: version,
     imageRepository: IMAGE_REPOSITORY,
     networking: { podSubnet: "10.244.0.0/16" },
+    // A busy machine costs them their leases, and without one they exit: a restart that no kubelet caused.
+    controllerManager: { extraArgs: [{ name: "leader-elect", value: "false" }] },
+    scheduler: { extraArgs: [{ name: "leader-elect", value: "false" }] },
   },
   {
     apiVersion: "kubelet.config.k8s.io/v1beta1",

@@ -5,7 +5,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import type { PodList } from "../../src/model/generated/types.ts";
+import type { Pod, PodList } from "../../src/model/generated/types.ts";
 import { http } from "../integration/support/http.ts";
 import { type Ended, Program } from "../integration/support/program.ts";
 import { pause, until } from "../integration/support/until.ts";
@@ -49,6 +49,9 @@ describe("the streams of kubectl", () => {
     started.push(program);
     return program;
   };
+  /** The volume `flag` of a pod. */
+  const flagsOf = ({ metadata }: Pod): string =>
+    join(site.root, "pods", metadata.uid ?? "", "volumes/kubernetes.io~empty-dir/flag");
   const proxied = (path: string): string => site.kubectl("get", "--raw", `/api/v1/nodes/${site.nodeName}/proxy${path}`);
 
   before(async () => {
@@ -59,7 +62,7 @@ describe("the streams of kubectl", () => {
     ]);
     await site.nodeReady();
     const script = `mkdir -p /tmp/w; echo page > /tmp/w/index.html; httpd -p 8080 -h /tmp/w; ${WAIT}`;
-    const talk = shell("read line; echo got $line; sleep 1; echo a problem >&2; read line; echo then $line", {
+    const talk = shell("read line; echo got $line; read line; echo a problem >&2; read line; echo then $line", {
       name: "talk",
       stdin: true,
       tty: false,
@@ -75,17 +78,22 @@ describe("the streams of kubectl", () => {
   });
 
   test("logs: of the running instance, of the one before it, the end, since when, and with times", async () => {
-    const script = `n=$(ls /flag | wc -l); touch /flag/$n; echo first $n; sleep 1; echo second $n >&2; sleep 1; [ $n = 0 ] && exit 1; ${WAIT}`;
+    const script = `n=0; [ -e /flag/0 ] && n=1; touch /flag/$n; echo first $n; until [ -e /flag/go-$n ]; do sleep 0.1; done; echo second $n >&2; [ $n = 0 ] && exit 1; ${WAIT}`;
     site.apply(
       testPod("twice", {
         volumes: [{ name: "flag", emptyDir: {} }],
         containers: [shell(script, { volumeMounts: [{ name: "flag", mountPath: "/flag" }] })],
       }),
     );
-    await site.podIs("twice", "has restarted", ({ status }) => {
-      const [main] = status?.containerStatuses ?? [];
-      return main?.restartCount === 1 && main.state?.running !== undefined;
-    });
+    for (const n of [0, 1]) {
+      const pod = await site.podIs("twice", `runs, restarted ${n} times`, ({ status }) => {
+        const [main] = status?.containerStatuses ?? [];
+        return main?.restartCount === n && main.state?.running !== undefined;
+      });
+      // The runtime reads the two streams of a container independently: the second line waits for the first.
+      await until("the first line", () => site.kubectl("logs", "twice") === `first ${n}\n`);
+      writeFileSync(join(flagsOf(pod), `go-${n}`), "");
+    }
     await until("all is written", () => site.kubectl("logs", "twice") === "first 1\nsecond 1\n");
     assert.equal(site.kubectl("logs", "twice", "--previous"), "first 0\nsecond 0\n");
     assert.equal(site.kubectl("logs", "twice", "--tail=1"), "second 1\n");
@@ -114,8 +122,7 @@ describe("the streams of kubectl", () => {
     });
     const following = begin(["logs", "-f", "counts"]);
     await until("the last line is there", () => following.stdout.endsWith("0-399\n"));
-    const flags = join(site.root, "pods", pod.metadata.uid ?? "", "volumes/kubernetes.io~empty-dir/flag");
-    writeFileSync(join(flags, "go"), "");
+    writeFileSync(join(flagsOf(pod), "go"), "");
     const first = await following.ended;
     assert.equal(first.code, 0, first.stderr);
     assert.deepEqual(first.stdout.trimEnd().split("\n"), numbers(0));
@@ -165,9 +172,17 @@ describe("the streams of kubectl", () => {
     const shellInPod = beginOnTerminal(["exec", "-it", "web", "--", "sh"]);
     const type = (text: string): void => void shellInPod.child.stdin?.write(text);
     await until("the prompt", () => shellInPod.stdout.includes("# "), { seen: () => shellInPod.stdout });
-    type("tty; echo si''ze $(stty size)\n");
+    type("tty\n");
     await shellInPod.says("/dev/pts/");
-    await shellInPod.says("size 33 77");
+    // The size has a stream of its own, and may come after the input.
+    await until(
+      "the size",
+      () => {
+        type("echo si''ze $(stty size)\n");
+        return shellInPod.stdout.includes("size 33 77");
+      },
+      { seen: () => shellInPod.stdout },
+    );
     spawnSync("stty", ["-F", readFileSync(terminalName(), "utf8").trim(), "rows", "44", "cols", "88"]);
     await until("the new size", () => {
       type("echo si''ze $(stty size)\n");
@@ -180,15 +195,21 @@ describe("the streams of kubectl", () => {
 
   test("attach: what is typed reaches the process, what it says comes back, and the end is the end", async () => {
     const attached = begin(["attach", "-i", "talk"], WITH_INPUT);
+    const logged = (words: string): Promise<true> =>
+      until(`the log of ${JSON.stringify(words)}`, () => site.kubectl("logs", "talk") === words);
     attached.child.stdin?.on("error", () => undefined).write("one\n");
     await attached.says("got one\n");
+    // Each line of a stream waits until that of the other is in the log, which has both.
+    await logged("got one\n");
+    attached.child.stdin?.write("on\n");
     await until("its errors", () => attached.stderr.includes("a problem"));
+    await logged("got one\na problem\n");
     attached.child.stdin?.write("two\n");
     const { code, stdout, stderr } = await attached.ended;
     assert.equal(code, 0, stderr);
     assert.match(stdout, /got one\nthen two\n$/);
     await site.podIs("talk", "succeeded", ({ status }) => status?.phase === "Succeeded");
-    assert.equal(site.kubectl("logs", "talk"), "got one\na problem\nthen two\n");
+    await logged("got one\na problem\nthen two\n");
     site.kubectl("delete", "pod", "talk", "--wait=false");
   });
 
@@ -269,10 +290,14 @@ describe("the streams of kubectl", () => {
       ...["--image-pull-policy=Never", "--", "sh"],
     ]);
     const type = (text: string): void => void session.child.stdin?.write(text);
-    await until("the size of the terminal", () => {
-      type("echo si''ze $(stty size)\n");
-      return session.stdout.includes("size 33 77");
-    });
+    await until(
+      "the size of the terminal",
+      () => {
+        type("echo si''ze $(stty size)\n");
+        return session.stdout.includes("size 33 77");
+      },
+      { limitMs: 90_000, seen: () => session.stdout },
+    );
     type("tty; wget -qO- http://127.0.0.1:8080/\n");
     await session.says("/dev/pts/");
     await session.says("page");
@@ -339,7 +364,8 @@ describe("the streams of kubectl", () => {
     ];
     const seen = (path: string): string =>
       spawnSync("curl", [...words, `https://127.0.0.1:${port}${path}`], { encoding: "utf8" }).stdout;
-    await until("the role counts", () => seen("/pods") === "200", { seen: () => seen("/pods") });
+    // A denial from before the server knew of the binding is cached for 30 s.
+    await until("the role counts", () => seen("/pods") === "200", { limitMs: 90_000, seen: () => seen("/pods") });
     assert.equal(seen("/configz"), "403");
   });
 

@@ -14,7 +14,8 @@ import { TEST_IMAGES, TestContainerd } from "../support/containerd.ts";
 import { freePort } from "../support/free-port.ts";
 import { goKubelet, makeCgroup, savedSysctls, skipWithoutGoKubelet } from "../support/go-kubelet.ts";
 import { fullName, KUBELET_METRICS } from "../support/metric-names.ts";
-import { type ParsedSeries, parseMetrics, shapeOf } from "../support/metrics-page.ts";
+import { differences, isNear, NEAR, NEAR_OF_MACHINE } from "../support/metrics-compare.ts";
+import { parseMetrics, shapeOf, shapeProblems } from "../support/metrics-page.ts";
 
 requireMachine();
 skipWithoutGoKubelet();
@@ -31,10 +32,6 @@ const PAGES = [
   "/metrics/slis",
   "/stats/summary",
 ] as const;
-/** How far a number of theirs may be from ours, of the same container and of the whole machine. */
-const NEAR = 0.02;
-const NEAR_OF_MACHINE = 0.15;
-
 const container = {
   image: TEST_IMAGES.busybox,
   imagePullPolicy: "Never",
@@ -70,6 +67,18 @@ const POD = testPod("web", {
 });
 
 type Who = "theirs" | "ours";
+/** Where both pages are kept, to be looked at; none are without it. */
+const kept = process.env["KUBELET_KEPT_PAGES"];
+
+function keepPages(directory: string, of: Readonly<Record<Who, Pages | undefined>>): void {
+  for (const [who, pages] of Object.entries(of)) {
+    mkdirSync(join(directory, who), { recursive: true });
+    for (const [path, page] of Object.entries(pages ?? {})) {
+      writeFileSync(join(directory, who, path.slice(1).replaceAll("/", "-")), page);
+    }
+  }
+}
+
 type Pages = Readonly<Record<(typeof PAGES)[number], string>>;
 
 /** One of the two kubelets. */
@@ -156,45 +165,6 @@ function numbersOf(text: string): Map<string, number> {
   return found;
 }
 
-/** True if a number of theirs is between two of ours, one read before and one after, or near them. */
-function isNear(theirs: number, ours: readonly number[], share: number): boolean {
-  const [low, high] = [Math.min(...ours), Math.max(...ours)];
-  return theirs >= low - Math.abs(low) * share - 1e-6 && theirs <= high + Math.abs(high) * share + 1e-6;
-}
-
-/** Metrics of cAdvisor whose numbers differ, as docs/monitoring.md says, or are a time of now. */
-const OTHER_NUMBERS = /^container_(last_seen|fs_(io_time|io_time_weighted|read|write)_seconds_total)$|^machine_|_info$/;
-
-/** Series of a page: missing and extra ones, and those with other numbers. */
-function differences(before: string, theirs: string, after: string): string[] {
-  const [first, last] = [parseMetrics(before), parseMetrics(after)];
-  const original = parseMetrics(theirs);
-  const problems: string[] = [];
-  const word = ({ name, labels }: ParsedSeries): string => `${name} ${JSON.stringify(labels)}`;
-  for (const [key, series] of original) {
-    if (series.name === "cadvisor_version_info" || isPassing(series)) continue;
-    const ours = [first.get(key)?.value, last.get(key)?.value].filter((value) => value !== undefined);
-    if (ours.length === 0) problems.push(`missing: ${word(series)}`);
-    else if (!isSame(series, ours)) problems.push(`${word(series)}: theirs ${series.value}, ours ${ours.join(" to ")}`);
-  }
-  for (const [key, series] of last) {
-    const isOurs = series.name === "cadvisor_version_info" || series.name.startsWith("container_pressure_");
-    if (!isOurs && !isPassing(series) && !original.has(key)) problems.push(`extra: ${word(series)}`);
-  }
-  return problems;
-}
-
-/** What a suite beside this one has mounted (layers of containers, loop devices); the original looks at mounts less often. */
-function isPassing({ labels }: ParsedSeries): boolean {
-  return /^(\/tmp\/|overlay_|\/dev\/loop)/.test(labels["device"] ?? "");
-}
-
-function isSame({ name, labels, value }: ParsedSeries, ours: readonly number[]): boolean {
-  if (OTHER_NUMBERS.test(name) || labels["scope"] === "hierarchy") return true;
-  const isOfMachine = labels["id"] === "/" || name.startsWith("node_");
-  return isNear(value, ours, isOfMachine ? NEAR_OF_MACHINE : NEAR);
-}
-
 /** Numbers of the summary that differ, as docs/monitoring.md says, or are a mean over another time. */
 const OTHER_FIELDS =
   /ageFaults$|\/psi\/|\/logs\/|usageNanoCores$|ephemeral-storage\/(inodesUsed|usedBytes)$|rlimit|\/network\//;
@@ -226,6 +196,7 @@ describe("monitoring of the original kubelet and of this agent", () => {
     theirs = await read("theirs");
     await pause(4000);
     last = await read("ours");
+    if (kept !== undefined) keepPages(kept, { theirs, ours: last });
   });
   after(async () => {
     for (const one of Object.values(both)) await one?.program.end("SIGTERM");
@@ -241,19 +212,24 @@ describe("monitoring of the original kubelet and of this agent", () => {
   for (const path of [CADVISOR, "/metrics/resource"] as const) {
     it(`${path}: the same series with the same numbers; only the pressure of the node is more here`, () => {
       assert.ok(parseMetrics(of(theirs, path)).size > 5);
-      assert.deepEqual(differences(of(first, path), of(theirs, path), of(last, path)), []);
+      const pages = { before: of(first, path), theirs: of(theirs, path), after: of(last, path) };
+      assert.deepEqual(differences(pages), []);
     });
   }
 
   for (const path of ["/metrics/probes", "/metrics/slis", CADVISOR, "/metrics/resource"] as const) {
-    it(`${path}: every metric of theirs, with its labels and type`, () => {
+    it(`${path}: every metric of theirs, with its labels, type, level and buckets`, () => {
       const [original, ours] = [shapeOf(of(theirs, path)), shapeOf(of(last, path))];
-      for (const [name, labels] of original.labels) assert.equal(ours.labels.get(name), labels, name);
-      for (const [name, type] of original.types) assert.equal(ours.types.get(name), type, name);
+      assert.deepEqual(
+        [...original.types.keys()].filter((name) => !ours.types.has(name)),
+        [],
+        "missing",
+      );
+      assert.deepEqual(shapeProblems(original, ours), []);
     });
   }
 
-  it("/metrics: every metric of theirs that is not left out for a reason, with its labels and type", () => {
+  it("/metrics: every metric of theirs that is not left out for a reason, with its labels, type, level and buckets", () => {
     const leftOut = new Set(
       [...KUBELET_METRICS].flatMap(([name, rule]) => (rule === "always" ? [] : [fullName(name), name])),
     );
@@ -264,12 +240,7 @@ describe("monitoring of the original kubelet and of this agent", () => {
     const [original, ours] = [shapeOf(of(theirs, "/metrics")), shapeOf(of(last, "/metrics"))];
     const missing = [...original.types.keys()].filter((name) => !isForeign(name) && !ours.types.has(name));
     assert.deepEqual(missing, []);
-    for (const [name, type] of original.types) if (ours.types.has(name)) assert.equal(ours.types.get(name), type, name);
-    const problems = [...original.labels].flatMap(([name, labels]) => {
-      const own = ours.labels.get(name);
-      return own === undefined || own === labels ? [] : [`${name}: theirs ${labels}, ours ${own}`];
-    });
-    assert.deepEqual(problems, []);
+    assert.deepEqual(shapeProblems(original, ours), []);
   });
 
   it("/stats/summary: the same fields with the same numbers", () => {

@@ -106,7 +106,8 @@ describe("volumes of a real cluster", () => {
       }),
     );
     const reader = await site.podReady("reader");
-    await until("its words", () => /kept[\s\S]*Read-only file system/.test(site.log(reader)));
+    // Its two outputs have no order.
+    await until("its words", () => [/^kept$/m, /Read-only file system/].every((words) => words.test(site.log(reader))));
     await remove("reader");
   });
 
@@ -154,7 +155,10 @@ describe("volumes of a real cluster", () => {
     claim("elsewhere");
     const spec = { nodeName: site.nodeName, ...claims("elsewhere"), containers: [shell("sleep 3600")] };
     site.apply(testPod("astray", spec));
-    await event("astray", /"pv-elsewhere" belongs to another node/);
+    await event(
+      "astray",
+      /MountVolume.NodeAffinity check failed for volume "pv-elsewhere" : no matching NodeSelectorTerms/,
+    );
     assert.equal(
       mounts().some((path) => path.endsWith("/pv-elsewhere")),
       false,
@@ -255,7 +259,8 @@ describe("volumes of a real cluster", () => {
     // From then on the server has it.
     const began = performance.now();
     await until("the new roots", () => file("named.pem") === `${two}\n`);
-    assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
+    // Long before the agent's next sync.
+    assert.ok(performance.now() - began < 10_000, `${performance.now() - began} ms`);
     await agent.end("SIGKILL");
     bundle("example.com:signer:b", two, "yes");
     agent = await site.join(flags);
@@ -267,6 +272,7 @@ describe("volumes of a real cluster", () => {
           .sort()
           .map((pem) => `${pem}\n`)
           .join(""),
+      { limitMs: 60_000 },
     );
     bundle("not-there", one);
     await until("the optional one", () => file("missing.pem") === `${one}\n`);

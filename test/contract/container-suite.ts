@@ -17,7 +17,8 @@ export function containerContract(harness: Harness): void {
 
   test("goes from created over running to exited, with its exit code and times", async () => {
     const { runtime } = harness();
-    const id = await pod().create({ command: harness().command({ exitAfterMs: 2000, exitCode: 3 }) });
+    // Long enough to be seen running on a busy machine.
+    const id = await pod().create({ command: harness().command({ exitAfterMs: 6000, exitCode: 3 }) });
     const created = await runtime.containerStatus(id, never);
     assert.deepEqual([created.state, created.startedAt, created.finishedAt], ["created", 0, 0]);
     await runtime.startContainer(id, never);

@@ -38,7 +38,10 @@ export function eventContract(harness: Harness): void {
   test("tells created, started, stopped and deleted in this order", async (t) => {
     const recorder = new EventRecorder(harness().runtime, harness().clock).endsWith(t);
     await recorder.next(isResync);
-    const id = await pod().start({ exitAfterMs: 100, exitCode: 1 });
+    const id = await pod().start({});
+    // containerd 2 tells of one that ends while it is being started in no order.
+    await recorder.about(id, "started");
+    await harness().runtime.stopContainer(id, 1, never);
     await recorder.about(id, "stopped");
     await harness().runtime.removeContainer(id, never);
     await recorder.about(id, "deleted");

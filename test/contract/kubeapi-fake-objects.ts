@@ -182,6 +182,35 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return result;
 }
 
+/** Lists that a strategic merge patch merges by a key; others are replaced. */
+const MERGED_BY: Readonly<Record<string, string>> = { conditions: "type", podIPs: "ip", hostIPs: "ip" };
+
+/** A strategic merge patch, as far as status needs it: lists with keys are merged, directives about their order ignored. */
+export function strategicPatch(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
+  const result: Json = typeof target === "object" && target !== null ? { ...target } : {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (name.startsWith("$")) continue;
+    const key = MERGED_BY[name];
+    if (value === null) delete result[name];
+    else if (key === undefined || !Array.isArray(value)) result[name] = strategicPatch(result[name], value);
+    else result[name] = mergedList(result[name], value as Json[], key);
+  }
+  return result;
+}
+
+function mergedList(before: unknown, changes: readonly Json[], key: string): Json[] {
+  const isReplaced = changes.some(({ $patch }) => $patch === "replace");
+  const kept = Array.isArray(before) && !isReplaced ? (before as Json[]) : [];
+  const found = new Map(kept.map((one) => [one[key], one]));
+  for (const change of changes) {
+    if (change.$patch === "replace") continue;
+    if (change.$patch === "delete") found.delete(change[key]);
+    else found.set(change[key], strategicPatch(found.get(change[key]), change) as Json);
+  }
+  return [...found.values()];
+}
+
 /** The operations `add`, `replace`, `remove` and `test` of RFC 6902, on objects. */
 export function jsonPatch(target: StoredObject, operations: unknown): unknown {
   const result = structuredClone(target) as unknown as Json;

@@ -5,6 +5,7 @@ import {
   type Http2ServerResponse,
   type ServerHttp2Session,
 } from "node:http2";
+import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { certificate, newKey } from "../../src/adapters/kubeapi/certificates.ts";
 import {
@@ -15,6 +16,7 @@ import {
   type Place,
   Refusal,
   type StoredEvent,
+  strategicPatch,
 } from "./kubeapi-fake-objects.ts";
 
 type Json = Record<string, unknown>;
@@ -47,6 +49,8 @@ export interface SeenRequest {
   readonly connection: number;
   /** Common name of the client's certificate; empty without one. */
   readonly client: string;
+  /** "1.1" or "2.0". */
+  readonly httpVersion: string;
 }
 
 interface OpenWatch {
@@ -114,19 +118,19 @@ export class FakeApiServer {
   /** Listens (again) on the same port. */
   async listen(): Promise<void> {
     const { maxConcurrentStreams = 100, http1 = false } = this.options;
-    const server = createSecureServer(
-      {
-        key: this.serverKey,
-        cert: this.serverPem,
-        ca: this.authorityPem,
-        requestCert: true,
-        rejectUnauthorized: false,
-        allowHTTP1: true,
-        ...(http1 && { ALPNProtocols: ["http/1.1"] }),
-        settings: { maxConcurrentStreams },
-      },
-      (request, response) => void this.serve(request, response),
-    );
+    const serve = (request: Http2ServerRequest, response: Http2ServerResponse): void =>
+      void this.serve(request, response);
+    const tls = {
+      key: this.serverKey,
+      cert: this.serverPem,
+      ca: this.authorityPem,
+      requestCert: true,
+      rejectUnauthorized: false,
+    };
+    // A server of HTTP/2 offers that first, whatever its options say (Node 20).
+    const server = http1
+      ? (createHttpsServer(tls, serve as never) as unknown as Http2SecureServer)
+      : createSecureServer({ ...tls, allowHTTP1: true, settings: { maxConcurrentStreams } }, serve);
     // Also those whose handshake is not over: a server that stops would wait for them.
     server.on("connection", (socket: Socket) => {
       this.raw.add(socket);
@@ -226,6 +230,7 @@ export class FakeApiServer {
       headers: request.headers,
       connection,
       client: tls.getPeerCertificate().subject?.CN ?? "",
+      httpVersion: request.httpVersion,
     };
   }
 
@@ -284,7 +289,9 @@ export class FakeApiServer {
       if (!exists) return this.objects.create(place, patch as Json);
     }
     const old = this.objects.get(place);
-    const next = type === "application/json-patch+json" ? jsonPatch(old, patch) : mergePatch(old, patch);
+    const isStrategic = type === "application/strategic-merge-patch+json";
+    const merged = (): unknown => (isStrategic ? strategicPatch(old, patch) : mergePatch(old, patch));
+    const next = type === "application/json-patch+json" ? jsonPatch(old, patch) : merged();
     return this.objects.replace(place, next as Json, subresource);
   }
 

@@ -51,6 +51,36 @@ export function volumeHostContract(name: string, open: () => Promise<VolumeHostH
     },
   );
 
+  rule("what is mounted by a command is known by the kernel's table, and so is where else it is", async (harness) => {
+    const { host, base, put, exists } = harness;
+    const [stage, one, two] = [`${base}/stage`, `${base}/pods/one`, `${base}/pods/two`];
+    for (const path of [stage, one, two]) await host.makeDir(path, 0o755);
+    assert.equal(await host.mountAt(stage), undefined);
+    await host.mountByCommand({ source: "kubelet-test", target: stage, type: "tmpfs", options: ["size=1m"] }, never);
+    await put(`${stage}/file`);
+    const { source, type } = (await host.mountAt(stage)) ?? {};
+    assert.deepEqual([source, type], ["kubelet-test", "tmpfs"]);
+    assert.deepEqual(await host.otherMounts(stage), []);
+    await host.bindByCommand({ source: stage, target: one, options: [] }, never);
+    await host.bindByCommand({ source: stage, target: two, options: ["ro"] }, never);
+    assert.equal((await host.mountAt(two))?.options.includes("ro"), true);
+    assert.equal((await host.mountAt(one))?.options.includes("ro"), false);
+    assert.deepEqual([...(await host.otherMounts(stage))].sort(), [one, two]);
+    for (const path of [one, two, stage]) await host.unmountByCommand(path, never);
+    await host.unmountByCommand(stage, { ...never, mayForce: true });
+    assert.deepEqual([await host.mountAt(stage), exists(stage)], [undefined, true]);
+  });
+
+  rule("a link is replaced, read and removed", async ({ host, base }) => {
+    const path = `${base}/d/link`;
+    assert.equal(await host.readLink(path), undefined);
+    await host.symlink("/dev/one", path);
+    await host.symlink("/dev/two", path);
+    assert.equal(await host.readLink(path), "/dev/two");
+    await host.removeFile(path);
+    assert.equal(await host.readLink(path), undefined);
+  });
+
   rule("nothing is removed while something is mounted at or below it", async ({ host, base, exists }) => {
     const path = `${base}/v`;
     await host.makeDir(path, 0o777);
@@ -79,6 +109,23 @@ export function volumeHostContract(name: string, open: () => Promise<VolumeHostH
       await host.removeDir(`${base}/d`);
     },
   );
+
+  rule("a tree of directories is removed as long as nothing but directories is in it", async (harness) => {
+    const { host, base, exists, put } = harness;
+    await host.makeDir(`${base}/d/one/two`, 0o755);
+    await host.makeDir(`${base}/d/three`, 0o755);
+    await put(`${base}/d/one/two/file`);
+    await assert.rejects(host.removeEmptyTree(`${base}/d`), /not a directory/);
+    assert.equal(exists(`${base}/d/one/two/file`), true);
+    await host.removeFile(`${base}/d/one/two/file`);
+    await host.makeDir(`${base}/d/one/two`, 0o755);
+    await host.mountTmpfs(`${base}/d/one/two`, { mode: 0o755 });
+    await assert.rejects(host.removeEmptyTree(`${base}/d`), /mounted/);
+    await host.unmount(`${base}/d/one/two`);
+    await host.removeEmptyTree(`${base}/d`);
+    assert.equal(exists(`${base}/d`), false);
+    await host.removeEmptyTree(`${base}/d`);
+  });
 
   rule("names in a directory; none where there is no directory", async ({ host, base }) => {
     await host.makeDir(`${base}/d/one`, 0o755);

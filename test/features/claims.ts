@@ -106,7 +106,7 @@ class ClaimNode {
   }
 }
 
-describe("claims and a real driver", { timeout: 120_000 }, () => {
+describe("claims and a real driver", { timeout: 300_000 }, () => {
   const node = new ClaimNode();
   const place = { dir: node.dir, root: node.root, cdiDir: join(node.dir, "cdi") };
   const gpu = new DraProcess("gpu.example.com", place);

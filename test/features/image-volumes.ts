@@ -12,7 +12,9 @@ import { manyListeners } from "../../src/lib/abort.ts";
 import { SystemClock } from "../../src/lib/clock.ts";
 import { fixed } from "../../src/lib/live.ts";
 import { silent } from "../../src/lib/log.ts";
+import type { Pod } from "../../src/model/generated/types.ts";
 import type { ImageReport, ReportedImage } from "../../src/model/image-report.ts";
+import { http } from "../integration/support/http.ts";
 import { importImage, testerFiles } from "../integration/support/images.ts";
 import { FOREVER, forever, manifest, shell } from "../integration/support/manifests.ts";
 import { PlainAgent } from "../integration/support/plain-agent.ts";
@@ -20,6 +22,7 @@ import { NODE, requireMachine, Site } from "../integration/support/site.ts";
 import { said } from "../integration/support/told.ts";
 import { until } from "../integration/support/until.ts";
 import { TestContainerd } from "../support/containerd.ts";
+import { freePort } from "../support/free-port.ts";
 import { pod } from "../support/pods.ts";
 import { REGISTRY_USER, TestRegistry, whyNoRegistry } from "../support/registry.ts";
 import { fillingLayer, shellLayer } from "../support/registry-image.ts";
@@ -48,6 +51,7 @@ after(async () => {
 describe("images on containerd 2", () => {
   const site = new Site();
   const agent = new PlainAgent(site);
+  let readOnlyPort: number;
   const local = (short: string): string => `localhost/kubelet-ts-test/${short}:1`;
   const ctr = (...words: string[]): string =>
     execFileSync(join(bin, "ctr"), ["-a", site.layout.socket, "-n", "k8s.io", ...words], { encoding: "utf8" });
@@ -77,7 +81,9 @@ describe("images on containerd 2", () => {
     const auth = Buffer.from(`${REGISTRY_USER.username}:${REGISTRY_USER.password}`).toString("base64");
     writeFileSync(join(site.state, "kubelet/config.json"), JSON.stringify({ auths: { [registry.host]: { auth } } }));
     const endpoint = { containerRuntimeEndpoint: `unix://${site.layout.socket}`, staticPodPath: site.pods };
-    agent.set({ healthzPort: 0, readOnlyPort: 0, imageGCHighThresholdPercent: 100, ...endpoint });
+    readOnlyPort = await freePort();
+    agent.set({ healthzPort: 0, readOnlyPort, imageGCHighThresholdPercent: 100, ...endpoint });
+    agent.set({ featureGates: { ImageVolumeWithDigest: true } });
     // 0 stands for the default.
     agent.set({ imageMinimumGCAge: "1ms" });
     await startAgent();
@@ -101,11 +107,21 @@ describe("images on containerd 2", () => {
     site.write(manifest("volume", { containers: [main], volumes }));
     const want = "/data/filling-data\n/part/busybox\ntouch: /data/x: Read-only file system\ndone\n";
     assert.equal(await said(site, "volume", /done/), want);
+    // The container may write before the agent has observed it.
+    await site.running("volume");
     assert.equal(await keptFor("team/data"), "inUse default/volume-here");
     const pulled = (await site.events()).filter(
       ({ reason, message }) => reason === "Pulled" && /team\/data/.test(message),
     );
     assert.match(pulled[0]?.message ?? "", /^Successfully pulled image/);
+    const listed = JSON.parse((await http(`http://127.0.0.1:${readOnlyPort}/pods`)).body) as { items: Pod[] };
+    const status = listed.items.find(({ metadata }) => metadata.name === "volume-here")?.status;
+    const imageRef = (await find("team/data"))?.id;
+    assert.match(imageRef ?? "", /^sha256:/);
+    assert.deepEqual(
+      status?.containerStatuses?.[0]?.volumeMounts?.map(({ volumeStatus }) => volumeStatus?.image),
+      [{ imageRef }, { imageRef }],
+    );
     // A new agent knows it from the runtime alone.
     await agent.kill();
     await startAgent();
@@ -142,10 +158,10 @@ describe("images on containerd 2", () => {
     await until("the other one may go", async () => (await keptFor("/unused:")) === "spare");
     agent.set({ imageGCLowThresholdPercent: 0 });
     await agent.change("imageGCHighThresholdPercent", 1);
-    await until("what is unused is removed", async () => (await find("/unused:")) === undefined);
+    const unused = async (): Promise<unknown[]> => [await find("/unused:"), await find("team/late")];
+    await until("what is unused is removed", async () => (await unused()).every((image) => image === undefined));
     assert.equal(await keptFor("/pinned:"), "pinned");
     assert.ok(await find("/pause:"));
-    assert.equal(await find("team/late"), undefined);
     const { message } = await site.event("FreeDiskSpaceFailed", NODE);
     assert.match(message, /Failed to free sufficient space by deleting unused images/);
     agent.set({ imageGCLowThresholdPercent: 80 });

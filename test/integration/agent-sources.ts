@@ -181,10 +181,13 @@ describe("pods from a URL", () => {
       .map((line) => line.replace(/^(\S+)\s+default\/(\S+)-here {2}/, "$1 $2 "))
       .sort();
 
+  /** Never ready: however late its end is noticed, it does not count as running meanwhile. */
+  const unready = { readinessProbe: { tcpSocket: { port: 1 }, initialDelaySeconds: 3600 } };
+
   it("--runonce takes both sources, tells a line a pod and ends with 0; the pods go on", async () => {
     const before = await runningPods();
     site.write(manifest("server"));
-    site.write(manifest("job", { restartPolicy: "Never", containers: [shell("main", "exit 0")] }));
+    site.write(manifest("job", { restartPolicy: "Never", containers: [shell("main", "exit 0", unready)] }));
     const result = await runOnce();
     assert.equal(result.code, 0, result.stderr);
     assert.deepEqual(resultLines(result), ["ok job succeeded", "ok one running", "ok server running"]);
@@ -197,7 +200,7 @@ describe("pods from a URL", () => {
   });
 
   it("--runonce ends with 1 when a pod fails, and says why", async () => {
-    site.write(manifest("broken", { restartPolicy: "Never", containers: [shell("main", "exit 7")] }));
+    site.write(manifest("broken", { restartPolicy: "Never", containers: [shell("main", "exit 7", unready)] }));
     const result = await runOnce();
     assert.equal(result.code, 1);
     assert.deepEqual(resultLines(result), [

@@ -1,6 +1,7 @@
 /** `kubelet up` and the commands around it, as a user meets them: the built agent, the embedded containerd, real pods. */
 import assert from "node:assert/strict";
-import { cpSync, existsSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { parse } from "yaml";
 import type { PodEvent, PodExplanation, PodSummary } from "../../src/model/step.ts";
@@ -135,11 +136,16 @@ describe("kubelet up", () => {
   });
 
   it("logs -f ends with its container", async () => {
-    site.write(
-      manifest("brief", { restartPolicy: "Never", containers: [shell("main", "echo began; sleep 2; echo over")] }),
-    );
-    await site.pod("brief", "has begun", ({ containers }) => containers[0]?.state === "running");
-    const { code, stdout } = await site.start("logs", "-f", "brief").ended;
+    const path = mkdtempSync(join(site.dir, "h-"));
+    const script = "echo began; until [ -e /data/end ]; do sleep 0.1; done; echo over";
+    const containers = [shell("main", script, { volumeMounts: [{ name: "data", mountPath: "/data" }] })];
+    const volumes = [{ name: "data", hostPath: { path } }];
+    site.write(manifest("brief", { restartPolicy: "Never", containers, volumes }));
+    await site.running("brief");
+    const follower = site.start("logs", "-f", "brief");
+    await follower.says("began\n");
+    writeFileSync(join(path, "end"), "");
+    const { code, stdout } = await follower.ended;
     assert.deepEqual({ code, stdout }, { code: 0, stdout: "began\nover\n" });
     site.remove("brief");
     await site.gone("brief");
@@ -221,7 +227,8 @@ describe("kubelet up", () => {
 
   it("the next agent adopts the pods as they are", async () => {
     agent = await site.up();
-    assert.match(agent.stdout, /\(pid \d+, found running\)/);
+    // The socket is served before this is printed.
+    await agent.says(/\(pid \d+, found running\)/);
     assert.deepEqual(await stableFacts(), left);
     for (const { name, steps } of await stablePods()) {
       const made = steps.filter(({ step }) => ["sandbox", "create", "start", "kill", "terminate"].includes(step));

@@ -70,9 +70,9 @@ test(
   "node takes the launcher's place: same pid, flags, environment and arguments",
   inTemp(async (folder) => {
     const node = join(folder, "node");
-    writeFileSync(node, '#!/bin/sh\necho "$$ $UV_THREADPOOL_SIZE"\nfor arg; do echo "$arg"; done\n');
+    writeFileSync(node, '#!/bin/sh\necho "$$ $UV_THREADPOOL_SIZE $MALLOC_ARENA_MAX"\nfor arg; do echo "$arg"; done\n');
     chmodSync(node, 0o755);
-    const { UV_THREADPOOL_SIZE: _unset, ...env } = process.env;
+    const { UV_THREADPOOL_SIZE: _unset, MALLOC_ARENA_MAX: _unset2, ...env } = process.env;
     const child = spawn(launcher, ["up", "a b"], {
       env: { ...env, KUBELET_NODE: node },
       stdio: ["ignore", "pipe", "inherit"],
@@ -83,9 +83,9 @@ test(
     });
     await new Promise((resolve) => child.on("close", resolve));
     const [first, ...args] = output.trimEnd().split("\n");
-    assert.equal(first, `${child.pid} 16`);
+    assert.equal(first, `${child.pid} 16 2`);
     assert.deepEqual(args, [
-      "--max-semi-space-size=1",
+      "--max-semi-space-size=4",
       "--max-old-space-size=512",
       join(root, "dist/entry.cjs"),
       "up",

@@ -19,12 +19,14 @@ describe("cgroups of pods", () => {
   const root = site.layout.cgroupRoot;
   let agent: Agent;
 
-  /** What a file of a cgroup says; the name of version 1, and of version 2 after it. */
-  const read = (path: string, controller: string, [v1, v2]: readonly [string, string]): string => {
+  /** A file of a cgroup; the name of version 1, and of version 2 after it. */
+  const fileOf = (path: string, controller: string, [v1, v2]: readonly [string, string]): string => {
     const directory = isUnified ? "/sys/fs/cgroup" : join("/sys/fs/cgroup", controller);
-    return readFileSync(join(directory, root, path, isUnified ? v2 : v1), "utf8").trim();
+    return join(directory, root, path, isUnified ? v2 : v1);
   };
-  const shares = (path: string): string => read(path, "cpu", ["cpu.shares", "cpu.weight"]);
+  const read = (...file: Parameters<typeof fileOf>): string => readFileSync(fileOf(...file), "utf8").trim();
+  const SHARES = ["cpu.shares", "cpu.weight"] as const;
+  const shares = (path: string): string => read(path, "cpu", SHARES);
   const weight = (value: number): string => String(isUnified ? 1 + Math.floor(((value - 2) * 9999) / 262_142) : value);
   const memory = (path: string): string => read(path, "memory", ["memory.limit_in_bytes", "memory.max"]);
   const pids = (path: string): string => read(path, "pids", ["pids.max", "pids.max"]);
@@ -57,7 +59,7 @@ describe("cgroups of pods", () => {
   });
 
   it("what all pods may use is set before there is a pod", async () => {
-    await until("the cgroup of all pods", () => existsSync(directories("kubepods")[0] ?? ""));
+    await until("the cgroup of all pods", () => existsSync(fileOf("kubepods", "cpu", SHARES)));
     await until("its share", () => shares("kubepods") !== weight(1024));
   });
 
@@ -132,11 +134,10 @@ describe("cgroups of pods", () => {
     }
     await agent.end("SIGTERM");
     agent = await site.up([...FLAGS, ...RESERVED, `--kube-reserved-cgroup=${root}/daemons`]);
-    await until("the limits of the daemons", () => memory("daemons") === String(32 * MIB), {
-      seen: () => memory("daemons"),
-    });
-    assert.equal(shares("daemons"), weight(256));
-    assert.equal(pids("daemons"), "1000");
+    // They are written one after the other.
+    const limits = (): string => [memory("daemons"), shares("daemons"), pids("daemons")].join();
+    const wanted = [32 * MIB, weight(256), 1000].join();
+    await until("the limits of the daemons", () => limits() === wanted, { seen: limits });
     await until("the orphaned cgroup is removed", () => places("orphan-1").length === 0);
     await site.running("whole");
   });

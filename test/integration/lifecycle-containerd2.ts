@@ -94,6 +94,8 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
     const strict = await said(site, "groups-strict", /\d/);
     assert.deepEqual(merged.trim().split(" ").map(Number).sort(), [1000, 4000, 5000]);
     assert.deepEqual(strict.trim().split(" ").map(Number).sort(), [1000, 5000]);
+    // What it said may be read before the agent has read its status.
+    await site.running("groups-strict");
     const user = (await status("groups-strict"))?.containerStatuses?.[0]?.user?.linux;
     assert.deepEqual([user?.uid, user?.gid, user?.supplementalGroups?.toSorted()], [1000, 1000, [1000, 5000]]);
     await Promise.all([gone("groups-merge"), gone("groups-strict")]);
@@ -117,6 +119,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
       });
       site.write(manifest("recursive", { containers: [main], volumes: [{ name: "tree", hostPath: { path: outer } }] }));
       assert.equal(await said(site, "recursive", /\/able/), "/plain open\n/deep shut\n/able shut\n");
+      await site.running("recursive");
       const mounts = (await status("recursive"))?.containerStatuses?.[0]?.volumeMounts ?? [];
       const modes = Object.fromEntries(
         mounts.map(({ mountPath, recursiveReadOnly }) => [mountPath, recursiveReadOnly]),
@@ -147,7 +150,7 @@ describe("on containerd 2", { skip: bin === "" && "CONTAINERD2_BIN_DIR names non
         ["look", 0, 3],
       ],
     );
-    assert.match(await site.logs("debugged", "-c", "look"), /sleep 7654/);
+    await said(site, "debugged/look", /sleep 7654/);
     assert.doesNotMatch(await site.logs("debugged", "-c", "apart"), /sleep 7654/);
     const second = await site.running("debugged");
     assert.equal(ids(second)["main"], ids(first)["main"]);

@@ -1,6 +1,6 @@
 /** What containers see and what they may: names, addresses, processes, users, rights, variables, limits; on real ones. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -9,7 +9,7 @@ import { freePort } from "../support/free-port.ts";
 import { http } from "./support/http.ts";
 import { importImage, testerFiles } from "./support/images.ts";
 import { FOREVER, forever, manifest, shell } from "./support/manifests.ts";
-import { type Agent, requireMachine, Site } from "./support/site.ts";
+import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
 import { said, statusOf } from "./support/told.ts";
 import { until } from "./support/until.ts";
 
@@ -232,10 +232,23 @@ describe("inside a pod", () => {
   });
 
   it("one that uses more memory than its limit is OOMKilled, and it is said", async () => {
-    // The runtime listens for this a moment after the start, and may hear of the end before the reason.
-    const script = "sleep 1; tail -c 256m /dev/zero; code=$?; sleep 1; exit $code";
-    const main = shell("main", script, { resources: { limits: { memory: "32Mi" } } });
-    site.write(manifest("hungry", { containers: [main], restartPolicy: "Never" }));
+    const flags = mkdtempSync(join(site.dir, "f-"));
+    const wait = (flag: string): string => `until [ -e /flags/${flag} ]; do sleep 0.1; done`;
+    // The runtime listens for this from the end of the start on, and may hear of the end before the reason.
+    const script = `${wait("begin")}; tail -c 256m /dev/zero; code=$?; ${wait("end")}; exit $code`;
+    const volumeMounts = [{ name: "flags", mountPath: "/flags" }];
+    const main = shell("main", script, { resources: { limits: { memory: "32Mi" } }, volumeMounts });
+    const volumes = [{ name: "flags", hostPath: { path: flags } }];
+    site.write(manifest("hungry", { containers: [main], volumes, restartPolicy: "Never" }));
+    const pod = await site.running("hungry");
+    const id = (ids(pod)["main"] ?? "").replace(/^.*:\/\//, "");
+    const { signal } = new AbortController();
+    const isNoticed = async (): Promise<boolean> =>
+      (await site.cri.containerStatus(id, { signal })).reason === "OOMKilled" ||
+      (await site.events()).some((event) => event.reason === "OOMKilling" && event.pod.uid === pod.uid);
+    writeFileSync(join(flags, "begin"), "");
+    await until("the runtime or the agent has noticed", isNoticed);
+    writeFileSync(join(flags, "end"), "");
     await site.pod("hungry", "has failed", ({ phase }) => phase === "Failed");
     const ended = (await statusOf(agent, "hungry"))?.containerStatuses?.[0]?.state?.terminated;
     assert.deepEqual([ended?.reason, ended?.exitCode], ["OOMKilled", 137]);

@@ -4,7 +4,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { messageOf } from "../../src/lib/errors.ts";
 import type { Pod, ResourceRequirements } from "../../src/model/generated/types.ts";
+import type { PodExplanation } from "../../src/model/step.ts";
 import { TEST_IMAGES, TestContainerd } from "../support/containerd.ts";
 import { freePort } from "../support/free-port.ts";
 import { FOREVER, manifest, shell } from "./support/manifests.ts";
@@ -50,6 +52,13 @@ class SystemdSite {
 
   async down(): Promise<void> {
     await this.agent?.end("SIGTERM");
+  }
+
+  /** The pod, once it runs; if it does not, the error shows what the agent logged. */
+  async running(name: string): Promise<PodExplanation> {
+    return this.site.running(name).catch((error: unknown) => {
+      throw new Error(`${messageOf(error)}\n${this.log.slice(-8000)}`, { cause: error });
+    });
   }
 
   /** What the agent wrote so far: its log. */
@@ -112,7 +121,7 @@ for (const { title, options, flags } of runtimes) {
     // Much time for each: what starts a container is under its limit already.
     it("a guaranteed pod's slice has its limits, in the kernel and in systemd, and its containers are scopes in it", async () => {
       here.site.write(sized("full", both("1", "64Mi")));
-      first = ids(await here.site.running("full"));
+      first = ids(await here.running("full"));
       const slice = here.slice("podfull1");
       assert.equal(here.read(slice, "cpu.max"), "100000 100000");
       assert.equal(here.read(slice, "memory.max"), String(64 * MIB));
@@ -131,7 +140,7 @@ for (const { title, options, flags } of runtimes) {
 
     it("a class has the sum of what its pods ask for", async () => {
       here.site.write(sized("some", { requests: { cpu: "500m", memory: "16Mi" } }));
-      await here.site.running("some");
+      await here.running("some");
       // 512 shares, on the kernel's scale of weights.
       await until("the class has the sum", () => here.read(here.slice("burstable"), "cpu.weight") === "20");
       assert.equal(shown(here.slice("burstable"), "CPUWeight"), "20");
@@ -155,13 +164,13 @@ for (const { title, options, flags } of runtimes) {
     it("a restart of the agent leaves the containers, and a resize reaches the slice", async () => {
       await here.down();
       await here.up(flags);
-      assert.deepEqual(ids(await here.site.running("full")), first);
+      assert.deepEqual(ids(await here.running("full")), first);
       here.site.write(sized("full", both("1500m", "96Mi")));
       const slice = here.slice("podfull1");
       await until("the slice has more", () => here.read(slice, "memory.max") === String(96 * MIB));
       await until("it has more time", () => here.read(slice, "cpu.max") === "150000 100000");
       assert.equal(shown(slice, "MemoryMax"), String(96 * MIB));
-      assert.deepEqual(ids(await here.site.running("full")), first);
+      assert.deepEqual(ids(await here.running("full")), first);
     });
 
     it("the slice goes with the pod, for the kernel and for systemd", async () => {

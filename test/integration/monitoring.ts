@@ -5,6 +5,8 @@ import { freePort } from "../support/free-port.ts";
 import { promtoolProblems, whyNoPromtool } from "../support/promtool.ts";
 import { http } from "./support/http.ts";
 import { forever, manifest, shell } from "./support/manifests.ts";
+import { KUBELET } from "./support/program.ts";
+import { PtyProgram } from "./support/pty.ts";
 import { type Agent, requireMachine, Site } from "./support/site.ts";
 import { until } from "./support/until.ts";
 
@@ -27,8 +29,9 @@ describe("monitoring", () => {
     const resources = { limits: { cpu: "500m", memory: "64Mi" }, requests: { cpu: "100m", memory: "32Mi" } };
     site.write(manifest("web", { containers: [shell("main", forever("echo up"), { resources })] }));
     await site.running("web");
-    const isSampled = async (): Promise<boolean> => (await page("/metrics/resource")).includes('pod="web-here"');
-    await until("the pod is sampled", isSampled);
+    // A sample may have the pod without the container, which was being started.
+    const labels = 'container="main",namespace="default",pod="web-here"';
+    await until("the container is sampled", async () => (await page("/metrics/resource")).includes(labels));
   });
   after(() => site.close());
 
@@ -81,5 +84,53 @@ describe("monitoring", () => {
     assert.ok((web.stats[0]?.memory.working_set ?? 0) > 0);
     assert.ok(all.some(({ name }) => name === web.name));
     assert.equal((await ask("/api/v2.1/stats/nope")).status, 500);
+  });
+
+  it("top shows node and pods live on a terminal, within its size, until it is interrupted", async () => {
+    const top = new PtyProgram(`${KUBELET} top --state-dir ${site.state}`, { columns: 100, rows: 24 });
+    try {
+      const row = (): string => top.screen().find((line) => line.includes("web-here")) ?? "";
+      await until("the pod has a row", () => /^default\s+web-here\s+\d+m\s+\S+ of 64Mi\s+\d+/.test(row()), {
+        seen: () => top.written,
+      });
+      // A frame may arrive in pieces.
+      const shows = (what: string, isShown: (screen: readonly string[]) => boolean): Promise<boolean> =>
+        until(what, () => isShown(top.screen()), { seen: () => top.written });
+      await shows("the node's usage", ([first = ""]) => /^CPU\s+\d+m of \d+ cores \(\d+ %\)/.test(first));
+      // One bar a sample, and rates between two of them.
+      await until("sparklines grow", () => /[▁▂▃▄▅▆▇█]{3,}$/.test(row()), { seen: () => top.written });
+      await shows("rates", (lines) => lines.some((line) => /^Network\s+\S+\/s in, \S+\/s out$/.test(line)));
+      await shows("that frames replace each other", (lines) => {
+        return lines.filter((line) => line.startsWith("NAMESPACE")).length === 1;
+      });
+      await top.resize({ columns: 40, rows: 8 });
+      await until(
+        "it fits into a smaller window",
+        () => {
+          const shown = top.lastFrame();
+          return shown.length < 8 && shown.every((line) => line.length <= 40) && shown[0]?.startsWith("CPU");
+        },
+        { seen: () => top.written.slice(-3000) },
+      );
+      top.type("\u0003");
+      assert.equal(await top.ended(), 130);
+      assert.doesNotMatch(top.written, /\?25l(?!.*\?25h)/s, "the cursor is visible");
+    } finally {
+      await top.kill();
+    }
+  });
+
+  it("top shows it once where there is no terminal, and as JSON", async () => {
+    const once = await site.run("top", "--containers");
+    assert.equal(once.code, 0, once.stderr);
+    assert.match(once.stdout, /^default\s+web-here\s/m);
+    assert.match(once.stdout, /^\s+main\s+\d+m/m);
+    assert.doesNotMatch(once.stdout, /\u001b/);
+    const node = JSON.parse((await site.run("top", "--node", "-o", "json")).stdout) as {
+      cores: number;
+      pods?: unknown;
+    };
+    assert.ok(node.cores > 0);
+    assert.equal(node.pods, undefined);
   });
 });

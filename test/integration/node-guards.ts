@@ -1,6 +1,6 @@
 /** What watches over the node: kills for lack of memory, and a shutdown that a login manager on a private bus announces. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { FakeLogind } from "../support/fake-logind.ts";
@@ -19,8 +19,8 @@ const CONFIG = {
   // The default of cgroup v2 is to kill all processes of the container.
   singleProcessOOMKill: true,
 };
-/** Fills memory in a child, which is killed, and ends later by itself. */
-const HOG = "(x=0123456789abcdef; while :; do x=$x$x; done); sleep 1; exit 3";
+/** Fills memory in a child, which is killed, and ends by itself when it is told to. */
+const HOG = "(x=0123456789abcdef; while :; do x=$x$x; done); until [ -e /flags/end ]; do sleep 0.1; done; exit 3";
 describe("guards of the node", () => {
   const site = new Site();
   const bus = new PrivateBus();
@@ -48,8 +48,11 @@ describe("guards of the node", () => {
   });
 
   it("a child that the kernel kills is reported with its container, which counts as OOMKilled", async () => {
-    const containers = [shell("hungry", HOG, { resources: { limits: { memory: "24Mi" } } })];
-    site.write(manifest("greedy", { containers, restartPolicy: "Never" }));
+    const flags = mkdtempSync(join(site.dir, "f-"));
+    const volumeMounts = [{ name: "flags", mountPath: "/flags" }];
+    const containers = [shell("hungry", HOG, { resources: { limits: { memory: "24Mi" } }, volumeMounts })];
+    const volumes = [{ name: "flags", hostPath: { path: flags } }];
+    site.write(manifest("greedy", { containers, volumes, restartPolicy: "Never" }));
     const [event] = await until("the kill is reported", async () => {
       const seen = await killsSeen();
       return seen.length > 0 && seen;
@@ -59,6 +62,7 @@ describe("guards of the node", () => {
       event.message,
       /^Container hungry: the kernel killed process \S+ because its memory limit was reached$/,
     );
+    writeFileSync(join(flags, "end"), "");
     const { containers: ended } = await site.pod("greedy", "has ended", ({ phase }) => phase === "Failed");
     assert.deepEqual([ended[0]?.reason, ended[0]?.exitCode], ["OOMKilled", 3]);
     const metrics = await (await fetch(`http://127.0.0.1:${agent.readOnlyPort}/metrics`)).text();
@@ -66,11 +70,14 @@ describe("guards of the node", () => {
   });
 
   it("another agent does not report it again", async () => {
+    const state = join(site.state, "kubelet/oom_watcher_state");
+    const sequence = (): number => (JSON.parse(readFileSync(state, "utf8")) as { sequence: number }).sequence;
+    // It is persisted beside the report; an agent that is killed before may report it again.
+    await until("the kill is persisted", () => sequence() > 0);
     await agent.end("SIGKILL");
     await up();
     await site.pod("greedy", "is known", ({ phase }) => phase === "Failed");
-    const text = readFileSync(join(site.state, "kubelet/oom_watcher_state"), "utf8");
-    assert.ok((JSON.parse(text) as { sequence: number }).sequence > 0);
+    assert.ok(sequence() > 0);
     assert.deepEqual(await killsSeen(), []);
   });
 

@@ -44,10 +44,21 @@ describe("a pod's network", () => {
   const site = new Site();
   let agent: Agent;
 
+  /** Another one in each run. */
+  const subnet = `10.${200 + (process.pid % 50)}.${(process.pid >> 6) % 256}`;
+
   before(async () => {
-    agent = await site.up();
+    agent = await site.up([`--pod-cidr=${subnet}.0/24`]);
   });
   after(() => site.close());
+
+  it("has an address of podCIDR", async () => {
+    site.write(manifest("addressed", { containers: [shell("main", FOREVER)] }));
+    const { ip } = await site.running("addressed");
+    assert.equal(ip.slice(0, ip.lastIndexOf(".")), subnet);
+    site.remove("addressed");
+    await site.gone("addressed");
+  });
 
   it("a gRPC probe asks for its service: ready while it serves, not ready while it does not", async () => {
     const dir = join(site.dir, "grpc");

@@ -4,14 +4,14 @@ import { after, before, describe, it } from "node:test";
 import type { Pod, PodSpec } from "../../src/model/generated/types.ts";
 import { manifest, shell } from "./support/manifests.ts";
 import { type Agent, ids, requireMachine, Site } from "./support/site.ts";
-import { statusOf } from "./support/told.ts";
+import { said, statusOf } from "./support/told.ts";
 
 requireMachine();
 
 /** That of the class system-node-critical. */
 const NODE_CRITICAL = 2_000_001_000;
-/** Takes a second to end once it is told to. */
-const LINGERS = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done";
+/** Takes a second to end once it is told to, which it hears when it is ready. */
+const LINGERS = "trap 'sleep 1; exit 0' TERM; echo ready; while :; do sleep 0.1; done";
 
 describe("a node that is full", () => {
   const site = new Site();
@@ -31,6 +31,7 @@ describe("a node that is full", () => {
     site.write(pod("best-effort", 10));
     const kept = await site.running("burstable");
     const victim = await site.running("best-effort");
+    await said(site, "best-effort", /ready/);
     site.write(pod("vital", NODE_CRITICAL, { priorityClassName: "system-node-critical" }));
     const vital = await site.running("vital");
     await site.event("Preempting", "best-effort", /^Preempted in order to admit critical pod$/);

@@ -66,6 +66,9 @@ function filesIn(temp: string): string[] {
   return own.map((name) => `file ${join(temp, name)}`);
 }
 
+/** What was left behind is named up to this number. */
+const SHOWN_LEFTOVERS = 20;
+
 /** Runs them all; what was left behind without a suite's mark on it falls to each suite that may have left it. */
 async function runAll(suites: readonly Suite[]): Promise<Done[]> {
   const leftovers = new Leftovers(readMachine);
@@ -78,7 +81,9 @@ async function runAll(suites: readonly Suite[]): Promise<Done[]> {
     const isOfNetwork = (what: string): boolean => one.suite.file.startsWith("test/cluster/") && HOST_PORTS.test(what);
     const left = rest.filter(({ what, suspects }) => suspects.includes(one.mark) && !isOfNetwork(what));
     if (left.length === 0) return one;
-    const reason = `${left.map(({ what }) => what).join(", ")} left behind by it, or by a suite beside it`;
+    const shown = left.slice(0, SHOWN_LEFTOVERS).map(({ what }) => what);
+    if (left.length > shown.length) shown.push(`${left.length - shown.length} more`);
+    const reason = `${shown.join(", ")} left behind by it, or by a suite beside it`;
     return { ...one, result: "failed", reason: one.reason === "" ? reason : `${one.reason}; ${reason}` };
   });
 }

@@ -81,7 +81,12 @@ describe("an emptyDir on a filesystem with quotas of projects", { skip: reason ?
     assert.deepEqual([counted.by, walked.by], ["quota", "walk"]);
     assert.ok(counted.bytes - walked.bytes >= 2 << 20, JSON.stringify({ counted, walked }));
     assert.deepEqual([counted.inodes, walked.inodes], [303, 302]);
-    assert.match((await site.run("explain", "counted")).stdout, /emptyDir data +\S+ +of 1\.0Gi +counted by quota$/m);
+    let text = "";
+    const isShown = async (): Promise<boolean> => {
+      text = (await site.run("explain", "counted")).stdout;
+      return /emptyDir data +\S+ +of 1\.0Gi +counted by quota$/m.test(text);
+    };
+    await until("explain shows it", isShown, { seen: () => text });
     const directory = join(site.state, "kubelet/pods", uid, "volumes/kubernetes.io~empty-dir/data");
     assert.match(projects(), new RegExp(`^\\d+:${directory.replaceAll(".", "\\.")}$`, "m"));
     await agent.end("SIGKILL");

@@ -20,9 +20,23 @@ export const root = join(import.meta.dirname, "../..");
 export type Kind = "usual" | "features" | "chaos" | "cluster" | "nodes";
 
 /** Suites that judge the agent by a time of few seconds, or by what the whole machine does meanwhile. */
-const ALONE = new Set(["test/integration/agent-up.ts", "test/cluster/monitoring-original.ts"]);
+const ALONE = new Set([
+  "src/eviction/memory-pressure.root.test.ts",
+  "test/integration/agent-up.ts",
+  "test/cluster/eviction.ts",
+  "test/cluster/monitoring-original.ts",
+  "test/features/log-rotation-rate.ts",
+  "test/cluster/monitoring-cadvisor.ts",
+]);
+/** The original kubelet always uses it. A machine over this one's files, as that of kubeadm, breaks when it is removed. */
+const FIXED_DIRECTORY = "/var/lib/kubelet";
 /** Suites that change the same thing of the machine. */
-const SHARES: Readonly<Record<string, string>> = { "lifecycle-kernel": "huge pages", volumes: "huge pages" };
+const SHARES: Readonly<Record<string, string>> = {
+  "test/integration/lifecycle-kernel.ts": "huge pages",
+  "test/integration/volumes.ts": "huge pages",
+  "test/cluster/exchange.ts": FIXED_DIRECTORY,
+  "test/cluster/kubeadm.ts": FIXED_DIRECTORY,
+};
 
 /**
  * The suites of a kind, by parts of their paths; `PART:PATTERN` takes only the tests whose name matches. A part of a path
@@ -58,10 +72,7 @@ function all(kind: Kind): Suite[] {
 }
 
 function suiteOf(name: string, file: string): Suite {
-  const word = basename(file, ".ts");
-  const isAlone = ALONE.has(file);
-  const shares = file.startsWith("test/integration/") ? SHARES[word] : undefined;
-  return { name, file, node: process.execPath, isAlone, shares };
+  return { name, file, node: process.execPath, isAlone: ALONE.has(file), shares: SHARES[file] };
 }
 
 /** One contract, each runtime that this machine has: Debian's containerd 1.6, and 2.x where it could be built. */

@@ -61,7 +61,9 @@ type Call = (...args: readonly unknown[]) => Promise<string>;
 /** The streams of the agent over calls of a runtime, into one pod. */
 export function streamsOver(call: (name: string) => Call, pod: ObservedPod = WEB_OBSERVED): PodStreams {
   const runtime = { exec: call("exec"), attach: call("attach"), portForward: call("portForward") };
-  return new PodStreams({ runtime, observed: (uid) => (uid === "u1" ? pod : undefined) });
+  const none = { ...pod, sandboxes: [], containers: [] };
+  const get = (uid: string): ObservedPod | undefined => (uid === "u1" ? pod : undefined);
+  return new PodStreams({ runtime, observer: { get, read: async ({ uid }) => get(uid) ?? none } });
 }
 
 /** Everything that the endpoints need, over one pod; `more` replaces parts. */

@@ -23,6 +23,8 @@ export interface ControlPlaneOptions {
   /** Controllers, which also make service accounts and sign certificates. Without them pods need no account. */
   readonly controllers?: boolean;
   readonly scheduler?: boolean;
+  /** Pods need an account though nobody makes one. */
+  readonly accounts?: boolean;
   /** How long certificates live that the controllers sign, as Go writes it (`2m0s`). */
   readonly signingDuration?: string;
   readonly apiServerArgs?: readonly string[];
@@ -314,7 +316,7 @@ export class TestControlPlane {
       "--service-cluster-ip-range=10.96.0.0/16",
       "--authorization-mode=Node,RBAC",
       "--enable-admission-plugins=NodeRestriction",
-      ...(this.options.controllers ? [] : ["--disable-admission-plugins=ServiceAccount"]),
+      ...(this.options.controllers || this.options.accounts ? [] : ["--disable-admission-plugins=ServiceAccount"]),
       "--allow-privileged=true",
       "--profiling=false",
       ...(this.options.apiServerArgs ?? []),

@@ -37,6 +37,8 @@ export class TestCsiDriver {
   readonly faults: { method: string; code: number; message: string; afterWork?: boolean }[] = [];
   /** Calls that are to hang, until `release`. */
   private readonly hanging = new Map<string, (() => void)[]>();
+  /** How many volumes it says that it can attach. */
+  maxVolumes: number;
   private server: Server | undefined;
   private readonly loops = new Map<string, string>();
 
@@ -44,6 +46,7 @@ export class TestCsiDriver {
     private readonly options: CsiDriverOptions,
     private readonly storage: string,
   ) {
+    this.maxVolumes = options.maxVolumes ?? 0;
     mkdirSync(storage, { recursive: true });
   }
 
@@ -108,11 +111,11 @@ export class TestCsiDriver {
   }
 
   private nodeMethods(): Methods {
-    const { capabilities = [], topology, maxVolumes = 0 } = this.options;
+    const { capabilities = [], topology } = this.options;
     return {
       NodeGetInfo: served(csi.NodeGetInfoRequest, csi.NodeGetInfoResponse, () => ({
         nodeId: "node-of-driver",
-        maxVolumesPerNode: BigInt(maxVolumes),
+        maxVolumesPerNode: BigInt(this.maxVolumes),
         ...(topology && { accessibleTopology: { segments: topology } }),
       })),
       NodeGetCapabilities: served(csi.NodeGetCapabilitiesRequest, csi.NodeGetCapabilitiesResponse, () => ({

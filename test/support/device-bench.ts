@@ -5,6 +5,8 @@ import { DeviceAllocator } from "../../src/devices/device-allocator.ts";
 import { DevicePlugins } from "../../src/devices/device-plugins.ts";
 import { FakeClock } from "../../src/lib/clock.ts";
 import { silent } from "../../src/lib/log.ts";
+import type { Pod } from "../../src/model/generated/types.ts";
+import { ANYWHERE, type TopologyHint } from "../../src/model/topology.ts";
 
 /** A list of devices by id: their health, and their NUMA nodes. */
 export type Listing = Readonly<Record<string, { readonly health?: string; readonly nodes?: readonly number[] }>>;
@@ -15,12 +17,20 @@ export class ScriptedPlugin implements PluginClient {
   isClosed = false;
   /** What the next calls do instead of answering, by method. */
   readonly faults = new Map<string, Error | "hang">();
+  /** Awaited before Allocate is answered. */
+  before: (() => Promise<void>) | undefined;
   preferred: readonly string[] | undefined;
   preStartRequired = false;
   answer: ContainerAllocateResponse | undefined = ContainerAllocateResponse.fromPartial({ envs: { A: "1" } });
   private lists: Device[][] = [];
   private wake: () => void = () => undefined;
+  private fail: (error: Error) => void = () => undefined;
+  private readonly closed = new Promise<never>((_, reject) => (this.fail = reject));
   private ended: Error | true | undefined;
+
+  constructor() {
+    this.closed.catch(() => undefined);
+  }
 
   list(listing: Listing): void {
     this.lists.push(
@@ -58,8 +68,10 @@ export class ScriptedPlugin implements PluginClient {
     return this.preferred ?? [];
   }
 
-  async allocate(ids: readonly string[]) {
-    await this.meet(`allocate ${ids.join()}`, "allocate");
+  async allocate(ids: readonly string[], { signal }: { signal: AbortSignal }) {
+    await this.meet(`allocate ${ids.join()}`, "allocate", signal);
+    // Calls in flight fail when the connection is closed.
+    if (this.before !== undefined) await Promise.race([this.before(), this.closed]);
     return this.answer;
   }
 
@@ -69,18 +81,26 @@ export class ScriptedPlugin implements PluginClient {
 
   close(): void {
     this.isClosed = true;
+    this.fail(unavailable);
   }
 
-  private async meet(call: string, method = call): Promise<void> {
+  private async meet(call: string, method = call, signal?: AbortSignal): Promise<void> {
     this.calls.push(call);
     const fault = this.faults.get(method);
-    if (fault === "hang") await new Promise(() => undefined);
-    if (fault !== undefined) throw fault;
+    if (fault === "hang") {
+      await new Promise((_, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
+    }
+    if (fault instanceof Error) throw fault;
   }
 }
 
 export const unavailable = new RuntimeError("Unavailable", "connection refused");
 export const timeout = new RuntimeError("Timeout", "deadline exceeded");
+
+interface Admission {
+  readonly affinity: TopologyHint;
+  readonly signal: AbortSignal;
+}
 
 /** Device plugins, allocator and checkpoint in memory; `restart` makes them anew from the checkpoint. */
 export class DeviceBench {
@@ -92,12 +112,28 @@ export class DeviceBench {
   checkpoint: string | undefined;
   /** Writes of the checkpoint fail with it. */
   full: Error | undefined;
+  /** Reads of the checkpoint fail with it. */
+  unreadable: Error | undefined;
   plugins!: DevicePlugins;
   allocator!: DeviceAllocator;
   private stop = new AbortController();
 
   constructor(private readonly nodes: readonly number[] = [0, 1]) {
     this.restart();
+  }
+
+  /** Admits a pod as the agent does: reserves for all containers at once, then has the plugins agree. */
+  async admit(pod: Pod, { affinity = ANYWHERE, signal = this.stop.signal }: Partial<Admission> = {}): Promise<void> {
+    const { allocator } = this;
+    try {
+      for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+        allocator.reserve(pod, container, affinity);
+      }
+      await allocator.commit(pod, { signal });
+    } catch (error) {
+      allocator.release(pod.metadata.uid ?? "");
+      throw error;
+    }
   }
 
   /** Ends the agent, as by a kill, and begins another. */
@@ -110,7 +146,10 @@ export class DeviceBench {
         clock: this.clock,
         log: silent,
         file: {
-          readCheckpoint: () => this.checkpoint,
+          readCheckpoint: () => {
+            if (this.unreadable !== undefined) throw this.unreadable;
+            return this.checkpoint;
+          },
           writeCheckpoint: (text) => {
             if (this.full !== undefined) return Promise.reject(this.full);
             if (!signal.aborted) this.checkpoint = text;

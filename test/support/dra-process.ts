@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Program } from "../integration/support/program.ts";
 import { until } from "../integration/support/until.ts";
@@ -21,7 +21,10 @@ export class DraProcess {
 
   /** What it does from now on, also after a restart. */
   behave(behaviour: DraBehaviour): void {
-    writeFileSync(this.file("behaviour"), JSON.stringify(behaviour));
+    // The driver reads it at any time, and must not find half of it.
+    const next = this.file("behaviour.new");
+    writeFileSync(next, JSON.stringify(behaviour));
+    renameSync(next, this.file("behaviour"));
   }
 
   calls(): string[] {

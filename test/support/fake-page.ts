@@ -1,10 +1,15 @@
 import { agentOptions, parseOptions } from "../../src/config/index.ts";
 import { composePage, type Page, type PageParts } from "../../src/dashboard/index.ts";
 import { type Clock, SystemClock } from "../../src/lib/clock.ts";
+import { CodedError } from "../../src/lib/errors.ts";
 import { Listeners } from "../../src/lib/listeners.ts";
 import { silent } from "../../src/lib/log.ts";
-import type { NodeUsageReport } from "../../src/model/node-usage.ts";
+import type { Pod } from "../../src/model/generated/types.ts";
+import type { NodeUsageReport, PodUsageHistory, UsageHistoryReport } from "../../src/model/node-usage.ts";
+import type { ContainerDetails } from "../../src/model/page-lines.ts";
+import type { ProbeReport } from "../../src/model/probe.ts";
 import type { PodEvent, PodExplanation, PodStep, PodSummary } from "../../src/model/step.ts";
+import { fakeImages, fakePressure, fakeTopology } from "./fake-machine.ts";
 
 const MEBI = 2 ** 20;
 
@@ -36,18 +41,23 @@ export class FakePage {
           explain: (uid) => this.pods.get(uid),
           events: (since) => this.recorded.filter(({ sequence }) => sequence > since),
           onChange: (fn, options) => this.changes.add(fn, options),
-          logPath: (_uid, { previous }) => (previous ? undefined : "/log"),
+          logPath: (uid, { previous }) => (previous ? undefined : `/logs/${uid}`),
         },
-        logs: {
-          async *read() {
-            for (let line = 0; line < 200; line++) yield Buffer.from(`line ${line} of the log\n`);
-          },
+        logs: { read: () => shortLog() },
+        streams: {
+          exec: () => Promise.reject(new CodedError("NotFound", "there is no runtime")),
+          podOf: (uid) => (this.pods.has(uid) ? probedPod(uid) : undefined),
         },
-        streams: { exec: () => Promise.reject(new Error("no runtime")), podOf: () => undefined },
+        probes: (uid) => madeUpProbes(uid, clock.now().wall),
+        topology: fakeTopology,
         usage: async () => this.usage(clock.now().wall),
-        details: (uid) => [{ name: `main-${uid}`, readBytes: 0, writtenBytes: 0, throttledNanos: 0, oomKills: 0 }],
-        images: () => Promise.reject(new Error("no runtime")),
-        node: async () => ({ node: "n1", conditions: [], signals: [], rankings: [], evictions: [] }),
+        history: {
+          report: () => this.history(clock.now().wall),
+          ofPod: (uid) => (this.pods.has(uid) ? podHistory(clock.now().wall) : undefined),
+        },
+        details: () => [this.counters()],
+        images: async () => fakeImages(),
+        node: async () => fakePressure(),
         store: { current: values },
         ...parts,
       },
@@ -89,8 +99,26 @@ export class FakePage {
     return !this.changes.isEmpty;
   }
 
+  private counters(): ContainerDetails {
+    const readBytes = this.round * 30_000;
+    const open = { processes: 3, descriptors: 24, sockets: 7 };
+    const cpu = { cpuLimitCores: 0.5, throttledNanos: 8.2e9 };
+    return { name: "main", readBytes, writtenBytes: readBytes * 2, ...open, ...cpu, oomKills: 1 };
+  }
+
+  /** Ten minutes of the node, and what is kept of the pods. */
+  private history(now: number): UsageHistoryReport {
+    const node = Array.from({ length: 60 }, (_, index) => this.measure(now - (60 - index) * 10_000).node);
+    const bars = [...this.pods.keys()].map((uid, pod) => [uid, waves(40, (index) => 2e7 + 2e7 * wave(index + pod))]);
+    return { node, pods: Object.fromEntries(bars) as Record<string, number[]> };
+  }
+
   private usage(at: number): NodeUsageReport {
     this.sampled++;
+    return this.measure(at);
+  }
+
+  private measure(at: number): NodeUsageReport {
     this.round++;
     const wave = (index: number): number => (Math.sin((this.round + index * 7) / 5) + 1) / 2;
     const pods = [...this.pods.values()].map((pod, index) => {
@@ -125,6 +153,27 @@ export class FakePage {
     };
     return { node, cores: 4, memoryBytes: 64 * 1024 * MEBI, pods };
   }
+}
+
+/** The log of every container. */
+export async function* shortLog(): AsyncGenerator<Uint8Array> {
+  for (let line = 0; line < 200; line++) yield Buffer.from(`line ${line} of the log\n`);
+}
+
+function wave(at: number): number {
+  return Math.sin(at / 4);
+}
+
+function waves(length: number, value: (index: number) => number): number[] {
+  return Array.from({ length }, (_, index) => Math.round(value(index)));
+}
+
+function podHistory(now: number): PodUsageHistory {
+  const main = {
+    nanoCores: waves(40, (index) => 2e7 + 1.5e7 * wave(index)),
+    workingSetBytes: waves(40, (index) => (60 + 8 * wave(index / 2)) * MEBI),
+  };
+  return { at: waves(40, (index) => now - (40 - index) * 10_000), containers: { main } };
 }
 
 /** One of the made-up pods. */
@@ -166,4 +215,40 @@ function madeUp(index: number, now: number): PodExplanation {
     events: [],
     warnings: [],
   };
+}
+
+function probedPod(uid: string): Pod {
+  const main = {
+    name: "main",
+    startupProbe: { tcpSocket: { port: 8080 }, periodSeconds: 2 },
+    livenessProbe: { httpGet: { port: 8080, path: "/healthz" } },
+    readinessProbe: { exec: { command: ["/bin/ready", "--all"] }, periodSeconds: 5 },
+  };
+  return { metadata: { uid, name: uid, namespace: "default" }, spec: { containers: [main] } };
+}
+
+/** A readiness probe that fails, and others that do not. */
+export function madeUpProbes(uid: string, now: number): readonly ProbeReport[] {
+  const isBad = Number(uid.slice(4)) % 83 === 7;
+  const ran = { outcome: "success", at: now - 1400, tookMs: 3, message: "" } as const;
+  const failed = {
+    outcome: "failure",
+    at: now - 900,
+    tookMs: 41,
+    message: "command exited with 1: no database",
+  } as const;
+  return [
+    { container: "main", kind: "startup", result: "success", last: { ...ran, at: now - 3_500_000 } },
+    {
+      container: "main",
+      kind: "liveness",
+      result: "success",
+      last: ran,
+      streak: { of: "success", count: 361 },
+      nextAt: now + 8600,
+    },
+    isBad
+      ? { container: "main", kind: "readiness", result: "failure", last: failed, streak: { of: "failure", count: 14 } }
+      : { container: "main", kind: "readiness", result: "success", last: ran, streak: { of: "success", count: 720 } },
+  ];
 }

@@ -13,7 +13,10 @@ const KUBELET_LOG = "/var/log/kubelet.log";
 const CONTAINERD_LOG = "/var/log/containerd.log";
 const SOCKET = "/run/containerd/containerd.sock";
 
-/** Stands in for systemd: its one service is started as the unit that comes with kubeadm starts it. */
+/**
+ * Stands in for systemd: its one service is started as the unit that comes with kubeadm starts it, and again 10 s after it
+ * has exited by itself, with a line in its log.
+ */
 const SYSTEMCTL = `#!/bin/sh
 pid=/run/kubelet.pid
 alive() { [ -s $pid ] && kill -0 "$(cat $pid)" 2>/dev/null; }
@@ -21,13 +24,24 @@ start() {
   alive && return
   . /var/lib/kubelet/kubeadm-flags.env
   . /etc/default/kubelet
-  setsid /usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \\
+  setsid "$0" supervise /usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \\
     --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml \\
     $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS >> ${KUBELET_LOG} 2>&1 < /dev/null &
   echo $! > $pid
 }
+supervise() {
+  trap 'kill $child; wait $child; exit' TERM
+  while :; do
+    "$@" & child=$!
+    wait $child
+    echo "systemctl: $1 exited with code $?, and is started again"
+    sleep 10 & child=$!
+    wait $child
+  done
+}
 stop() { alive && kill "$(cat $pid)"; while alive; do sleep 0.05; done; }
 case "$1 \${2%.service}" in
+"supervise "*) shift; supervise "$@" ;;
 "daemon-reload ") ;;
 "status kubelet" | "is-enabled kubelet") echo "Loaded: loaded" ;;
 "is-active kubelet") if alive; then echo active; else echo inactive; exit 3; fi ;;

@@ -71,15 +71,10 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     ...["credential_provider_plugin_duration", "credential_provider_plugin_errors_total"],
     "credential_provider_config_info",
   ),
-  ...leftOut(
-    "volumes are measured in slices that several share, and drivers are not asked for the health of volumes",
-    ...["volume_stats_health_status_abnormal", "volume_metric_collection_duration_seconds"],
-  ),
-  ...leftOut(
-    "volumes are torn down by what is on disk: none is reconstructed or force-cleaned first",
-    ...["reconstruct_volume_operations_total", "reconstruct_volume_operations_errors_total"],
-    ...["force_cleaned_failed_volume_operations_total", "force_cleaned_failed_volume_operation_errors_total"],
-  ),
+  ...always("volume_stats_health_status_abnormal", "volume_metric_collection_duration_seconds"),
+  ...always("csi_operations_seconds", "volume_operation_total_seconds"),
+  ...always("reconstruct_volume_operations_total", "reconstruct_volume_operations_errors_total"),
+  ...always("force_cleaned_failed_volume_operations_total", "force_cleaned_failed_volume_operation_errors_total"),
   ...always("device_plugin_registration_total", "device_plugin_alloc_duration_seconds", "plugin_manager_total_plugins"),
   ...always("pod_resources_endpoint_requests_total", "pod_resources_endpoint_requests_list"),
   ...always("pod_resources_endpoint_requests_get_allocatable", "pod_resources_endpoint_requests_get"),
@@ -108,13 +103,10 @@ export const KUBELET_METRICS: ReadonlyMap<string, MetricRule> = new Map([
     ...["memory_qos_node_memory_min_bytes", "memory_qos_node_memory_low_bytes"],
   ),
   ...leftOut("a gate that is off and not supported", "pod_watch_events_dropped_total"),
-  ...leftOut(
-    "SELinux is not supported",
-    ...["container", "pod"].flatMap((of) => [
-      `volume_manager_selinux_${of}_context_mismatch_errors_total`,
-      `volume_manager_selinux_${of}_context_mismatch_warnings_total`,
-    ]),
+  ...["container", "pod_context_mismatch", "volume_context_mismatch"].flatMap((of) =>
+    always(`volume_manager_selinux_${of}_errors_total`, `volume_manager_selinux_${of}_warnings_total`),
   ),
+  ...always("volume_manager_selinux_volumes_admitted_total"),
 ]);
 
 /** Names that are ours: what Kubernetes has no name for. */
@@ -140,9 +132,11 @@ export function metricProblems(page: string, place: readonly ("always" | "cluste
 
 /** Most names begin with `kubelet_`; those of other parts of Kubernetes do not. */
 export function fullName(name: string): string {
-  return /^(kubernetes_|process_|rest_client_|resource_manager_|dra_|plugin_manager_|volume_manager_|storage_operation_)/.test(
-    name,
-  )
-    ? name
-    : `kubelet_${name}`;
+  const isElsewhere = OTHERS.some((prefix) => name.startsWith(`${prefix}_`));
+  return isElsewhere ? name : `kubelet_${name}`;
 }
+
+const OTHERS = [
+  ...["kubernetes", "process", "rest_client", "resource_manager", "dra", "plugin_manager", "volume_manager"],
+  ...["storage_operation", "csi_operations", "volume_operation", "reconstruct_volume", "force_cleaned"],
+];

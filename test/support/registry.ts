@@ -60,8 +60,8 @@ export class TestRegistry {
     return registry;
   }
 
-  /** Puts a new image into the registry, as `REPOSITORY:1`; answers with what it is made of. */
-  async add(repository: string, layers: readonly Buffer[]): Promise<TestImage> {
+  /** Puts a new image into the registry; answers with what it is made of. */
+  async add(repository: string, layers: readonly Buffer[], tag = "1"): Promise<TestImage> {
     const image = testImage(layers);
     for (const { digest, data } of image.blobs) {
       const { location } = await this.ask("POST", `/v2/${repository}/blobs/uploads/`);
@@ -70,7 +70,7 @@ export class TestRegistry {
       if (status !== 201) throw new Error(`upload ${digest}: ${status}`);
     }
     const headers = { "content-type": image.mediaType };
-    const { status } = await this.ask("PUT", `/v2/${repository}/manifests/1`, { body: image.manifest, headers });
+    const { status } = await this.ask("PUT", `/v2/${repository}/manifests/${tag}`, { body: image.manifest, headers });
     if (status !== 201) throw new Error(`upload the manifest of ${repository}: ${status}`);
     return image;
   }

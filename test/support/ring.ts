@@ -65,6 +65,8 @@ export class FakeRing {
   volumeGroups: readonly number[] = [];
   /** What taking a pod's volumes down does; a test may let it fail. */
   tearDownVolumes = (uid: string): Promise<void> => Promise.resolve(void this.tornDown.push(uid));
+  /** What ending the waits for lost servers does. */
+  releaseVolumes = (_uid: string): Promise<void> => Promise.resolve();
   /** Requests of lifecycle hooks; a test may answer them otherwise. */
   readonly requests: string[] = [];
   httpGet = (request: HttpRequest, _options: Abortable): Promise<{ status: number }> => {
@@ -81,8 +83,12 @@ export class FakeRing {
   node: AdmissionNode = NODE;
   /** The only source of pods, of the next agent: `file` or `api`. */
   source = "file";
+  /** The boot of the machine, of the next agent. */
+  bootId = "boot";
   /** Makes the allocators of the next agent. */
   allocators: () => readonly Allocator[] = () => [];
+  /** Why no pod can be resized in place. */
+  resizeProblem: string | undefined;
   /** What the node's capabilities add to containers, from the next agent on. */
   contributors: readonly ContainerContributor[] = [];
   /** What prepares claims, and reports the health of devices, from the next agent on. */
@@ -184,6 +190,7 @@ export class FakeRing {
         source: (_pod, volume) => ({ kind: "path", path: `/volumes/${volume}`, readonly: false }),
         groups: () => this.volumeGroups,
         subPath: (_pod, { volume, subPath }) => Promise.resolve(`/volumes/${volume}/${subPath}`),
+        release: (uid) => this.releaseVolumes(uid),
         teardown: (uid) => this.tearDownVolumes(uid),
       },
       objects: { get: () => Promise.resolve(undefined), onChange: () => undefined },
@@ -204,6 +211,7 @@ export class FakeRing {
         limits: () => ({ ...LIMITS, memoryCapacity: 2 ** 34 }),
         allocatable: () => this.node.allocatable,
         runtimeName: "fake",
+        bootId: this.bootId,
         security: () => this.security ?? { allowPrivileged: true, ...ANY_SOURCE },
         extraMaskedPaths: [],
         seccompDefault: false,
@@ -244,6 +252,7 @@ export class FakeRing {
         log: silent,
         late,
         allocators,
+        resizeProblem: () => this.resizeProblem,
       },
       {
         maxConcurrentStarts: fixed(8),

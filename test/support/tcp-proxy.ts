@@ -1,5 +1,5 @@
-import type { AddressInfo } from "node:net";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { freePort } from "./free-port.ts";
 
 /** Stands between a client and a server on loopback, and lets connections be cut, go silent or be refused. */
 export class TcpProxy {
@@ -12,6 +12,8 @@ export class TcpProxy {
 
   static async start(target: number): Promise<TcpProxy> {
     const proxy = new TcpProxy(target);
+    // Not one of the ports of outgoing connections, which may be taken while it does not listen.
+    proxy.port = await freePort();
     await proxy.listen();
     return proxy;
   }
@@ -23,8 +25,9 @@ export class TcpProxy {
   /** Takes connections (again, on the same port). */
   async listen(): Promise<void> {
     const server = createServer((near) => this.join(near));
-    await new Promise<void>((resolve) => server.listen(this.port, "127.0.0.1", resolve));
-    this.port = (server.address() as AddressInfo).port;
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject).listen(this.port, "127.0.0.1", resolve);
+    });
     this.server = server;
   }
 

@@ -7,7 +7,7 @@ import type { Pod } from "../../src/model/generated/types.ts";
 import type { MachineTopology } from "../../src/model/machine-topology.ts";
 import type { ObservedPod } from "../../src/model/observed.ts";
 import type { Rejection } from "../../src/model/rejection.ts";
-import { composeTopology, type Topology } from "../../src/topology/index.ts";
+import { composeTopology, type Topology, type TopologyParts } from "../../src/topology/index.ts";
 
 const { signal } = new AbortController();
 const MI = 2 ** 20;
@@ -21,15 +21,24 @@ export class TopologyNode {
   /** Pods that the runtime has, and CPU sets that were updated. */
   readonly observed: ObservedPod[] = [];
   readonly desired = new Map<string, Pod>();
+  /** UIDs of pods that have a worker. */
+  workers: readonly string[] = [];
   readonly updates: string[] = [];
+  readonly warnings: string[] = [];
   /** Rejects writes while set. */
   fault: Error | undefined;
   private readonly values: ReturnType<typeof valuesOf>;
 
+  /** False while a manifest cannot be read; at the next start. */
+  isComplete = true;
+  listedAt: number | undefined = 0;
+  /** What sources want, instead of `desired`. */
+  wanted: TopologyParts["desired"] | undefined;
+
   constructor(
     readonly machine: MachineTopology,
     private readonly flags: readonly string[],
-    private readonly reserved: { readonly cpus?: number; readonly memoryMi?: number } = {},
+    private readonly reserved: { readonly cpus?: number; readonly memoryMi?: number; readonly hugeMi?: number } = {},
   ) {
     this.values = valuesOf(flags);
     this.topology = this.start();
@@ -42,7 +51,7 @@ export class TopologyNode {
     const values = flags === this.flags ? this.values : valuesOf(flags);
     this.topology = composeTopology({
       clock,
-      log: silent,
+      log: { ...silent, warn: (message) => this.warnings.push(message) },
       metrics: this.metrics,
       machine,
       files: {
@@ -62,8 +71,10 @@ export class TopologyNode {
       },
       resources: () => this.resources(),
       observer: { list: () => this.observed, get: (uid) => this.observed.find((pod) => pod.uid === uid) },
-      desired: {
-        allSourcesReady: true,
+      listedAt: () => this.listedAt,
+      pool: () => ({ worker: (uid) => (this.workers.includes(uid) ? {} : undefined) }),
+      desired: this.wanted ?? {
+        isComplete: this.isComplete,
         get: (uid) => {
           const pod = this.desired.get(uid);
           return pod && { pod };
@@ -98,7 +109,7 @@ export class TopologyNode {
   }
 
   private resources() {
-    const { cpus = 0, memoryMi = 0 } = this.reserved;
+    const { cpus = 0, memoryMi = 0, hugeMi = 0 } = this.reserved;
     const { nodes } = this.machine;
     const memory = nodes.reduce((sum, node) => sum + node.memoryBytes, 0) / MI;
     const huge = new Map<string, number>();
@@ -106,16 +117,16 @@ export class TopologyNode {
       const name = `hugepages-${pageBytes / MI}Mi`;
       huge.set(name, (huge.get(name) ?? 0) + (pages * pageBytes) / MI);
     }
-    const pages = Object.fromEntries([...huge].map(([name, amount]) => [name, `${amount}Mi`]));
+    const pages = (less = 0) => Object.fromEntries([...huge].map(([name, amount]) => [name, `${amount - less}Mi`]));
     const left = memory - memoryMi - [...huge.values()].reduce((a, b) => a + b, 0);
     const count = this.machine.cpus.length;
     return {
-      capacity: { cpu: String(count), memory: `${memory}Mi`, ...pages },
-      allocatable: { cpu: String(count - cpus), memory: `${left}Mi`, ...pages },
+      capacity: { cpu: String(count), memory: `${memory}Mi`, ...pages() },
+      allocatable: { cpu: String(count - cpus), memory: `${left}Mi`, ...pages(hugeMi) },
     };
   }
 }
 
 function valuesOf(flags: readonly string[]) {
-  return parseAgentOptions(["--root-dir=/root", "--feature-gates=AllAlpha=true", ...flags]).values;
+  return parseAgentOptions(["--root-dir=/root", "--feature-gates=CPUManagerPolicyAlphaOptions=true", ...flags]).values;
 }

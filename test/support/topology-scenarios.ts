@@ -12,10 +12,12 @@ export interface TopologyScenario {
   readonly topologyPolicy: "none" | "best-effort" | "restricted" | "single-numa-node";
   readonly topologyScope: "container" | "pod";
   readonly topologyOptions: Readonly<Record<string, string>>;
+  /** The gate PodLevelResourceManagers is on, and most pods have pod-level resources. */
+  readonly isPodLevel: boolean;
   readonly steps: readonly TopologyStep[];
 }
 
-export type TopologyStep = { readonly admit: Pod } | { readonly remove: string };
+export type TopologyStep = { readonly admit: Pod } | { readonly remove: string } | { readonly restart: true };
 
 /** Memory of each NUMA node, and what is reserved of it. */
 export const NODE_MI = 4096;
@@ -56,34 +58,60 @@ class Chance {
   }
 }
 
-/** A scenario of ten steps; the same for the same seed. */
-export function topologyScenario(seed: number): TopologyScenario {
+/** Ten steps, or many with restarts. */
+interface ScenarioKind {
+  readonly isPodLevel?: boolean;
+  readonly length?: number;
+}
+
+/** A scenario; the same for the same seed. */
+export function topologyScenario(seed: number, { isPodLevel = false, length }: ScenarioKind = {}): TopologyScenario {
   const chance = new Chance(seed);
   for (let warm = 0; warm < 8; warm++) chance.below(2);
   const shape = chance.of(SHAPES);
   const topologyPolicy = chance.of(["none", "best-effort", "restricted", "single-numa-node"] as const);
   const cpuOptions = chance.of(CPU_OPTIONS);
   const isAllowed = cpuOptions["align-by-socket"] === undefined || topologyPolicy !== "single-numa-node";
+  const isAligned = topologyPolicy !== "none";
   return {
     machine: machine({ ...shape, memoryBytes: NODE_MI * 2 ** 20 }),
     cpuOptions: isAllowed ? cpuOptions : {},
     reservedCpus: 1 + chance.below(2),
-    memoryPolicy: chance.of(["None", "Static", "Static"] as const),
+    ...scopeOf(chance, { isPodLevel, isAligned }),
     topologyPolicy,
-    topologyScope: chance.of(["container", "pod"] as const),
-    topologyOptions: topologyPolicy !== "none" && chance.below(3) === 0 ? { "prefer-closest-numa-nodes": "true" } : {},
-    steps: stepsOf(chance),
+    topologyOptions: isAligned && chance.below(3) === 0 ? { "prefer-closest-numa-nodes": "true" } : {},
+    isPodLevel,
+    steps: stepsOf(chance, isPodLevel ? podLevelPod : podOf, length),
   };
 }
 
-function stepsOf(chance: Chance): readonly TopologyStep[] {
+/**
+ * Only with pod scope the original gives memory to pods with pod-level resources: otherwise it rejects those with a
+ * container that shares, because it asks for no memory.
+ */
+function scopeOf(
+  chance: Chance,
+  { isPodLevel, isAligned }: { readonly isPodLevel: boolean; readonly isAligned: boolean },
+): Pick<TopologyScenario, "memoryPolicy" | "topologyScope"> {
+  const memoryPolicy = chance.of(["None", "Static", "Static"] as const);
+  const topologyScope = chance.of(["container", "pod"] as const);
+  if (!isPodLevel || memoryPolicy === "None") return { memoryPolicy, topologyScope };
+  return isAligned ? { memoryPolicy, topologyScope: "pod" } : { memoryPolicy: "None", topologyScope };
+}
+
+type MakePod = (chance: Chance, name: string) => Pod;
+
+function stepsOf(chance: Chance, make: MakePod, length?: number): readonly TopologyStep[] {
   const present: string[] = [];
-  return Array.from({ length: 10 }, (_, at): TopologyStep => {
-    if (present.length > 0 && chance.below(3) === 0) {
+  // Many pods are rejected on a node that is full.
+  const isCrowded = (): boolean => length !== undefined && present.length > 8;
+  return Array.from({ length: length ?? 10 }, (_, at): TopologyStep => {
+    if (length !== undefined && chance.below(12) === 0) return { restart: true };
+    if (present.length > 0 && (isCrowded() || chance.below(3) === 0)) {
       return { remove: present.splice(chance.below(present.length), 1)[0] ?? "" };
     }
     present.push(`pod-${at}`);
-    return { admit: podOf(chance, `pod-${at}`) };
+    return { admit: make(chance, `pod-${at}`) };
   });
 }
 
@@ -109,4 +137,36 @@ function podOf(chance: Chance, name: string): Pod {
     resources: resources(),
   }));
   return { metadata: { uid: name, name, namespace: "default" }, spec: { initContainers, containers } };
+}
+
+/** A pod with pod-level resources, of which containers have parts for themselves; every fifth has none. */
+function podLevelPod(chance: Chance, name: string): Pod {
+  if (chance.below(5) === 0) return podOf(chance, name);
+  const image = "example:1";
+  const own = () => ({ cpus: 1 + chance.below(2), mi: chance.of([256, 512]) });
+  const sums = { cpus: 0, mi: 0 };
+  const most = { cpus: 0, mi: 0 };
+  const container = (kind: "init" | "sidecar" | "regular", at: number) => {
+    const isShared = chance.below(2) === 0;
+    const { cpus, mi } = isShared ? { cpus: 0, mi: 0 } : own();
+    for (const [key, amount] of [["cpus", cpus] as const, ["mi", mi] as const]) {
+      if (kind !== "init") sums[key] += amount;
+      most[key] = Math.max(most[key], kind === "init" ? sums[key] + amount : sums[key]);
+    }
+    const amounts = { cpu: String(cpus), memory: `${mi}Mi` };
+    const partial = chance.below(2) === 0 ? {} : { requests: { cpu: "100m" } };
+    const resources = isShared ? partial : { requests: amounts, limits: amounts };
+    const restartPolicy = kind === "sidecar" ? { restartPolicy: "Always" as const } : {};
+    return { ...restartPolicy, name: `${kind}-${at}`, image, resources };
+  };
+  const initContainers = Array.from({ length: chance.below(3) }, (_, at) =>
+    container(chance.below(2) === 0 ? "sidecar" : "init", at),
+  );
+  const containers = Array.from({ length: 1 + chance.below(3) }, (_, at) => container("regular", at));
+  const isWhole = chance.below(8) > 0;
+  const cpu = isWhole ? String(Math.max(1, most.cpus + chance.below(2))) : `${most.cpus * 1000 + 500}m`;
+  const amounts = { cpu, memory: `${most.mi + chance.of([0, 128, 512])}Mi` };
+  if (amounts.memory === "0Mi") amounts.memory = "64Mi";
+  const resources = { requests: amounts, limits: amounts };
+  return { metadata: { uid: name, name, namespace: "default" }, spec: { initContainers, containers, resources } };
 }

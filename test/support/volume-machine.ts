@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { PathKind } from "../../src/adapters/host/path-kind.ts";
+import type { CommandResult } from "../../src/adapters/host/volume-host.ts";
 import type { VolumeHost } from "../../src/volumes/index.ts";
 
 interface Written {
@@ -8,12 +9,21 @@ interface Written {
   readonly uid?: number;
 }
 
+interface MountOf {
+  readonly type: string;
+  readonly size?: number;
+  readonly source?: string;
+  readonly options?: readonly string[];
+  readonly superOptions?: readonly string[];
+}
+
 /** A machine in memory: directories with modes, what is mounted, what was written, and the order in which it happened. */
 export class VolumeMachine implements VolumeHost {
   readonly modes = new Map<string, number>();
   readonly kinds = new Map<string, PathKind>();
   /** What is mounted where: the size of a tmpfs, the page size of huge pages, the source of a bind mount. */
-  readonly mounts = new Map<string, { type: string; size?: number; source?: string }>();
+  readonly mounts = new Map<string, MountOf>();
+  readonly links = new Map<string, string>();
   readonly contents = new Map<string, ReadonlyMap<string, Written>>();
   readonly groups = new Map<string, { gid: number; onlyOnMismatch: boolean }>();
   /** Small files of the agent's own. */
@@ -23,6 +33,19 @@ export class VolumeMachine implements VolumeHost {
   beforeMount: Promise<void> = Promise.resolve();
   /** What the next write rejects with. */
   writeFault: Error | undefined;
+  /** What mounts, binds and unmounts by a command reject with, by the first word of `done`. */
+  readonly commandFaults = new Map<"mount" | "bind" | "unmount", Error>();
+  /** Answers commands of others; rejects with what it throws. */
+  onRun: (command: readonly string[], input: string | undefined) => CommandResult | Promise<CommandResult> = (
+    command,
+  ) => {
+    throw new Error(`${command[0]}: not found`);
+  };
+
+  /** The machine as one agent sees it. */
+  asHost(): VolumeHost {
+    return this;
+  }
 
   makeDir(path: string, mode: number): Promise<void> {
     this.done.push(`makeDir ${path}`);
@@ -54,10 +77,75 @@ export class VolumeMachine implements VolumeHost {
 
   async bindMount(source: string, target: string): Promise<void> {
     this.mount(target, { type: "bind", source });
+    if (this.kinds.get(source) === "blockDevice") this.kinds.set(target, "blockDevice");
   }
 
-  async mountDevice({ device, target, fsType, mayFormat }: Parameters<VolumeHost["mountDevice"]>[0]): Promise<void> {
-    this.mount(target, { type: `${fsType ?? "found"}${mayFormat ? ", or made" : ""}`, source: device });
+  async mountDevice(request: Parameters<VolumeHost["mountDevice"]>[0]): Promise<void> {
+    const { device, target, fsType, mayFormat, options } = request;
+    const type = `${fsType ?? "found"}${mayFormat ? ", or made" : ""}`;
+    this.mount(target, { type, source: device, ...(options && { options }) });
+  }
+
+  async mountByCommand({ source, target, type, options }: Parameters<VolumeHost["mountByCommand"]>[0]): Promise<void> {
+    this.failIf("mount");
+    this.mount(target, { type, source, options });
+  }
+
+  async bindByCommand({ source, target, options }: Parameters<VolumeHost["bindByCommand"]>[0]): Promise<void> {
+    this.failIf("bind");
+    this.mount(target, { type: "bind", source, options });
+  }
+
+  async unmountByCommand(path: string, { mayForce = false }: { mayForce?: boolean }): Promise<void> {
+    if (!this.mounts.has(path)) return;
+    if (!mayForce) this.failIf("unmount");
+    await this.unmount(path);
+  }
+
+  async unmountByForce(path: string): Promise<void> {
+    this.done.push(`force ${path}`);
+    await this.unmount(path);
+  }
+
+  mountAt(path: string): ReturnType<VolumeHost["mountAt"]> {
+    const found = this.mounts.get(path);
+    const { type = "", source = "", options = [], superOptions = [] } = found ?? {};
+    return Promise.resolve(found && { type, source, options, superOptions });
+  }
+
+  async groupOf(path: string): Promise<number> {
+    const { source = path } = this.mounts.get(path) ?? {};
+    const same = [...this.mounts].filter(([, mount]) => mount.source === source).map(([target]) => target);
+    return [path, ...same].flatMap((one) => this.groups.get(one)?.gid ?? [])[0] ?? 0;
+  }
+
+  async otherMounts(path: string): Promise<readonly string[]> {
+    if (!this.mounts.has(path)) return [];
+    const isOfIt = (source = ""): boolean => source === path || source.startsWith(`${path}/`);
+    const direct = [...this.mounts].filter(([, { source }]) => isOfIt(source)).map(([target]) => target);
+    const parts = direct.map((target) => this.otherMounts(target));
+    return [...direct, ...(await Promise.all(parts)).flat()];
+  }
+
+  async run(command: readonly string[], { input }: { input?: string }): Promise<CommandResult> {
+    this.done.push(`run ${command.join(" ")}${input === undefined ? "" : ` < ${input}`}`);
+    return this.onRun(command, input);
+  }
+
+  async symlink(target: string, path: string): Promise<void> {
+    this.done.push(`symlink ${path}`);
+    this.modes.set(path, 0o777);
+    this.kinds.set(path, "file");
+    this.links.set(path, target);
+  }
+
+  async readLink(path: string): Promise<string | undefined> {
+    return this.links.get(path);
+  }
+
+  private failIf(what: "mount" | "bind" | "unmount"): void {
+    const fault = this.commandFaults.get(what);
+    if (fault !== undefined) throw fault;
   }
 
   /** Directories that a filesystem with quotas of projects would count. */
@@ -70,6 +158,29 @@ export class VolumeMachine implements VolumeHost {
   async stopCounting(path: string): Promise<void> {
     assert.ok(!this.modes.has(path), `${path} is not removed yet`);
     this.counted.delete(path);
+  }
+
+  /** Block devices that are kept open. */
+  readonly locked = new Set<string>();
+
+  /** Devices that a filesystem holds although it is not mounted any more. */
+  readonly held = new Set<string>();
+
+  async isDeviceHeld(path: string): Promise<boolean> {
+    return this.held.has(path) || [...this.mounts.values()].some(({ source }) => source === path);
+  }
+
+  async lockDevice(path: string): Promise<void> {
+    assert.equal(this.mounts.has(path), true, "what is locked is bound there");
+    this.locked.add(path);
+  }
+
+  async unlockDevice(path: string): Promise<void> {
+    this.locked.delete(path);
+  }
+
+  async realPath(path: string): Promise<string> {
+    return path;
   }
 
   isMountPoint(path: string): Promise<boolean> {
@@ -88,6 +199,7 @@ export class VolumeMachine implements VolumeHost {
     this.done.push(`unmount ${path}`);
     this.mounts.delete(path);
     this.contents.delete(path);
+    if (this.kinds.get(path) === "blockDevice") this.kinds.set(path, "file");
     return Promise.resolve();
   }
 
@@ -99,6 +211,7 @@ export class VolumeMachine implements VolumeHost {
       this.modes.delete(entry);
       this.kinds.delete(entry);
       this.files.delete(entry);
+      this.links.delete(entry);
     }
     this.contents.delete(path);
   }
@@ -114,9 +227,21 @@ export class VolumeMachine implements VolumeHost {
     return Promise.resolve();
   }
 
-  list(path: string): Promise<readonly string[]> {
+  async removeEmptyTree(path: string): Promise<void> {
+    const [mounted] = await this.mountsBelow(path);
+    if (mounted !== undefined) throw new Error(`${mounted} is not removed: something is mounted there`);
+    const below = [...this.modes.keys()].filter((entry) => entry === path || entry.startsWith(`${path}/`));
+    const other = below.find((entry) => this.kinds.get(entry) !== "directory");
+    if (other !== undefined) throw new Error(`${other} is not removed: not a directory`);
+    if (below.length > 0) this.done.push(`removeEmptyTree ${path}`);
+    for (const entry of below) for (const map of [this.modes, this.kinds]) map.delete(entry);
+  }
+
+  async list(path: string): Promise<readonly string[]> {
+    const fault = this.readFaults.get(path);
+    if (fault !== undefined) throw fault;
     const below = [...this.modes.keys()].filter((entry) => entry.startsWith(`${path}/`));
-    return Promise.resolve([...new Set(below.map((entry) => entry.slice(path.length + 1).split("/")[0] ?? ""))]);
+    return [...new Set(below.map((entry) => entry.slice(path.length + 1).split("/")[0] ?? ""))];
   }
 
   writeFiles(directory: string, request: { files: ReadonlyMap<string, Written>; gid?: number }): Promise<boolean> {
@@ -132,8 +257,9 @@ export class VolumeMachine implements VolumeHost {
     return Promise.resolve(true);
   }
 
-  changeGroup(path: string, { gid, onlyOnMismatch }: Parameters<VolumeHost["changeGroup"]>[1]): Promise<void> {
-    this.done.push(`group ${path}`);
+  changeGroup(path: string, request: Parameters<VolumeHost["changeGroup"]>[1]): Promise<void> {
+    const { gid, onlyOnMismatch, isRemote = false } = request;
+    this.done.push(`group ${path}${isRemote ? " by a child" : ""}`);
     this.groups.set(path, { gid, onlyOnMismatch });
     return Promise.resolve();
   }
@@ -144,12 +270,18 @@ export class VolumeMachine implements VolumeHost {
     return Promise.resolve();
   }
 
-  readFile(path: string): Promise<string | undefined> {
-    return Promise.resolve(this.files.get(path));
+  /** What reading a file, or listing a directory, rejects with, by its path. */
+  readonly readFaults = new Map<string, Error>();
+
+  async readFile(path: string): Promise<string | undefined> {
+    const fault = this.readFaults.get(path);
+    if (fault !== undefined) throw fault;
+    return this.files.get(path);
   }
 
   replaceFile(path: string, text: string): Promise<void> {
     this.done.push(`replaceFile ${path}`);
+    this.readFaults.delete(path);
     this.modes.set(path, 0o600);
     this.kinds.set(path, "file");
     this.files.set(path, text);
@@ -158,7 +290,7 @@ export class VolumeMachine implements VolumeHost {
 
   removeFile(path: string): Promise<void> {
     this.done.push(`removeFile ${path}`);
-    for (const map of [this.modes, this.kinds, this.files]) map.delete(path);
+    for (const map of [this.modes, this.kinds, this.files, this.links]) map.delete(path);
     return Promise.resolve();
   }
 
@@ -168,7 +300,7 @@ export class VolumeMachine implements VolumeHost {
     return Object.fromEntries([...files].map(([path, { bytes }]) => [path, Buffer.from(bytes).toString()]));
   }
 
-  private mount(path: string, what: { type: string; size?: number; source?: string }): void {
+  private mount(path: string, what: MountOf): void {
     assert.equal(this.mounts.has(path), false, "mounted twice");
     this.done.push(`mount ${path}`);
     this.mounts.set(path, what);

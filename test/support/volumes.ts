@@ -2,7 +2,12 @@ import { FakeClock } from "../../src/lib/clock.ts";
 import { silent } from "../../src/lib/log.ts";
 import type { Pod, Volume } from "../../src/model/generated/types.ts";
 import type { NextTry } from "../../src/model/step.ts";
-import { type ReconcilerDeps, type VolumeKind, VolumeReconciler } from "../../src/volumes/index.ts";
+import {
+  type ReconcilerDeps,
+  type ReconcilerOptions,
+  type VolumeKind,
+  VolumeReconciler,
+} from "../../src/volumes/index.ts";
 import { FakeObjects } from "./objects.ts";
 import { pod } from "./pods.ts";
 import { VolumeMachine } from "./volume-machine.ts";
@@ -30,23 +35,37 @@ export class VolumeScene {
 
   /** Another agent on the same machine. */
   newAgent(changed: Partial<ReconcilerDeps> = {}): VolumeReconciler {
-    const { kinds, metrics, ...more } = this.more;
+    return this.agentWith(this.more.kinds, changed);
+  }
+
+  /** Another agent on the same machine, with these kinds. */
+  protected agentWith(
+    kinds: readonly VolumeKind[] | undefined,
+    changed: Partial<ReconcilerDeps> = {},
+    families: NonNullable<ReconcilerOptions["families"]> = [],
+  ): VolumeReconciler {
+    const { kinds: _own, metrics, ...more } = this.more;
     // Each agent declares its metrics anew.
     const own = this.volumes === undefined && metrics !== undefined ? { metrics } : {};
     return new VolumeReconciler(
       {
-        host: this.machine,
+        host: this.machine.asHost(),
         objects: this.objects,
         clock: this.clock,
         log: silent,
-        node: { allocatable: { memory: "8Gi", cpu: "4" }, labels: { "kubernetes.io/hostname": "here" } },
-        event: (_pod, { reason, message }) => void this.events.push(`${reason}: ${message}`),
+        node: {
+          allocatable: { memory: "8Gi", cpu: "4" },
+          labels: { "kubernetes.io/hostname": "here" },
+          syncMs: 60_000,
+        },
+        event: (_pod, { reason, message, claim }) =>
+          void this.events.push(`${reason}: ${message}${claim === undefined ? "" : ` (to claim ${claim.name})`}`),
         waiting: (_pod, next) => void (this.next = next),
         ...more,
         ...own,
         ...changed,
       },
-      { rootDir: "/root", ...(kinds && { kinds }) },
+      { rootDir: "/root", ...(kinds && { kinds }), families },
     );
   }
 

@@ -6,7 +6,9 @@ import { events, pods } from "../store.ts";
 
 /** Events as a table, newest first. */
 export function EventTable({ events: list, search = "", withPod = true }: EventTableProps) {
-  if (list.length === 0) return <p class="muted">No events.</p>;
+  if (list.length === 0) {
+    return <p class="muted empty">{search === "" ? "No events." : `No event matches “${search}”.`}</p>;
+  }
   return (
     <Table label="Events" kind="events">
       <thead>
@@ -20,17 +22,17 @@ export function EventTable({ events: list, search = "", withPod = true }: EventT
       <tbody>
         {list.map((event) => (
           <tr key={event.sequence} class={event.type === "Warning" ? "warning" : ""}>
-            <td>
+            <td class="when">
               <Age at={event.last} />
             </td>
-            <td>
+            <td class="reason">
               <span class={event.type === "Warning" ? "badge busy" : "badge"}>
                 {event.type === "Warning" && <span aria-hidden="true">⚠ </span>}
                 <Marked text={event.reason} search={search} />
               </span>
             </td>
             {withPod && (
-              <td>
+              <td class="object">
                 <PodName event={event} search={search} />
               </td>
             )}

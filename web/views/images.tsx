@@ -103,7 +103,7 @@ function ImageSections({ report }: { readonly report: ImageReport }) {
                 </th>
                 <td data-label="Size">{bytes(image.sizeBytes)}</td>
                 <td data-label="Unused for">{image.unusedMs === undefined ? "–" : ago(image.unusedMs)}</td>
-                <td>
+                <td class="wrap">
                   {image.remove !== undefined && <span class="badge busy">removes it ({image.remove})</span>}
                   {image.keep !== undefined && KEPT[image.keep]}
                   {image.by !== undefined && <div class="muted small">{image.by}</div>}

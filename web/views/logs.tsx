@@ -1,12 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { PodExplanation } from "../../src/model/step.ts";
+import { count } from "../format.ts";
+import { linesOf } from "../lines.ts";
 import { Marked } from "../parts.tsx";
 import { href } from "../router.ts";
 import { ask } from "../session.ts";
-import { linesOf } from "../stream.ts";
 
-/** The newest lines are kept, so many of them. */
+/** The newest lines are kept, so many of them, and so many characters. */
 const MOST_LINES = 20_000;
+const MOST_CHARACTERS = 8_000_000;
 const LONGEST_LINE = 4000;
 const LINE_HEIGHT = 18;
 const MARGIN_LINES = 20;
@@ -21,7 +23,7 @@ export function Logs({ uid, pod, container }: LogsProps) {
   const [isPrevious, setPrevious] = useState(false);
   const [timestamps, setTimestamps] = useState(false);
   const [search, setSearch] = useState("");
-  const { lines, problem, isLive } = useLog(uid, { container, previous: isPrevious, timestamps });
+  const { lines, problem, isLive, isCut } = useLog(uid, { container, previous: isPrevious, timestamps });
   const shown = useMemo(() => {
     if (search === "") return lines;
     const wanted = search.toLowerCase();
@@ -59,12 +61,13 @@ export function Logs({ uid, pod, container }: LogsProps) {
           timestamps
         </label>
         <span class="muted" role="status">
-          {search === "" ? `${lines.length} lines` : `${shown.length} of ${lines.length} lines`}
-          {isLive ? ", following" : ""}
+          {search === "" ? count(lines.length, "line") : `${shown.length} of ${count(lines.length, "line")}`}
+          {isCut && ", the newest"}
+          {isLive && ", following"}
         </span>
       </div>
       {problem !== undefined && <p role="alert">{problem}</p>}
-      <LogLines lines={shown} search={search} label={`Log of ${container}`} />
+      {problem === undefined && <LogLines lines={shown} search={search} label={`Log of ${container}`} />}
     </>
   );
 }
@@ -79,13 +82,27 @@ interface LogState {
   readonly lines: readonly string[];
   readonly problem?: string | undefined;
   readonly isLive: boolean;
+  /** Older lines were dropped here. */
+  readonly isCut: boolean;
+}
+
+const NOTHING: LogState = { lines: [], isLive: false, isCut: false };
+
+/** The newest lines within both limits. */
+function newest(lines: readonly string[]): string[] {
+  let from = Math.max(0, lines.length - MOST_LINES);
+  let characters = lines.slice(from).reduce((sum, { length }) => sum + length, 0);
+  for (; characters > MOST_CHARACTERS; from++) characters -= lines[from]?.length ?? 0;
+  return lines.slice(from);
 }
 
 function useLog(uid: string, { container, previous, timestamps }: LogChoice): LogState {
-  const [state, setState] = useState<LogState>({ lines: [], isLive: false });
+  const [state, setState] = useState<LogState>(NOTHING);
   useEffect(() => {
     const own = new AbortController();
     let lines: string[] = [];
+    let characters = 0;
+    let isCut = false;
     let timer: number | undefined;
     const show = (more: Partial<LogState>): void => {
       timer = undefined;
@@ -97,18 +114,24 @@ function useLog(uid: string, { container, previous, timestamps }: LogChoice): Lo
       const path = `logs/${encodeURIComponent(uid)}/${encodeURIComponent(container)}?${query}`;
       const response = await ask(path, { signal: own.signal });
       show({ problem: undefined, isLive: !previous });
-      for await (const line of linesOf(response)) {
-        lines.push(line.replaceAll(ESCAPES, "").slice(0, LONGEST_LINE));
-        if (lines.length > MOST_LINES * 1.2) lines = lines.slice(-MOST_LINES);
-        timer ??= window.setTimeout(() => show({}), PAINT_MS);
+      for await (const line of linesOf(response, LONGEST_LINE)) {
+        const text = line.replaceAll(ESCAPES, "");
+        lines.push(text);
+        characters += text.length;
+        if (lines.length > MOST_LINES * 1.2 || characters > MOST_CHARACTERS * 1.2) {
+          lines = newest(lines);
+          characters = lines.reduce((sum, { length }) => sum + length, 0);
+          isCut = true;
+        }
+        timer ??= window.setTimeout(() => show({ isCut }), PAINT_MS);
       }
       window.clearTimeout(timer);
-      show({ isLive: false });
+      show({ isLive: false, isCut });
     };
-    setState({ lines: [], isLive: false });
+    setState(NOTHING);
     read().catch((error: unknown) => {
       if (!own.signal.aborted)
-        setState({ lines, isLive: false, problem: error instanceof Error ? error.message : "failed" });
+        setState({ lines, isCut, isLive: false, problem: error instanceof Error ? error.message : "failed" });
     });
     return () => {
       own.abort();

@@ -1,20 +1,23 @@
 import type { NodeExplanation } from "../../src/model/node-pressure.ts";
 import type { PageMachine } from "../../src/model/page-lines.ts";
-import { ago, bytes } from "../format.ts";
-import { Section, Table, Title } from "../parts.tsx";
+import type { TopologyReport } from "../../src/model/topology-report.ts";
+import { ago, bytes, count } from "../format.ts";
+import { Age, Section, Table, Title } from "../parts.tsx";
 import { may } from "../store.ts";
 import { useAnswer } from "../use-answer.ts";
+import { Topology } from "./topology.tsx";
 
 /** The machine: what it is, how it is laid out, and what it is short of. */
 export function Machine() {
   const { answer: machine, problem } = useAnswer<PageMachine>(may("machine") ? "machine" : undefined);
+  const { answer: topology } = useAnswer<TopologyReport>(may("machine") ? "topology" : undefined, 10_000);
   const { answer: node } = useAnswer<NodeExplanation>(may("usage") ? "node" : undefined, 10_000);
   return (
     <>
       <Title>Machine</Title>
       {problem !== undefined && <p role="alert">{problem}</p>}
       {machine !== undefined && <Facts machine={machine} />}
-      {machine !== undefined && <Topology machine={machine} />}
+      {topology !== undefined && <Topology report={topology} khz={machine?.cpuKhz ?? 0} />}
       {node !== undefined && <Pressure node={node} />}
     </>
   );
@@ -42,33 +45,7 @@ function Facts({ machine }: { readonly machine: PageMachine }) {
   );
 }
 
-function Topology({ machine }: { readonly machine: PageMachine }) {
-  const { sockets, physicalCores, cores, cpuKhz } = machine;
-  const perSocket = Math.max(1, Math.round(cores / Math.max(1, sockets)));
-  return (
-    <Section title="Topology">
-      <p>
-        {cores} processors on {physicalCores} cores in {sockets} sockets
-        {cpuKhz > 0 && `, ${(cpuKhz / 1e6).toFixed(1)} GHz`}.
-      </p>
-      <ul class="sockets">
-        {Array.from({ length: Math.max(1, sockets) }, (_, socket) => (
-          <li key={socket} class="socket">
-            <strong>Socket {socket}</strong>
-            <div class="cpus" aria-hidden="true">
-              {Array.from({ length: perSocket }, (_none, cpu) => (
-                <i key={cpu}>{socket * perSocket + cpu}</i>
-              ))}
-            </div>
-          </li>
-        ))}
-      </ul>
-    </Section>
-  );
-}
-
 function Pressure({ node }: { readonly node: NodeExplanation }) {
-  const amount = (value: number, unit: "bytes" | "count"): string => (unit === "bytes" ? bytes(value) : String(value));
   return (
     <Section title="Pressure">
       <p>{node.conditions.length === 0 ? "The node is short of nothing." : node.conditions.join(", ")}</p>
@@ -85,7 +62,12 @@ function Pressure({ node }: { readonly node: NodeExplanation }) {
           {node.signals.map((one) => (
             <tr key={one.signal}>
               <th scope="row">{one.signal}</th>
-              <td data-label="Available">{amount(one.available, one.unit)}</td>
+              <td data-label="Available">
+                {amount(one.available, one.unit)}
+                {one.perSecond !== undefined && Math.abs(one.perSecond) >= 1 && (
+                  <span class="muted small"> {trendOf(one.perSecond, one.unit)}</span>
+                )}
+              </td>
               <td data-label="Capacity">{amount(one.capacity, one.unit)}</td>
               <td data-label="Thresholds">
                 {one.thresholds
@@ -99,6 +81,21 @@ function Pressure({ node }: { readonly node: NodeExplanation }) {
           ))}
         </tbody>
       </Table>
+      {node.evictions.length > 0 && (
+        <details>
+          <summary>{count(node.evictions.length, "pod was", "pods were")} evicted</summary>
+          <ul>
+            {node.evictions.toReversed().map(({ at, pod, signal, message }) => (
+              <li key={`${at}${pod.uid}`}>
+                {pod.namespace}/{pod.name}{" "}
+                <span class="muted">
+                  for {signal}, <Age at={at} /> ago: {message}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
       {node.rankings.map(({ resource, pods, unit }) => (
         <details key={resource}>
           <summary>Who would be evicted first for {resource}</summary>
@@ -117,4 +114,14 @@ function Pressure({ node }: { readonly node: NodeExplanation }) {
       ))}
     </Section>
   );
+}
+
+type Unit = "bytes" | "count";
+
+function amount(value: number, unit: Unit): string {
+  return unit === "bytes" ? bytes(value) : String(Math.round(value));
+}
+
+function trendOf(perSecond: number, unit: Unit): string {
+  return `${perSecond < 0 ? "−" : "+"}${amount(Math.abs(perSecond), unit)}/s`;
 }

@@ -116,7 +116,7 @@ function NodeCharts() {
       {pressure !== undefined && (
         <Chart
           title="Pressure"
-          value={`CPU ${stall(pressure.cpu)}, memory ${stall(pressure.memory)}, IO ${stall(pressure.io)}`}
+          value={[pressure.cpu, pressure.memory, pressure.io].map(stall).join(" · ")}
           series={nodeSeries}
           lines={[
             { label: "CPU", index: 4, color: "series1" },
@@ -185,12 +185,17 @@ function Attention() {
       <ul class="plain">
         {list.slice(0, 8).map((pod) => (
           <li key={pod.uid}>
-            <a href={href("pods", pod.uid)}>{pod.name}</a> <State pod={pod} />
+            <a href={href("pods", pod.uid)}>{pod.name}</a> <span class="muted small">{pod.namespace}</span>{" "}
+            <State pod={pod} />
             {pod.step !== undefined && <div class="muted small">{stepWords(pod.step)}</div>}
           </li>
         ))}
       </ul>
-      {list.length > 8 && <p class="muted">and {list.length - 8} more</p>}
+      {list.length > 8 && (
+        <p>
+          <a href={href("pods")}>and {list.length - 8} more</a>
+        </p>
+      )}
     </Section>
   );
 }

@@ -1,4 +1,4 @@
-import type { PodUsageLine } from "../../src/model/node-usage.ts";
+import type { PodUsageHistory, PodUsageLine } from "../../src/model/node-usage.ts";
 import type { ContainerDetails } from "../../src/model/page-lines.ts";
 import { Chart, type ChartLine } from "../chart.tsx";
 import { bytes, millicores, perSecond } from "../format.ts";
@@ -18,9 +18,33 @@ export class PodHistory {
   private before: PodUsageLine | undefined;
   private bytesBefore: { readonly at: number; readonly read: number; readonly written: number } | undefined;
 
+  /** The earliest time of all charts, in seconds. */
+  get since(): number | undefined {
+    return this.cpu.at[0];
+  }
+
+  /** Begins with what the agent kept; later ones are of another connection, and only fill a gap. */
+  begin({ at, containers }: PodUsageHistory): void {
+    const last = this.cpu.at.at(-1) ?? 0;
+    for (const name of Object.keys(containers)) this.knowName(name);
+    for (const [index, time] of at.entries()) {
+      if (time / 1000 <= last) continue;
+      const of = (name: string) => containers[name];
+      push(
+        this.cpu,
+        time / 1000,
+        this.names.map((name) => (of(name)?.nanoCores[index] ?? 0) / 1e9),
+      );
+      push(
+        this.memory,
+        time / 1000,
+        this.names.map((name) => of(name)?.workingSetBytes[index] ?? 0),
+      );
+    }
+  }
+
   add(usage: PodUsageLine, details: readonly ContainerDetails[]): void {
-    for (const { name } of usage.containers)
-      if (!this.names.includes(name) && this.names.length < MOST) this.addName(name);
+    for (const { name } of usage.containers) this.knowName(name);
     const at = usage.at / 1000;
     const of = (name: string) => usage.containers.find((one) => one.name === name);
     push(
@@ -43,7 +67,8 @@ export class PodHistory {
     this.addDisk(usage.at, details);
   }
 
-  private addName(name: string): void {
+  private knowName(name: string): void {
+    if (this.names.includes(name) || this.names.length >= MOST) return;
     this.names.push(name);
     for (const series of [this.cpu, this.memory]) series.values.push(series.at.map(() => 0));
   }
@@ -73,6 +98,7 @@ export function PodCharts({
     return { label, index, color: COLORS[index] ?? "series1", fill: history.names.length === 1 };
   });
   const last = (series: Series, index: number): number => series.values[index]?.at(-1) ?? 0;
+  const { since } = history;
   return (
     <div class="charts two">
       <Chart
@@ -82,6 +108,7 @@ export function PodCharts({
         lines={lines}
         format={(cores) => `${Math.round(cores * 1000)}m`}
         least={0.01}
+        since={since}
         version={usage.at}
       />
       <Chart
@@ -92,6 +119,7 @@ export function PodCharts({
         format={bytes}
         binary
         least={4096}
+        since={since}
         version={usage.at}
       />
       {usage.network !== undefined && (
@@ -106,6 +134,7 @@ export function PodCharts({
           format={bytes}
           binary
           least={4096}
+          since={since}
           version={usage.at}
         />
       )}
@@ -120,6 +149,7 @@ export function PodCharts({
         format={bytes}
         binary
         least={4096}
+        since={since}
         version={usage.at}
       />
     </div>

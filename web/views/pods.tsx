@@ -1,21 +1,31 @@
 import { useState } from "preact/hooks";
 import type { PodUsageLine, UsageLine } from "../../src/model/node-usage.ts";
 import type { PodSummary } from "../../src/model/step.ts";
-import { bytes, millicores, perSecond } from "../format.ts";
+import { bytes, count, millicores, perSecond } from "../format.ts";
 import { Age, Marked, Sparkline, State, Table, Title } from "../parts.tsx";
 import { href } from "../router.ts";
 import { barsOf, may, pods, podUsage, trafficOf } from "../store.ts";
 
 type Column = "name" | "state" | "restarts" | "cpu" | "memory" | "age";
 
-const COLUMNS: readonly { readonly key: Column; readonly title: string; readonly usage?: boolean }[] = [
+interface ColumnHead {
+  readonly key: Column;
+  readonly title: string;
+  /** Only for who may see usage. */
+  readonly usage?: boolean;
+  readonly isNumber?: boolean;
+}
+
+const COLUMNS: readonly ColumnHead[] = [
   { key: "name", title: "Pod" },
   { key: "state", title: "State" },
-  { key: "restarts", title: "Restarts" },
-  { key: "cpu", title: "CPU", usage: true },
-  { key: "memory", title: "Memory", usage: true },
-  { key: "age", title: "Age" },
+  { key: "restarts", title: "Restarts", isNumber: true },
+  { key: "cpu", title: "CPU", usage: true, isNumber: true },
+  { key: "memory", title: "Memory", usage: true, isNumber: true },
+  { key: "age", title: "Age", isNumber: true },
 ];
+/** `web-9` before `web-10`. */
+const NAMES = new Intl.Collator("en", { numeric: true });
 
 /** All pods, with their usage. */
 export function Pods() {
@@ -53,10 +63,11 @@ export function Pods() {
         <Table label="Pods" kind="pods">
           <thead>
             <tr>
-              {COLUMNS.filter((column) => showsUsage || column.usage !== true).map(({ key, title }) => (
+              {COLUMNS.filter((column) => showsUsage || column.usage !== true).map(({ key, title, isNumber }) => (
                 <th
                   key={key}
                   scope="col"
+                  class={isNumber === true ? "number" : ""}
                   aria-sort={sort === key ? (key === "name" || key === "state" ? "ascending" : "descending") : "none"}
                 >
                   <button type="button" class="sort" onClick={() => setSort(key)}>
@@ -64,7 +75,11 @@ export function Pods() {
                   </button>
                 </th>
               ))}
-              {showsUsage && <th scope="col">Network in, out</th>}
+              {showsUsage && (
+                <th scope="col" class="number">
+                  Network in, out
+                </th>
+              )}
             </tr>
           </thead>
           <tbody>
@@ -76,7 +91,9 @@ export function Pods() {
             ])}
           </tbody>
         </Table>
-        {shown.length === 0 && <p class="muted">No pods.</p>}
+        {shown.length === 0 && (
+          <p class="muted empty">{search === "" ? "No pods on this node." : `No pod matches “${search}”.`}</p>
+        )}
       </div>
     </>
   );
@@ -84,7 +101,7 @@ export function Pods() {
 
 function order(sort: Column, usage: ReadonlyMap<string, PodUsageLine>): (a: PodSummary, b: PodSummary) => number {
   const byName = (a: PodSummary, b: PodSummary): number =>
-    `${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1;
+    NAMES.compare(a.namespace, b.namespace) || NAMES.compare(a.name, b.name);
   const value = (pod: PodSummary): number | string => {
     switch (sort) {
       case "name":
@@ -126,13 +143,15 @@ function Row({ pod, usage, search }: RowProps) {
           {pod.readyContainers}/{pod.totalContainers} ready
         </div>
       </td>
-      <td data-label="Restarts">{pod.restarts}</td>
+      <td data-label="Restarts" class="number">
+        {pod.restarts}
+      </td>
       {may("usage") && <UsageCells line={usage} bars={barsOf(pod.uid)} />}
-      <td data-label="Age">
+      <td data-label="Age" class="number">
         <Age at={pod.startedAt ?? pod.seenAt} />
       </td>
       {may("usage") && (
-        <td data-label="Network">
+        <td data-label="Network" class="number">
           {flow === undefined ? <span class="muted">–</span> : `${perSecond(flow.received)}, ${perSecond(flow.sent)}`}
         </td>
       )}
@@ -154,8 +173,8 @@ function ContainerRow({ name, line }: { readonly name: string; readonly line: Us
       <td />
       <UsageCells line={line} />
       <td />
-      <td>
-        {line.tasks !== undefined && `${line.tasks} tasks`}
+      <td class="number muted">
+        {line.tasks !== undefined && count(line.tasks, "task")}
         {line.pressure?.cpu !== undefined && `, stalled ${line.pressure.cpu.toFixed(1)} %`}
       </td>
     </tr>
@@ -166,11 +185,11 @@ function UsageCells({ line, bars }: { readonly line: UsageLine | undefined; read
   const limit = line?.memoryLimitBytes;
   return (
     <>
-      <td data-label="CPU" class="cpu">
-        {millicores(line?.nanoCores)}{" "}
-        {bars !== undefined && <Sparkline values={bars} label="CPU usage of the last samples" />}
+      <td data-label="CPU" class="cpu number">
+        {bars !== undefined && <Sparkline values={bars} label="CPU usage of the last samples" />}{" "}
+        <span class="amount">{millicores(line?.nanoCores)}</span>
       </td>
-      <td data-label="Memory">
+      <td data-label="Memory" class="number">
         {line === undefined ? "–" : bytes(line.workingSetBytes)}
         {limit !== undefined && <span class="muted"> of {bytes(limit)}</span>}
       </td>

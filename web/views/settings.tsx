@@ -31,33 +31,39 @@ export function Settings() {
       </div>
       {problem !== undefined && <p role="alert">{problem}</p>}
       <div class="card">
-        <Table label="Settings">
-          <thead>
-            <tr>
-              <th scope="col">Setting</th>
-              <th scope="col">Value</th>
-              <th scope="col">Default</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((one) => (
-              <tr key={one.name}>
-                <th scope="row">
-                  <Marked text={one.name} search={search} />
-                  <div class="muted small help">{one.help}</div>
-                </th>
-                <td data-label="Value" class={one.differs ? "differs wrap" : "wrap"}>
-                  {one.shown === "" ? <span class="muted">empty</span> : one.shown}
-                  {one.places.length > 0 && <div class="muted small">{one.places.join(", ")}</div>}
-                </td>
-                <td data-label="Default" class="wrap muted">
-                  {one.fallback === "" ? "empty" : one.fallback}
-                </td>
+        {shown.length > 0 && (
+          <Table label="Settings">
+            <thead>
+              <tr>
+                <th scope="col">Setting</th>
+                <th scope="col">Value</th>
+                <th scope="col">Default</th>
               </tr>
-            ))}
-          </tbody>
-        </Table>
-        {answer !== undefined && shown.length === 0 && <p class="muted">Nothing differs.</p>}
+            </thead>
+            <tbody>
+              {shown.map((one) => (
+                <tr key={one.name}>
+                  <th scope="row">
+                    <Marked text={one.name} search={search} />
+                    <div class="muted small help">{one.help}</div>
+                  </th>
+                  <td data-label="Value" class={one.differs ? "differs wrap" : "wrap"}>
+                    {one.shown === "" ? <span class="muted">empty</span> : one.shown}
+                    {one.places.length > 0 && <div class="muted small">{one.places.join(", ")}</div>}
+                  </td>
+                  <td data-label="Default" class="wrap muted">
+                    {one.fallback === "" ? "empty" : one.fallback}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </Table>
+        )}
+        {answer !== undefined && shown.length === 0 && (
+          <p class="muted empty">
+            {search !== "" ? `No setting matches “${search}”.` : "Every setting has its default."}
+          </p>
+        )}
       </div>
     </>
   );

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { PodExplanation } from "../../src/model/step.ts";
 import { href } from "../router.ts";
-import { openSocket } from "../session.ts";
+import { ask, openSocket, RefusedError } from "../session.ts";
 import { palette } from "../theme.ts";
 
 /** Channels of the protocol of Kubernetes. */
@@ -125,15 +125,20 @@ function connection(path: string, onEnd: (words: string) => void): TerminalConne
   return {
     open({ opened, output, closed }) {
       let words = "The connection was closed.";
-      socket.addEventListener("open", opened);
+      let isOpened = false;
+      socket.addEventListener("open", () => {
+        isOpened = true;
+        opened();
+      });
       socket.addEventListener("message", ({ data }) => {
         const bytes = new Uint8Array(data as ArrayBuffer); // reason: of the binary type that is set above
         if (bytes[0] === ERROR) words = outcomeOf(new TextDecoder().decode(bytes.subarray(1)));
         else output(bytes.subarray(1));
       });
       socket.addEventListener("close", () => {
-        onEnd(words);
         closed();
+        onEnd(words);
+        if (!isOpened) void refusalOf(path).then((why) => why === undefined || onEnd(why));
       });
     },
     input: (text) => send(STDIN, text),
@@ -150,3 +155,19 @@ function outcomeOf(text: string): string {
     return "The command ended.";
   }
 }
+
+/**
+ * Why a terminal was refused: a browser does not tell a script about a WebSocket, but a plain request is refused for the same
+ * reason. Undefined if only the upgrade was missing.
+ */
+async function refusalOf(path: string): Promise<string | undefined> {
+  try {
+    await ask(path);
+    return undefined;
+  } catch (error) {
+    const isPlain = error instanceof RefusedError && error.status === UPGRADE_REQUIRED;
+    return isPlain || !(error instanceof Error) ? undefined : error.message;
+  }
+}
+
+const UPGRADE_REQUIRED = 426;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import type { CgroupMount } from "../host/cgroups.ts";
 import { CgroupDetailsReader } from "./details.ts";
+import { DiskReaderV1 } from "./disks.ts";
 import { softLimit } from "./process-counts.ts";
 
 const root = mkdtempSync(join(tmpdir(), "cgroup-details-"));
@@ -120,4 +121,19 @@ test("the soft limit of open files", () => {
   const line = (soft: string): string =>
     `Limit Soft Hard Units\nMax open files            ${soft}      524288     files\n`;
   assert.deepEqual([softLimit(line("1024")), softLimit(line("unlimited")), softLimit("")], [1024, -1, undefined]);
+});
+
+test("files of disks that the kernel does not have are looked for once", () => {
+  const files: Record<string, string> = { "/b/blkio.throttle.io_service_bytes_recursive": "8:0 Read 4\n" };
+  const asked: string[] = [];
+  const reader = new DiskReaderV1((path) => {
+    asked.push(path);
+    return files[path];
+  });
+  assert.deepEqual(reader.read("/gone"), []);
+  assert.equal(asked.length, 4, "a cgroup without any of them tells nothing about the kernel");
+  asked.length = 0;
+  for (const round of [1, 2]) assert.equal(reader.read("/b")[0]?.bytes["Read"], 4, `${round}`);
+  assert.equal(asked.filter((path) => path.includes("bfq")).length, 1);
+  assert.equal(asked.filter((path) => path.endsWith("/blkio.io_service_bytes_recursive")).length, 1);
 });

@@ -1,8 +1,7 @@
-import { join } from "node:path";
 import type { CgroupDetails, CpuDetails, MemoryDetails } from "../../model/usage.ts";
 import type { CgroupMount } from "../host/cgroups.ts";
-import { fieldIn, numberIn, readKernelFile } from "../host/kernel-file.ts";
-import { readDisksV1, readDisksV2 } from "./disks.ts";
+import { fieldIn, numberIn, type ReadFile, readKernelFile } from "../host/kernel-file.ts";
+import { DiskReaderV1, readDisksV2 } from "./disks.ts";
 import { type Hierarchies, hierarchiesOf } from "./hierarchy.ts";
 import { countProcesses } from "./process-counts.ts";
 import { directoryOf } from "./values.ts";
@@ -15,38 +14,44 @@ const TICK_NANOS = 1e7;
 /** Reads what cAdvisor shows of a cgroup beside its usage, version 1 or 2. Never throws. */
 export class CgroupDetailsReader {
   private readonly hierarchies: Hierarchies | undefined;
+  private readonly disks: DiskReaderV1;
 
-  constructor(mounts: readonly CgroupMount[]) {
+  constructor(
+    mounts: readonly CgroupMount[],
+    private readonly file: ReadFile = readKernelFile,
+  ) {
     this.hierarchies = hierarchiesOf(mounts);
+    this.disks = new DiskReaderV1(file);
   }
 
   /** Undefined if there is no such cgroup. */
   read(path: string): CgroupDetails | undefined {
-    const { hierarchies } = this;
+    const { hierarchies, file } = this;
     if (hierarchies === undefined) return undefined;
     const at = (controller: string): string | undefined => directoryOf(hierarchies, controller, path);
     const isOld = hierarchies.version === 1;
-    const [cpu, memory] = isOld ? [cpuV1(at), memoryV1(at("memory"))] : [cpuV2(at("cpu")), memoryV2(at("memory"))];
+    const cpu = isOld ? cpuV1(at, file) : cpuV2(at("cpu"), file);
+    const memory = isOld ? memoryV1(at("memory"), file) : memoryV2(at("memory"), file);
     if (cpu === undefined && memory === undefined) return undefined;
-    const processes = countProcesses(at("cpu"), at("pids"), { isRoot: path === "/" });
+    const processes = countProcesses(at("cpu"), at("pids"), { isRoot: path === "/", read: file });
     return {
       ...(cpu && { cpu }),
       ...(memory && { memory }),
-      disks: isOld ? readDisksV1(at("blkio")) : readDisksV2(at("io")),
+      disks: isOld ? this.disks.read(at("blkio")) : readDisksV2(at("io"), file),
       ...(processes && { processes }),
-      oomKills: oomKills(at("memory"), isOld),
+      oomKills: oomKills(at("memory"), { isOld, read: file }),
     };
   }
 }
 
 type Directory = (controller: string) => string | undefined;
 
-function cpuV1(at: Directory): CpuDetails | undefined {
+function cpuV1(at: Directory, read: ReadFile): CpuDetails | undefined {
   const [directory, accounting] = [at("cpu"), at("cpuacct")];
-  const times = accounting && readKernelFile(join(accounting, "cpuacct.stat"));
+  const times = accounting && read(`${accounting}/cpuacct.stat`);
   if (directory === undefined || times === undefined) return undefined;
-  const stat = readKernelFile(join(directory, "cpu.stat")) ?? "";
-  const quota = numberIn(join(directory, "cpu.cfs_quota_us"));
+  const stat = read(`${directory}/cpu.stat`) ?? "";
+  const quota = numberIn(`${directory}/cpu.cfs_quota_us`, read);
   return {
     userNanos: fieldIn(times, "user") * TICK_NANOS,
     systemNanos: fieldIn(times, "system") * TICK_NANOS,
@@ -55,17 +60,17 @@ function cpuV1(at: Directory): CpuDetails | undefined {
     throttledNanos: fieldIn(stat, "throttled_time"),
     burstPeriods: fieldIn(stat, "nr_bursts"),
     burstNanos: fieldIn(stat, "burst_time"),
-    shares: numberIn(join(directory, "cpu.shares")) ?? 0,
-    period: numberIn(join(directory, "cpu.cfs_period_us")) ?? 0,
+    shares: numberIn(`${directory}/cpu.shares`, read) ?? 0,
+    period: numberIn(`${directory}/cpu.cfs_period_us`, read) ?? 0,
     ...(quota !== undefined && { quota }),
   };
 }
 
-function cpuV2(directory: string | undefined): CpuDetails | undefined {
-  const stat = directory && readKernelFile(join(directory, "cpu.stat"));
+function cpuV2(directory: string | undefined, read: ReadFile): CpuDetails | undefined {
+  const stat = directory && read(`${directory}/cpu.stat`);
   if (directory === undefined || stat === undefined) return undefined;
-  const [quota = "max", period = "0"] = (readKernelFile(join(directory, "cpu.max")) ?? "").trim().split(" ");
-  const weight = numberIn(join(directory, "cpu.weight")) ?? 0;
+  const [quota = "max", period = "0"] = (read(`${directory}/cpu.max`) ?? "").trim().split(" ");
+  const weight = numberIn(`${directory}/cpu.weight`, read) ?? 0;
   return {
     userNanos: fieldIn(stat, "user_usec") * 1000,
     systemNanos: fieldIn(stat, "system_usec") * 1000,
@@ -81,10 +86,10 @@ function cpuV2(directory: string | undefined): CpuDetails | undefined {
   };
 }
 
-function memoryV1(directory: string | undefined): MemoryDetails | undefined {
-  const stat = directory && readKernelFile(join(directory, "memory.stat"));
+function memoryV1(directory: string | undefined, read: ReadFile): MemoryDetails | undefined {
+  const stat = directory && read(`${directory}/memory.stat`);
   if (directory === undefined || stat === undefined) return undefined;
-  const number = (name: string): number => numberIn(join(directory, `memory.${name}`)) ?? 0;
+  const number = (name: string): number => numberIn(`${directory}/memory.${name}`, read) ?? 0;
   return {
     cache: fieldIn(stat, "total_cache"),
     mappedFile: fieldIn(stat, "total_mapped_file"),
@@ -99,10 +104,10 @@ function memoryV1(directory: string | undefined): MemoryDetails | undefined {
   };
 }
 
-function memoryV2(directory: string | undefined): MemoryDetails | undefined {
-  const stat = directory && readKernelFile(join(directory, "memory.stat"));
+function memoryV2(directory: string | undefined, read: ReadFile): MemoryDetails | undefined {
+  const stat = directory && read(`${directory}/memory.stat`);
   if (directory === undefined || stat === undefined) return undefined;
-  const number = (name: string): number => numberIn(join(directory, `memory.${name}`)) ?? 0;
+  const number = (name: string): number => numberIn(`${directory}/memory.${name}`, read) ?? 0;
   return {
     cache: fieldIn(stat, "file"),
     mappedFile: fieldIn(stat, "file_mapped"),
@@ -122,8 +127,11 @@ function limited(bytes: number): number {
   return bytes > UNLIMITED ? 0 : bytes;
 }
 
-function oomKills(directory: string | undefined, isOld: boolean): number {
+function oomKills(
+  directory: string | undefined,
+  { isOld, read }: { readonly isOld: boolean; readonly read: ReadFile },
+): number {
   if (directory === undefined) return 0;
-  const text = readKernelFile(join(directory, isOld ? "memory.oom_control" : "memory.events"));
+  const text = read(`${directory}/${isOld ? "memory.oom_control" : "memory.events"}`);
   return text === undefined ? 0 : fieldIn(text, "oom_kill");
 }

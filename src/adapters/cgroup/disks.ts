@@ -1,6 +1,5 @@
-import { join } from "node:path";
 import type { BlockDeviceUsage } from "../../model/usage.ts";
-import { readKernelFile } from "../host/kernel-file.ts";
+import { type ReadFile, readKernelFile } from "../host/kernel-file.ts";
 
 type Counts = Record<string, number>;
 
@@ -12,18 +11,33 @@ const FILES_V1 = [
   ["blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced"],
 ] as const;
 
-/** Input and output of a cgroup of version 1, by device. */
-export function readDisksV1(directory: string | undefined): readonly BlockDeviceUsage[] {
-  if (directory === undefined) return [];
-  for (const [bytesFile, operationsFile] of FILES_V1) {
-    const bytes = countsIn(readKernelFile(join(directory, bytesFile)) ?? "");
-    if (bytes.size === 0) continue;
-    const operations = countsIn(readKernelFile(join(directory, operationsFile)) ?? "");
-    return [...bytes].map(([device, counts]) => {
-      return { ...deviceOf(device), bytes: counts, operations: operations.get(device) ?? {} };
-    });
+/** Reads input and output of cgroups of version 1, by device. */
+export class DiskReaderV1 {
+  /** Files that the kernel does not have: a cgroup that has another of them lacked them. */
+  private readonly missing = new Set<string>();
+
+  constructor(private readonly file: ReadFile) {}
+
+  read(directory: string | undefined): readonly BlockDeviceUsage[] {
+    if (directory === undefined) return [];
+    const absent: string[] = [];
+    for (const [bytesFile, operationsFile] of FILES_V1) {
+      if (this.missing.has(bytesFile)) continue;
+      const text = this.file(`${directory}/${bytesFile}`);
+      if (text === undefined) {
+        absent.push(bytesFile);
+        continue;
+      }
+      for (const name of absent) this.missing.add(name);
+      const bytes = countsIn(text);
+      if (bytes.size === 0) continue;
+      const operations = countsIn(this.file(`${directory}/${operationsFile}`) ?? "");
+      return [...bytes].map(([device, counts]) => {
+        return { ...deviceOf(device), bytes: counts, operations: operations.get(device) ?? {} };
+      });
+    }
+    return [];
   }
-  return [];
 }
 
 /** Parses lines of the form `8:0 Read 4096`. */
@@ -38,8 +52,8 @@ function countsIn(text: string): Map<string, Counts> {
 }
 
 /** Input and output of a cgroup of version 2, by device. */
-export function readDisksV2(directory: string | undefined): readonly BlockDeviceUsage[] {
-  const text = directory && readKernelFile(join(directory, "io.stat"));
+export function readDisksV2(directory: string | undefined, read: ReadFile): readonly BlockDeviceUsage[] {
+  const text = directory && read(`${directory}/io.stat`);
   if (text === undefined) return [];
   return [...text.matchAll(/^(\d+:\d+) (.*)$/gm)].map(([, device = "", rest = ""]) => {
     const field = (name: string): number => Number(new RegExp(`(?:^| )${name}=(\\d+)`).exec(rest)?.[1] ?? 0);

@@ -7,6 +7,8 @@ import { type Hierarchies, hierarchiesOf, readText } from "./hierarchy.ts";
 export interface KernelLimits {
   /** Undefined when no controller is mounted. */
   readonly cgroupVersion: 1 | 2 | undefined;
+  /** The controllers that pods can be limited with. */
+  readonly controllers: readonly string[];
   /** Sizes of huge pages in KiB. */
   readonly hugepageKib: readonly number[];
   /** Tasks that the kernel allows at once: the smaller of `pid_max` and `threads-max`. */
@@ -22,6 +24,7 @@ export function readKernelLimits(mounts: readonly CgroupMount[], root = "/"): Ke
   const hierarchies = hierarchiesOf(mounts);
   return {
     cgroupVersion: hierarchies?.version,
+    controllers: hierarchies === undefined ? [] : controllersOf(hierarchies),
     hugepageKib: hugepageSizes(join(root, "sys/kernel/mm/hugepages")),
     pidMax: smallest(["pid_max", "threads-max"].map((name) => numberIn(join(root, "proc/sys/kernel", name)))),
     pageSize: pageSize(join(root, "proc/self/auxv")),
@@ -32,6 +35,11 @@ export function readKernelLimits(mounts: readonly CgroupMount[], root = "/"): Ke
 /** The CPUs that are online, as the kernel lists them (`0-3`); undefined if it does not tell. */
 export function onlineCpus(root = "/"): string | undefined {
   return readText(join(root, "sys/devices/system/cpu/online")) || undefined;
+}
+
+function controllersOf(hierarchies: Hierarchies): readonly string[] {
+  if (hierarchies.version === 1) return hierarchies.mounts.flatMap(({ controllers }) => controllers);
+  return (readText(join(hierarchies.root, "cgroup.controllers")) ?? "").split(" ").filter((name) => name !== "");
 }
 
 /** A kernel without swap, or told not to count it, does not have these files, and a runtime that writes them fails. */

@@ -1,7 +1,6 @@
 import { type Dir, opendirSync, readlinkSync, statSync } from "node:fs";
-import { join } from "node:path";
 import type { ProcessCounts } from "../../model/usage.ts";
-import { numberIn, readKernelFile } from "../host/kernel-file.ts";
+import { numberIn, type ReadFile, readKernelFile } from "../host/kernel-file.ts";
 
 /** Descriptors of one cgroup whose kind is looked at, and processes whose descriptors are counted. */
 interface Bounds {
@@ -20,10 +19,10 @@ const OF_ROOT: Bounds = { links: 4096, processes: 1024 };
 export function countProcesses(
   cpu: string | undefined,
   pids: string | undefined,
-  { isRoot }: { readonly isRoot: boolean } = { isRoot: false },
+  { isRoot, read = readKernelFile }: { readonly isRoot: boolean; readonly read?: ReadFile } = { isRoot: false },
 ): ProcessCounts | undefined {
   const bounds = isRoot ? OF_ROOT : OF_CONTAINER;
-  const text = cpu && readKernelFile(join(cpu, "cgroup.procs"));
+  const text = cpu && read(`${cpu}/cgroup.procs`);
   if (text === undefined) return undefined;
   const ids = text.split("\n").filter((line) => line !== "");
   const open = { descriptors: 0, sockets: 0, links: 0 };
@@ -34,8 +33,8 @@ export function countProcesses(
     processes: ids.length,
     descriptors: open.descriptors,
     sockets: open.sockets,
-    threads: (pids && numberIn(join(pids, "pids.current"))) || 0,
-    mostThreads: (pids && numberIn(join(pids, "pids.max"))) || 0,
+    threads: (pids && numberIn(`${pids}/pids.current`, read)) || 0,
+    mostThreads: (pids && numberIn(`${pids}/pids.max`, read)) || 0,
     ...(openFiles !== undefined && { openFiles }),
   };
 }
@@ -67,7 +66,7 @@ function countOpen(
       const entry = directory.readSync();
       if (entry === null) break;
       open.links++;
-      if (isSocket(join(path, entry.name))) open.sockets++;
+      if (isSocket(`${path}/${entry.name}`)) open.sockets++;
     }
     open.descriptors += Math.max(known, seen);
   } catch {

@@ -237,6 +237,7 @@ describe("the kernel", () => {
     writeFileSync(join(dir, "memory/memory.memsw.limit_in_bytes"), "0");
     assert.deepEqual(readKernelLimits(memory, dir), {
       cgroupVersion: 1,
+      controllers: ["memory"],
       hugepageKib: [2048, 1048576],
       pageSize: 4096,
       pidMax: 32768,
@@ -244,11 +245,19 @@ describe("the kernel", () => {
     });
     assert.deepEqual(readKernelLimits([], join(dir, "nowhere")), {
       cgroupVersion: undefined,
+      controllers: [],
       hugepageKib: [],
       pageSize: 4096,
       pidMax: undefined,
       canLimitSwap: false,
     });
+  });
+
+  test("the controllers of a unified hierarchy are those that its top has", () => {
+    const mounts = [{ version: 2, mountpoint: dir, controllers: [] }] as const;
+    assert.deepEqual(readKernelLimits(mounts, dir).controllers, []);
+    writeFileSync(join(dir, "cgroup.controllers"), "cpuset cpu memory pids\n");
+    assert.deepEqual(readKernelLimits(mounts, dir).controllers, ["cpuset", "cpu", "memory", "pids"]);
   });
 
   const unified: [string, readonly string[], boolean][] = [

@@ -71,6 +71,8 @@ describe("cgroup version 1", () => {
     assert.equal(reader.childOf("/pods/gone", "abc"), undefined);
     assert.equal(reader.processIn("/pods/pod1/c-abc"), 42);
     assert.equal(reader.processIn("/pods"), undefined);
+    assert.deepEqual(reader.processesBelow("/pods"), [42, 43]);
+    assert.deepEqual(reader.processesBelow("/absent"), []);
   });
 });
 

@@ -2,8 +2,9 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { CgroupUsage, CpuUsage, MemoryUsage } from "../../model/usage.ts";
 import { type CgroupMount, cgroupsIn } from "../host/cgroups.ts";
-import { fieldIn, numberIn, readKernelFile } from "../host/kernel-file.ts";
+import { fieldIn, numberIn, type ReadFile, readKernelFile } from "../host/kernel-file.ts";
 import { readPressureStall } from "../host/pressure-stall.ts";
+import { pidsBelow } from "./end-processes.ts";
 import { type Hierarchies, hierarchiesOf } from "./hierarchy.ts";
 import { directoryOf } from "./values.ts";
 
@@ -14,7 +15,10 @@ const UNLIMITED_V1 = 2 ** 62;
 export class CgroupUsageReader {
   private readonly hierarchies: Hierarchies | undefined;
 
-  constructor(mounts: readonly CgroupMount[]) {
+  constructor(
+    mounts: readonly CgroupMount[],
+    private readonly file: ReadFile = readKernelFile,
+  ) {
     this.hierarchies = hierarchiesOf(mounts);
   }
 
@@ -39,7 +43,7 @@ export class CgroupUsageReader {
     if (this.hierarchies === undefined) return undefined;
     const directory = directoryOf(this.hierarchies, "memory", path);
     if (directory === undefined) return undefined;
-    return this.hierarchies.version === 1 ? memoryV1(directory) : memoryV2(directory);
+    return this.hierarchies.version === 1 ? memoryV1(directory, this.file) : memoryV2(directory, this.file);
   }
 
   /** The cgroup right below `path` that has the id of a container in its name; runtimes differ in the rest of it. */
@@ -59,6 +63,12 @@ export class CgroupUsageReader {
   processIn(path: string): number | undefined {
     const pid = this.number("memory", path, "cgroup.procs");
     return pid === 0 ? undefined : pid;
+  }
+
+  /** The processes of the cgroup and of those below it. */
+  processesBelow(path: string): readonly number[] {
+    const directory = this.hierarchies && directoryOf(this.hierarchies, "memory", path);
+    return directory === undefined ? [] : pidsBelow(directory);
   }
 
   /** When the cgroup was created, as far as its directory tells, in wall-clock milliseconds; undefined if there is none. */
@@ -92,12 +102,12 @@ export class CgroupUsageReader {
 
   private text(controller: string, path: string, file: string): string | undefined {
     const directory = this.hierarchies && directoryOf(this.hierarchies, controller, path);
-    return directory === undefined ? undefined : readKernelFile(join(directory, file));
+    return directory === undefined ? undefined : this.file(`${directory}/${file}`);
   }
 
   private number(controller: string, path: string, file: string): number | undefined {
     const directory = this.hierarchies && directoryOf(this.hierarchies, controller, path);
-    return directory === undefined ? undefined : numberIn(join(directory, file));
+    return directory === undefined ? undefined : numberIn(`${directory}/${file}`, this.file);
   }
 }
 
@@ -107,12 +117,12 @@ function linesIn(text: string): number {
   return count;
 }
 
-function memoryV1(directory: string): MemoryUsage | undefined {
-  const usage = numberIn(join(directory, "memory.usage_in_bytes"));
-  const stat = readKernelFile(join(directory, "memory.stat"));
+function memoryV1(directory: string, read: ReadFile): MemoryUsage | undefined {
+  const usage = numberIn(`${directory}/memory.usage_in_bytes`, read);
+  const stat = read(`${directory}/memory.stat`);
   if (usage === undefined || stat === undefined) return undefined;
-  const limit = numberIn(join(directory, "memory.limit_in_bytes")) ?? UNLIMITED_V1;
-  const swapLimit = numberIn(join(directory, "memory.memsw.limit_in_bytes")) ?? UNLIMITED_V1;
+  const limit = numberIn(`${directory}/memory.limit_in_bytes`, read) ?? UNLIMITED_V1;
+  const swapLimit = numberIn(`${directory}/memory.memsw.limit_in_bytes`, read) ?? UNLIMITED_V1;
   return {
     usage,
     workingSet: Math.max(0, usage - fieldIn(stat, "total_inactive_file")),
@@ -127,13 +137,13 @@ function memoryV1(directory: string): MemoryUsage | undefined {
   };
 }
 
-function memoryV2(directory: string): MemoryUsage | undefined {
-  const stat = readKernelFile(join(directory, "memory.stat"));
+function memoryV2(directory: string, read: ReadFile): MemoryUsage | undefined {
+  const stat = read(`${directory}/memory.stat`);
   if (stat === undefined) return undefined;
   // The topmost cgroup has no count of its own.
-  const usage = numberIn(join(directory, "memory.current")) ?? fieldIn(stat, "anon") + fieldIn(stat, "file");
-  const limit = numberIn(join(directory, "memory.max"));
-  const swapLimit = numberIn(join(directory, "memory.swap.max"));
+  const usage = numberIn(`${directory}/memory.current`, read) ?? fieldIn(stat, "anon") + fieldIn(stat, "file");
+  const limit = numberIn(`${directory}/memory.max`, read);
+  const swapLimit = numberIn(`${directory}/memory.swap.max`, read);
   const psi = readPressureStall(join(directory, "memory.pressure"));
   return {
     usage,
@@ -141,7 +151,7 @@ function memoryV2(directory: string): MemoryUsage | undefined {
     rss: fieldIn(stat, "anon"),
     pageFaults: fieldIn(stat, "pgfault"),
     majorPageFaults: fieldIn(stat, "pgmajfault"),
-    swap: numberIn(join(directory, "memory.swap.current")) ?? 0,
+    swap: numberIn(`${directory}/memory.swap.current`, read) ?? 0,
     ...(limit !== undefined && { limit }),
     ...(swapLimit !== undefined && { swapLimit }),
     ...(psi && { psi }),

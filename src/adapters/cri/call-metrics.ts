@@ -36,10 +36,7 @@ export function runtimeCallMetrics(metrics: Metrics): (call: EndedCall) => void 
     buckets: BUCKETS,
   });
   const handler = ["runtime_handler"];
-  const sandboxes = metrics.histogram("kubelet_run_podsandbox_duration_seconds", "How long sandboxes took.", {
-    labels: handler,
-    buckets: BUCKETS,
-  });
+  const sandboxes = metrics.histogram("kubelet_run_podsandbox_duration_seconds", "How long sandboxes took.", handler);
   const failures = metrics.counter(
     "kubelet_run_podsandbox_errors_total",
     "Sandboxes that the runtime did not make.",

@@ -101,6 +101,10 @@ export class CriRuntime implements RuntimePort {
     return fromStatus(await this.channel.unary(rpc.status, {}, this.limit(signal)));
   }
 
+  killedForMemory(containerId: string): void {
+    this.feed.killedForMemory(containerId);
+  }
+
   async cgroupDriver({ signal }: Abortable): Promise<"cgroupfs" | "systemd" | undefined> {
     try {
       const { linux } = await this.channel.unary(rpc.runtimeConfig, {}, { ...this.limit(signal), optional: true });

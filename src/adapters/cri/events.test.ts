@@ -43,13 +43,35 @@ async function withServer(server: CriServer, work: (runtime: CriRuntime) => Prom
 describe("events over gRPC", { timeout: 20_000 }, () => {
   test("a replay of older events is dropped, what is new comes after the resync", async () => {
     const server = new CriServer().stream(rpc.getContainerEvents, (call) => {
-      for (let old = 0; old < 50; old++) call.write(event(`old-${old}`, Date.now() - 1000 - old));
+      for (let old = 0; old < 50; old++) call.write(event(`old-${old}`, Date.now() - 60_000 - old));
       call.write(event("new", Date.now() + 1));
     });
     await withServer(server, async (runtime) => {
       const [first, second] = await take(runtime, 2);
       assert.deepEqual(first, { kind: "resync" });
       assert.equal(second?.kind === "container" && second.id, "new");
+    });
+  });
+
+  test("a kill for memory that only the kernel reported is an event, and the reason of the container's end", async () => {
+    const ended = { id: "c1", state: 2 as const, exitCode: 137, reason: "Error", metadata: { name: "c", attempt: 0 } };
+    const server = new CriServer()
+      .stream(rpc.getContainerEvents, () => undefined)
+      .unary(rpc.containerStatus, (_call, callback) =>
+        callback(null, ContainerStatusResponse.fromPartial({ status: ended })),
+      );
+    await withServer(server, async (runtime) => {
+      const { signal } = new AbortController();
+      assert.equal((await runtime.containerStatus("c1", { signal })).reason, "Error");
+      const brief: string[] = [];
+      for await (const next of runtime.events({ signal })) {
+        brief.push(next.kind === "container" ? `${next.type} ${next.id}` : next.kind);
+        if (brief.length === 1) runtime.killedForMemory("c1");
+        if (brief.length === 2) break;
+      }
+      assert.deepEqual(brief, ["resync", "oom c1"]);
+      assert.equal((await runtime.containerStatus("c1", { signal })).reason, "OOMKilled");
+      runtime.killedForMemory("c2");
     });
   });
 

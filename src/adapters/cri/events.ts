@@ -35,6 +35,7 @@ export class RuntimeEvents {
   private current: EventSource["name"] | "none" = "none";
   private readonly relist: RelistSource;
   private readonly sources: readonly EventSource[];
+  private readonly queues = new Set<EventQueue>();
 
   constructor(
     private readonly deps: Deps,
@@ -49,6 +50,14 @@ export class RuntimeEvents {
     return this.current;
   }
 
+  /** Records that a process of the container was killed for its memory, and passes it on like an event of the runtime. */
+  killedForMemory(id: string): void {
+    const { tasks, clock } = this.deps;
+    tasks.killedForMemory(id);
+    const event: RuntimeEvent = { kind: "container", type: "oom", id, at: clock.now().wall };
+    for (const queue of this.queues) queue.push(event);
+  }
+
   /** The agent has changed something itself: a source that lists should list soon. */
   expectChange(): void {
     this.relist.expectChange();
@@ -59,9 +68,11 @@ export class RuntimeEvents {
     const scope = new AbortScope([signal]);
     const queue = new EventQueue();
     const feeding = this.feed(queue, scope.signal);
+    this.queues.add(queue);
     try {
       yield* queue.read(scope.signal);
     } finally {
+      this.queues.delete(queue);
       scope.abort();
       await feeding;
       scope.dispose();

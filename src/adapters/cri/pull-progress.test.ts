@@ -172,11 +172,37 @@ test("what a registry answers does not choose the blob that is removed", () =>
     assert.deepEqual(store.aborted, []);
   }));
 
-test("two tags of one repository at once are not told apart", () =>
+test("two tags of one repository that are pulled at once are counted together, once each has its manifest apart", () =>
+  withStore(async (store, read, progress) => {
+    const [other, second, part] = ["r.example.com:5000/app:2", digest("e"), digest("f")];
+    store.manifest(5);
+    store.ingest(layer, 300, 20);
+    const shared = { doneBytes: 300, totalBytes: 2010, isTransferring: true, isShared: true };
+    assert.deepEqual([...((await read(IMAGE, other))?.values() ?? [])], [shared, shared]);
+    store.blob(second, 30, {
+      "containerd.io/distribution.source.r.example.com": "app",
+      "containerd.io/gc.ref.content.l.0": part,
+    });
+    store.contents.set(second, JSON.stringify({ layers: [{ digest: part, size: 500 }] }));
+    const both = { ...shared, totalBytes: 2510 };
+    assert.deepEqual([...((await read(IMAGE, other))?.values() ?? [])], [both, both]);
+    // The second one began after the manifest of the first had arrived.
+    const pulls = [
+      { image: IMAGE, since: BEGAN },
+      { image: other, since: BEGAN + 10 },
+    ];
+    const apart = await progress.read(pulls, { signal: new AbortController().signal });
+    assert.deepEqual(apart?.get(IMAGE), { doneBytes: 300, totalBytes: 2010, isTransferring: true });
+    assert.deepEqual(apart?.get(other), { doneBytes: 0, totalBytes: 500, isTransferring: false });
+  }));
+
+test("a manifest that has arrived before another tag is pulled stays that of its pull", () =>
   withStore(async (store, read) => {
     store.manifest(5);
+    await read(IMAGE);
     const found = await read(IMAGE, "r.example.com:5000/app:2");
-    assert.deepEqual([...(found?.values() ?? [])], Array(2).fill({ doneBytes: 0, isTransferring: false }));
+    assert.deepEqual(found?.get(IMAGE), { doneBytes: 0, totalBytes: 2010, isTransferring: false });
+    assert.deepEqual(found?.get("r.example.com:5000/app:2"), { doneBytes: 0, isTransferring: false });
   }));
 
 test("a runtime without a content store reports nothing", async () => {

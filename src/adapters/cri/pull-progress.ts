@@ -6,13 +6,14 @@ import type { CallOptions, GrpcChannel } from "../grpc/channel.ts";
 import { type PullProgress, type RunningPull, RuntimeError } from "../runtime/port.ts";
 import type { Info } from "./generated/containerd-content.ts";
 import { contentService as rpc } from "./methods.ts";
+import { assignManifests, type PullManifests } from "./pull-manifests.ts";
 
-/** containerd labels each blob of a pull with its repository, and a manifest with the digests of its parts. */
+/** containerd labels each blob of a pull with its repository. */
 const SOURCE_LABEL = "containerd.io/distribution.source.";
-const PART_LABEL = "containerd.io/gc.ref.content.";
-const INDEX_PART_LABEL = `${PART_LABEL}m.`;
 /** No registry accepts a larger manifest. */
 const MANIFEST_BYTES = 4 * 1024 * 1024;
+/** Manifests that are read for pulls that cannot be told apart. */
+const MOST_SHARED = 8;
 /** Images have at most 127 layers; what a hostile manifest has beyond this is left out. */
 const MOST_PARTS = 512;
 const DIGEST = /^[a-z0-9+._-]+:[0-9a-f]{32,}$/;
@@ -37,6 +38,8 @@ interface Ingest {
 
 /** What the pull of an image transfers: sizes by digest, and those of them that are complete. */
 interface Parts {
+  /** The manifest that names them; undefined if others may as well be meant. */
+  readonly manifest: string | undefined;
   readonly sizes: Map<string, number>;
   readonly complete: Set<string>;
 }
@@ -65,7 +68,7 @@ export class ContainerdPullProgress {
     const call = { signal, optional: true, metadata: { "containerd-namespace": this.options.namespace } };
     try {
       const ingests = await this.ingests(call);
-      for (const pull of pulls) if (!this.known.has(keyOf(pull))) await this.find(pull, { pulls, ingests, call });
+      for (const group of byRepository(pulls)) await this.find(group, ingests, call);
       await this.markComplete(pulls, ingests, call);
       return new Map(pulls.map((pull) => [pull.image, this.progress(pull, ingests)]));
     } catch (error) {
@@ -97,34 +100,45 @@ export class ContainerdPullProgress {
     return found;
   }
 
-  /** Finds the manifest of a pull, if it has arrived, and what the pull has to transfer. */
+  /** Finds the manifests of the pulls of one repository, as far as they have arrived, and what each has to transfer. */
   private async find(
-    pull: RunningPull,
-    seen: { pulls: readonly RunningPull[]; ingests: ReadonlyMap<string, Ingest>; call: CallOptions },
+    pulls: readonly RunningPull[],
+    ingests: ReadonlyMap<string, Ingest>,
+    call: CallOptions,
   ): Promise<void> {
-    const { pulls, ingests, call } = seen;
-    const { host, repository } = sourceOf(pull.image);
-    const isShared = pulls.some((other) => {
-      const source = sourceOf(other.image);
-      return other.image !== pull.image && source.host === host && source.repository === repository;
-    });
-    // Two tags of one repository at once: nothing tells whose manifest is whose.
-    if (isShared) return;
+    const manifestOf = (pull: RunningPull): string | undefined => this.known.get(keyOf(pull))?.manifest;
+    const assigned = new Map(
+      pulls.flatMap((pull) => [[pull, manifestOf(pull) ?? ""] as const]).filter(([, one]) => one),
+    );
+    const [first] = pulls;
+    if (first === undefined || assigned.size === pulls.length) return;
+    const { host, repository } = sourceOf(first.image);
     const label = `${SOURCE_LABEL}${host}`;
     const all = await this.list([`labels."${label}"~="${repository}"`], call);
-    const isFresh = ({ createdAt }: Info): boolean => (createdAt?.getTime() ?? 0) >= pull.since;
-    const manifests = all
-      .filter(({ labels }) => (ownValue(labels, label) ?? "").split(",").includes(repository))
-      .filter((info) => partsOf(info).length > 0)
-      .sort((a, b) => (b.createdAt?.getTime() ?? 0) - (a.createdAt?.getTime() ?? 0));
-    const manifest =
-      manifests.find((info) => partsOf(info).some((part) => isOpen(ingests.get(part), pull))) ??
-      manifests.find(isFresh);
-    if (manifest === undefined || manifest.size > MANIFEST_BYTES) return;
-    const sizes = partSizes(await this.content(manifest.digest, call));
-    const present = await this.list(digestFilters([...sizes.keys()]), call);
-    for (const info of present) if (!isFresh(info)) sizes.delete(info.digest);
-    this.known.set(keyOf(pull), { sizes, complete: new Set() });
+    const isOwn = ({ labels }: Info): boolean => (ownValue(labels, label) ?? "").split(",").includes(repository);
+    const isReceiving = (pull: RunningPull, digest: string): boolean => isOpen(ingests.get(digest), pull);
+    const found = assignManifests(pulls, { blobs: all.filter(isOwn), assigned, isReceiving });
+    for (const [pull, manifests] of found) await this.remember(pull, manifests, call);
+  }
+
+  private async remember(pull: RunningPull, { manifests, isShared }: PullManifests, call: CallOptions): Promise<void> {
+    const key = keyOf(pull);
+    const known = this.known.get(key);
+    this.known.delete(key);
+    const read = manifests.filter(({ size }) => size <= MANIFEST_BYTES).slice(0, MOST_SHARED);
+    const [only] = read;
+    if (only === undefined) return;
+    const sizes = new Map<string, number>();
+    for (const { digest } of read) {
+      for (const [part, bytes] of partSizes(await this.content(digest, call))) {
+        sizes.set(part, Math.max(bytes, sizes.get(part) ?? 0));
+      }
+    }
+    for (const { digest, createdAt } of await this.list(digestFilters([...sizes.keys()]), call)) {
+      if ((createdAt?.getTime() ?? 0) < pull.since) sizes.delete(digest);
+    }
+    const complete = new Set([...(known?.complete ?? [])].filter((digest) => sizes.has(digest)));
+    this.known.set(key, { manifest: isShared ? undefined : only.digest, sizes, complete });
   }
 
   /** Asks for the blobs that are neither known to be complete nor being received. */
@@ -161,7 +175,8 @@ export class ContainerdPullProgress {
       oversized = digest;
       this.oversized.add(ingest.ref);
     }
-    return { doneBytes, totalBytes, isTransferring, ...(oversized && { oversized }) };
+    const isShared = parts.manifest === undefined;
+    return { doneBytes, totalBytes, isTransferring, ...(isShared && { isShared }), ...(oversized && { oversized }) };
   }
 
   /** The largest size that a running pull knows of a blob: which of them is right shows only when it is complete. */
@@ -188,7 +203,18 @@ export class ContainerdPullProgress {
   }
 }
 
-const EMPTY: Parts = { sizes: new Map(), complete: new Set() };
+const EMPTY: Parts = { manifest: undefined, sizes: new Map(), complete: new Set() };
+
+/** Pulls of one repository have its blobs in common. */
+function byRepository(pulls: readonly RunningPull[]): Iterable<readonly RunningPull[]> {
+  const groups = new Map<string, RunningPull[]>();
+  for (const pull of pulls) {
+    const { host, repository } = sourceOf(pull.image);
+    const key = `${host} ${repository}`;
+    groups.set(key, [...(groups.get(key) ?? []), pull]);
+  }
+  return groups.values();
+}
 
 /** A later pull of the same image may be of another manifest. */
 function keyOf({ image, since }: RunningPull): string {
@@ -208,13 +234,6 @@ export function sourceOf(image: string): { readonly host: string; readonly repos
   }
   const host = registry.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
   return { host, repository };
-}
-
-/** The digests that a manifest names; none for an index and for what is not a manifest. */
-function partsOf({ labels }: Info): readonly string[] {
-  return Object.entries(labels)
-    .filter(([name]) => name.startsWith(PART_LABEL) && !name.startsWith(INDEX_PART_LABEL))
-    .map(([, digest]) => digest);
 }
 
 function digestFilters(digests: readonly string[]): readonly string[] {

@@ -123,6 +123,21 @@ test("a shutdown counts only if logind itself announces it, also after it was st
   assert.deepEqual(seen, [false, true]);
 });
 
+test("whoever asks for it gets the announcements of anybody, as with Kubernetes", async (t) => {
+  const bus = new FakeBus(t);
+  await bus.listen();
+  const logind = await Logind.connect({ clock: new FakeClock(), signal, socket: bus.path, trustsAnyone: true });
+  t.after(() => logind.close());
+  const heard = new Promise<boolean>((resolve) => {
+    logind.onShutdown(resolve, { signal }).then(() => bus.announce(":1.66", true), assert.fail);
+  });
+  assert.equal(await heard, true);
+  assert.equal(
+    bus.rules.some((rule) => rule.includes("sender=")),
+    false,
+  );
+});
+
 test("a bus that accepts connections and never answers is given up", async (t) => {
   const bus = new FakeBus(t, { isMute: true });
   await bus.listen();

@@ -27,9 +27,10 @@ export interface BusCall {
   readonly body?: readonly BusValue[];
 }
 
-/** Which signals are listened for: those of the owner of a name, not those that anybody on the bus may send. */
+/** Which signals are listened for: those of the owner of a name, or those that anybody on the bus may send. */
 export interface SignalMatch {
-  readonly sender: string;
+  /** Undefined for signals of anybody. */
+  readonly sender: string | undefined;
   readonly path: string;
   readonly interface: string;
   readonly member: string;
@@ -111,21 +112,36 @@ export class MessageBus {
    * also to one receiver, past the rules: so the unique name of who sent it is compared, and followed when it changes.
    */
   async onSignal(match: SignalMatch, fn: (body: readonly BusValue[]) => void, options: Abortable): Promise<void> {
+    const { sender } = match;
+    if (sender === undefined) return this.onSignalOfAnyone(match, fn, options);
     const changed = { ...BUS, sender: BUS.destination, member: "NameOwnerChanged" };
     let owner: BusValue | undefined;
     this.listeners.add((signal) => {
-      if (isOf(signal, changed) && signal.sender === changed.sender && signal.body[0] === match.sender)
+      if (isOf(signal, changed) && signal.sender === changed.sender && signal.body[0] === sender)
         owner = signal.body[2] ?? "";
       else if (isOf(signal, match) && signal.sender !== undefined && signal.sender === owner) fn(signal.body);
     });
-    const add = (rule: string): Promise<BusReply> =>
-      this.call({ ...BUS, member: "AddMatch", signature: "s", body: [rule] }, options);
-    await add(`${ruleOf(changed)},arg0='${match.sender}'`);
-    const named = { ...BUS, member: "GetNameOwner", signature: "s", body: [match.sender] };
+    await this.addMatch(`${ruleOf(changed)},arg0='${sender}'`, options);
+    const named = { ...BUS, member: "GetNameOwner", signature: "s", body: [sender] };
     const { body } = await this.call(named, options);
     // It may have changed since.
     owner ??= body[0];
-    await add(ruleOf(match));
+    await this.addMatch(ruleOf(match), options);
+  }
+
+  private async onSignalOfAnyone(
+    match: SignalMatch,
+    fn: (body: readonly BusValue[]) => void,
+    options: Abortable,
+  ): Promise<void> {
+    this.listeners.add((signal) => {
+      if (isOf(signal, match)) fn(signal.body);
+    });
+    await this.addMatch(ruleOf(match), options);
+  }
+
+  private addMatch(rule: string, options: Abortable): Promise<BusReply> {
+    return this.call({ ...BUS, member: "AddMatch", signature: "s", body: [rule] }, options);
   }
 
   close(): void {
@@ -207,7 +223,8 @@ function isOf(signal: BusMessage, match: SignalMatch): boolean {
 }
 
 function ruleOf({ sender, path, interface: of, member }: SignalMatch): string {
-  return `type='signal',sender='${sender}',path='${path}',interface='${of}',member='${member}'`;
+  const from = sender === undefined ? "" : `sender='${sender}',`;
+  return `type='signal',${from}path='${path}',interface='${of}',member='${member}'`;
 }
 
 function errorText({ errorName = "error", body }: BusMessage): string {

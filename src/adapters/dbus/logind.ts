@@ -28,7 +28,7 @@ export interface InhibitLock {
 export class Logind {
   private constructor(
     private readonly bus: MessageBus,
-    private readonly configDirectory: string,
+    private readonly options: { readonly configDirectory: string; readonly trustsAnyone: boolean },
   ) {}
 
   /** Rejects once the connection is lost. */
@@ -42,12 +42,15 @@ export class Logind {
     signal,
     socket = systemBusSocket(),
     configDirectory = CONFIG_DIRECTORY,
+    trustsAnyone = false,
   }: Abortable & {
     readonly clock: Clock;
     readonly socket?: string;
     readonly configDirectory?: string;
+    /** True if shutdowns count that somebody else on the bus announces. */
+    readonly trustsAnyone?: boolean;
   }): Promise<Logind> {
-    return new Logind(await MessageBus.connect(socket, { clock, signal }), configDirectory);
+    return new Logind(await MessageBus.connect(socket, { clock, signal }), { configDirectory, trustsAnyone });
   }
 
   /** How long logind waits at most for those who hold a lock, in milliseconds. */
@@ -80,15 +83,16 @@ export class Logind {
 
   /** Calls `fn` when a shutdown begins (true), and when one is cancelled (false). */
   onShutdown(fn: (isActive: boolean) => void, options: Abortable): Promise<void> {
-    const match = { sender: LOGIND.destination, path: LOGIND.path, interface: MANAGER, member: "PrepareForShutdown" };
+    const sender = this.options.trustsAnyone ? undefined : LOGIND.destination;
+    const match = { sender, path: LOGIND.path, interface: MANAGER, member: "PrepareForShutdown" };
     return this.bus.onSignal(match, ([isActive]) => fn(isActive === true), options);
   }
 
   /** Raises the delay in logind's configuration, as Kubernetes does, and has logind read it. */
   async raiseInhibitDelay(ms: number, options: Abortable): Promise<void> {
-    await mkdir(this.configDirectory, { recursive: true, mode: 0o755 });
+    await mkdir(this.options.configDirectory, { recursive: true, mode: 0o755 });
     const text = `# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=${Math.ceil(ms / 1000)}\n`;
-    await writeFile(join(this.configDirectory, CONFIG_FILE), text, { mode: 0o644 });
+    await writeFile(join(this.options.configDirectory, CONFIG_FILE), text, { mode: 0o644 });
     const body = ["systemd-logind.service", "all", SIGHUP];
     await this.bus.call({ ...SYSTEMD, member: "KillUnit", signature: "ssi", body }, options);
   }

@@ -14,6 +14,7 @@ import {
 import { join } from "node:path";
 import { writeAtomic } from "../../lib/atomic-file.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { removeTemporaryFiles } from "../host/temporary-files.ts";
 
 /** The socket that plugins register on. */
 export const REGISTRATION_SOCKET = "kubelet.sock";
@@ -31,6 +32,7 @@ export class PluginDirectory {
    * Synchronous: it is read once, at start. Plugins may write to the directory: no pipe is waited for, no link followed.
    */
   readCheckpoint(): string | undefined {
+    removeTemporaryFiles(this.checkpoint);
     let fd: number;
     try {
       fd = openSync(this.checkpoint, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);

@@ -131,6 +131,10 @@ function head(version: number, s: ContainerdSettings, unused: readonly string[])
     `disabled_plugins = [${unused.map(quote).join(", ")}]`,
     "[grpc]",
     `address = ${quote(s.socket)}`,
+    // A shim that has not answered by then is taken for dead, and its containers are killed. The default of 5 s is short
+    // for a machine whose disk or CPUs are busy just after containerd was restarted.
+    "[timeouts]",
+    '"io.containerd.timeout.shim.load" = "30s"',
     "[debug]",
     'level = "info"',
   ];

@@ -6,7 +6,7 @@ import { cgroupHierarchies, makeCgroup } from "./cgroups.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 import type { EmbeddedHost } from "./host.ts";
 import type { Layout } from "./layout.ts";
-import { listProcesses, ownProcesses, type ProcessInfo, readProcess } from "./processes.ts";
+import { isOnHost, listProcesses, ownProcesses, type ProcessInfo, readProcess } from "./processes.ts";
 
 /** What is remembered of a running containerd. Pid and start time together never name another process. */
 export interface DaemonRecord {
@@ -32,7 +32,7 @@ export function findDaemon(layout: Layout): { process: ProcessInfo; record?: Dae
       return { process, record };
     }
   }
-  const [process] = ownProcesses(listProcesses(), layout).containerd;
+  const process = ownProcesses(listProcesses(), layout).containerd.find(({ pid }) => isOnHost(pid));
   return process === undefined ? undefined : { process };
 }
 
@@ -64,19 +64,27 @@ export async function startDaemon(
     child.on("error", () => undefined);
     child.unref();
     const pid = child.pid ?? 0;
-    const record = { pid, startTime: readProcess(pid)?.startTime ?? 0, bootId: bootId(), version };
-    await writeAtomic(layout.recordFile, `${JSON.stringify(record)}\n`, { sync: false });
-    return record;
+    return await writeRecord(layout, { process: { pid, startTime: readProcess(pid)?.startTime ?? 0 }, version });
   } finally {
     closeSync(log);
   }
+}
+
+/** Persists what is remembered of a running containerd. */
+export async function writeRecord(
+  layout: Layout,
+  { process: { pid, startTime }, version }: { process: Pick<ProcessInfo, "pid" | "startTime">; version: string },
+): Promise<DaemonRecord> {
+  const record = { pid, startTime, bootId: bootId(), version };
+  await writeAtomic(layout.recordFile, `${JSON.stringify(record)}\n`, { sync: false });
+  return record;
 }
 
 /** The record of the last start, whether or not that process still runs. */
 export function readRecord(layout: Layout): DaemonRecord | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(layout.recordFile, "utf8"));
-    // Only `startDaemon` writes this file, as a whole.
+    // Only `writeRecord` writes this file, as a whole.
     return value as DaemonRecord;
   } catch {
     return undefined;

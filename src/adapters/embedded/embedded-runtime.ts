@@ -6,12 +6,21 @@ import { messageOf } from "../../lib/errors.ts";
 import { RuntimeError } from "../runtime/port.ts";
 import { parseContainerdVersion, renderContainerdConfig } from "./containerd-config.ts";
 import { CriProbe } from "./cri-probe.ts";
-import { bootId, type DaemonRecord, findDaemon, findInPath, lastLogWords, readRecord, startDaemon } from "./daemon.ts";
+import {
+  bootId,
+  type DaemonRecord,
+  findDaemon,
+  findInPath,
+  lastLogWords,
+  readRecord,
+  startDaemon,
+  writeRecord,
+} from "./daemon.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 import type { EmbeddedDeps } from "./host.ts";
 import { type EmbeddedOptions, type Layout, layoutOf } from "./layout.ts";
 import { ensureImages, PAUSE_IMAGE } from "./local-images.ts";
-import { ensureNetwork, findCniPlugins } from "./network.ts";
+import { ensureNetwork, findCniPlugins, type PodNetwork } from "./network.ts";
 import { type ProcessInfo, readProcess, signalProcess } from "./processes.ts";
 import { ShimReaper } from "./shim-reaper.ts";
 import { ensureSettings, readSettings, type StateSettings } from "./state-dir.ts";
@@ -108,6 +117,13 @@ export class EmbeddedRuntime {
     return error instanceof RuntimeError && error.code === "Unavailable";
   }
 
+  /** The network of the pods, and names of this state directory for what belongs to it; undefined before the start. */
+  network(): (PodNetwork & Pick<Layout, "name" | "serviceLink">) | undefined {
+    const settings = readSettings(this.layout);
+    const { name, serviceLink } = this.layout;
+    return settings && { bridge: settings.bridge, podCidr: settings.podCidr, name, serviceLink };
+  }
+
   /** Starts containerd again whenever it dies, with back-off, until the signal aborts. Never stops it. */
   async supervise(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.deps;
@@ -144,19 +160,41 @@ export class EmbeddedRuntime {
   private async adopt(settings: StateSettings, { signal, progress }: StartOptions): Promise<ProcessInfo | undefined> {
     const running = findDaemon(this.layout);
     if (running === undefined) return undefined;
-    const wanted = running.record && this.config(settings, running.record.version);
-    if (wanted === (await readIfExists(this.layout.configFile))) {
-      try {
-        await this.untilReady(running.process, ADOPT_LIMIT_MS, { signal });
-        return running.process;
-      } catch (error) {
-        if (signal.aborted) throw error;
-        this.deps.log.warn("Failed to reach running containerd", { pid: running.process.pid, error: messageOf(error) });
-      }
+    const { process } = running;
+    const isReady = await this.isReadySoon(process, { signal });
+    // Without a record, the agent that started it was killed in that moment.
+    const version = running.record?.version ?? (await this.installedVersion({ signal }));
+    const wanted = version && this.config(settings, version);
+    if (isReady && version !== undefined && wanted === (await readIfExists(this.layout.configFile))) {
+      if (running.record === undefined) await writeRecord(this.layout, { process, version });
+      return process;
     }
     progress("restarting containerd; pods run on");
-    await this.end(running.process, { signal });
+    await this.end(process, { signal, isReady });
     return undefined;
+  }
+
+  /** True once the running containerd answers; false if it does not within the time for adoption. */
+  private async isReadySoon(process: ProcessInfo, { signal }: Abortable): Promise<boolean> {
+    try {
+      await this.untilReady(process, ADOPT_LIMIT_MS, { signal });
+      return true;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.deps.log.warn("Failed to reach running containerd", { pid: process.pid, error: messageOf(error) });
+      return false;
+    }
+  }
+
+  /** The version of the containerd that would be started; undefined if there is none. */
+  private async installedVersion({ signal }: Abortable): Promise<string | undefined> {
+    try {
+      const binary = findInPath(this.options.containerdBinary ?? "containerd", process.env["PATH"]);
+      return binary && (await this.deps.host.exec(binary, ["--version"], { signal })).stdout;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return undefined;
+    }
   }
 
   /** Starts containerd and waits until CRI answers. */
@@ -254,14 +292,23 @@ export class EmbeddedRuntime {
     }
   }
 
-  private async end(process: ProcessInfo, { signal }: Abortable): Promise<void> {
+  /**
+   * Ends containerd; its pods run on. One that does not answer is killed at once: interrupted in order while it loads its
+   * shims, it takes the shim at hand for dead and kills its container.
+   */
+  private async end(
+    process: ProcessInfo,
+    { signal, isReady }: Abortable & { readonly isReady: boolean },
+  ): Promise<void> {
     const { clock } = this.deps;
-    const scope = new AbortScope([signal], { clock, ms: END_LIMIT_MS });
-    try {
-      signalProcess(process, "SIGTERM");
-      await untilGone(clock, { process, layout: this.layout }, scope.signal);
-    } finally {
-      scope.dispose();
+    if (isReady) {
+      const scope = new AbortScope([signal], { clock, ms: END_LIMIT_MS });
+      try {
+        signalProcess(process, "SIGTERM");
+        await untilGone(clock, { process, layout: this.layout }, scope.signal);
+      } finally {
+        scope.dispose();
+      }
     }
     if (!signal.aborted && signalProcess(process, "SIGKILL")) {
       await untilGone(clock, { process, layout: this.layout }, signal);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterRemoval } from "./filter-removal.ts";
+import { filterRemoval, portmapRemoval } from "./filter-removal.ts";
 
 const ours = "-A POSTROUTING -s 10.88.1.0/24 ! -o kts-1 -m comment --comment kubelet-ts-1 -j MASQUERADE";
 const scaffolding = [
@@ -48,18 +48,38 @@ const cases = [
     ],
   },
   {
-    name: "with the last port mapping the scaffolding goes",
+    name: "the last port mapping goes by itself",
     saved: nat(...scaffolding, ...mapping("kubelet-ts-1", "CNI-DN-a")),
+    want: [
+      "*nat",
+      '-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"kubelet-ts-1\\" id: \\"abc\\"" -m multiport --dports 80 -j CNI-DN-a',
+      "-F CNI-DN-a",
+      "-X CNI-DN-a",
+      "COMMIT",
+    ],
+  },
+];
+for (const { name, saved, want } of cases) {
+  test(name, () => assert.deepEqual(filterRemoval(saved, "kubelet-ts-1").split("\n").filter(Boolean), want));
+}
+
+const scaffoldings = [
+  { name: "without portmap's chains there is no scaffolding to remove", saved: nat(ours), want: [] },
+  {
+    name: "the scaffolding stays as long as anybody has a port mapping",
+    saved: nat(...scaffolding, ...mapping("other", "CNI-DN-b")),
+    want: [],
+  },
+  {
+    name: "the scaffolding goes rule by rule, and no chain is flushed",
+    saved: nat(ours, ...scaffolding),
     want: [
       "*nat",
       "-D PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT",
       "-D OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT",
       '-D POSTROUTING -m comment --comment "CNI portfwd requiring masquerade" -j CNI-HOSTPORT-MASQ',
-      "-F CNI-DN-a",
-      "-F CNI-HOSTPORT-DNAT",
-      "-F CNI-HOSTPORT-SETMARK",
-      "-F CNI-HOSTPORT-MASQ",
-      "-X CNI-DN-a",
+      "-D CNI-HOSTPORT-MASQ -m mark --mark 0x2000/0x2000 -j MASQUERADE",
+      "-D CNI-HOSTPORT-SETMARK -j MARK --set-xmark 0x2000/0x2000",
       "-X CNI-HOSTPORT-DNAT",
       "-X CNI-HOSTPORT-SETMARK",
       "-X CNI-HOSTPORT-MASQ",
@@ -67,6 +87,6 @@ const cases = [
     ],
   },
 ];
-for (const { name, saved, want } of cases) {
-  test(name, () => assert.deepEqual(filterRemoval(saved, "kubelet-ts-1").split("\n").filter(Boolean), want));
+for (const { name, saved, want } of scaffoldings) {
+  test(name, () => assert.deepEqual(portmapRemoval(saved).split("\n").filter(Boolean), want));
 }

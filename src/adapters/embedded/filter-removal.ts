@@ -3,13 +3,36 @@ const PORTMAP_CHAINS = ["CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-SETMARK", "CNI-HOSTPO
 
 /**
  * What to feed to `iptables-restore --noflush` so that the rules of the network `name` are gone from a saved rule set:
- * our own (their comment is the name), the port mappings of its pods with their chains, and, when no mapping of anybody
- * is left, the portmap plug-in's empty scaffolding (it makes it anew when needed). Empty when there is nothing. Pure.
+ * our own (their comment is the name), and the port mappings of its pods with their chains. Empty when there is nothing.
+ * Pure.
  */
 export function filterRemoval(saved: string, name: string): string {
+  return scriptOf(saved, ({ rules }) => {
+    const ours = rules.filter((rule) => isOurs(rule, name));
+    const doomed = [...new Set(ours.map(jumpTarget).filter((target) => /^CNI-(DN|SN)-/.test(target)))];
+    const deletions = ours.filter((rule) => !doomed.includes(chainOf(rule))).map(deletionOf);
+    // All are emptied before one is removed: they jump to each other.
+    return [...deletions, ...doomed.map((chain) => `-F ${chain}`), ...doomed.map((chain) => `-X ${chain}`)];
+  });
+}
+
+/**
+ * The same for the portmap plug-in's empty scaffolding, which it makes anew when needed; empty as long as a mapping of
+ * anybody is left. No chain is flushed: one that another network uses by now cannot be removed, and then all stays. Pure.
+ */
+export function portmapRemoval(saved: string): string {
+  return scriptOf(saved, ({ rules, chains }) => {
+    if (!chains.has("CNI-HOSTPORT-DNAT") || rules.some((rule) => chainOf(rule) === "CNI-HOSTPORT-DNAT")) return [];
+    const portmap = PORTMAP_CHAINS.filter((chain) => chains.has(chain));
+    const doomed = rules.filter((rule) => portmap.includes(chainOf(rule)) || portmap.includes(jumpTarget(rule)));
+    return [...doomed.map(deletionOf), ...portmap.map((chain) => `-X ${chain}`)];
+  });
+}
+
+function scriptOf(saved: string, removalOf: (table: SavedTable) => readonly string[]): string {
   const script: string[] = [];
   for (const table of splitTables(saved)) {
-    const commands = tableRemoval(table.rules, table.chains, name);
+    const commands = removalOf(table);
     if (commands.length > 0) script.push(`*${table.name}`, ...commands, "COMMIT");
   }
   return script.length === 0 ? "" : `${script.join("\n")}\n`;
@@ -31,21 +54,9 @@ function splitTables(saved: string): SavedTable[] {
   return tables;
 }
 
-function tableRemoval(rules: readonly string[], chains: ReadonlySet<string>, name: string): string[] {
-  const ours = rules.filter((rule) => isOurs(rule, name));
-  const doomed = new Set(ours.map(jumpTarget).filter((target) => /^CNI-(DN|SN)-/.test(target)));
-  const left = rules.filter((rule) => !ours.includes(rule) && !doomed.has(chainOf(rule)));
-  const jumps: string[] = [];
-  if (chains.has("CNI-HOSTPORT-DNAT") && !left.some((rule) => chainOf(rule) === "CNI-HOSTPORT-DNAT")) {
-    const portmap = PORTMAP_CHAINS.filter((chain) => chains.has(chain));
-    jumps.push(...left.filter((rule) => !portmap.includes(chainOf(rule)) && portmap.includes(jumpTarget(rule))));
-    for (const chain of portmap) doomed.add(chain);
-  }
-  const deletions = [...ours, ...jumps]
-    .filter((rule) => !doomed.has(chainOf(rule)))
-    .map((rule) => `-D ${rule.slice("-A ".length)}`);
-  // All are emptied before one is removed: they jump to each other.
-  return [...deletions, ...[...doomed].map((chain) => `-F ${chain}`), ...[...doomed].map((chain) => `-X ${chain}`)];
+/** The command that deletes a saved rule. */
+function deletionOf(rule: string): string {
+  return `-D ${rule.slice("-A ".length)}`;
 }
 
 /** Our rules carry the name as comment; portmap's have it in quotes inside a longer one. */

@@ -21,9 +21,11 @@ export interface Layout {
   readonly stateDir: string;
   /** Eight hex digits of the state directory: distinguishes two embedded runtimes on one machine. */
   readonly hash: string;
-  /** `kubelet-ts-<hash>`: name of the CNI network, of the cgroup and the comment of our iptables rules. */
+  /** `kubelet-ts-<hash>`: name of the CNI network, of the cgroup, of the table of nftables and the comment of our iptables rules. */
   readonly name: string;
   readonly bridge: string;
+  /** The link that holds addresses of services. */
+  readonly serviceLink: string;
   /** Cgroup (from the root of each hierarchy) below which the agent puts its pods and we put containerd. */
   readonly cgroupRoot: string;
   readonly runtimeCgroup: string;
@@ -59,6 +61,7 @@ export function layoutOf(options: EmbeddedOptions): Layout {
     hash,
     name,
     bridge: options.bridge ?? `kts-${hash}`,
+    serviceLink: `ksv-${hash}`,
     cgroupRoot: `/${name}`,
     runtimeCgroup: `/${name}/runtime`,
     runDir,

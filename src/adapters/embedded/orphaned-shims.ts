@@ -1,7 +1,7 @@
 import { readlinkSync, unlinkSync } from "node:fs";
 import type { Layout } from "./layout.ts";
 import { shimSocketPath } from "./leftovers.ts";
-import { listProcesses, type ProcessInfo, sandboxOf, shimsOf, signalProcess } from "./processes.ts";
+import { isOnHost, listProcesses, type ProcessInfo, sandboxOf, shimsOf, signalProcess } from "./processes.ts";
 
 /** What the audit reads of the machine. */
 export interface ShimMachine {
@@ -9,7 +9,7 @@ export interface ShimMachine {
   list(): readonly ProcessInfo[];
   /** The working directory of a process, which for a shim is its bundle. */
   directoryOf(pid: number): string;
-  /** True if the process shares the agent's PID namespace; false for those of containers. */
+  /** False for processes of containers and of other users. */
   isOnHost(pid: number): boolean;
 }
 
@@ -70,15 +70,6 @@ export function killShims(layout: Layout, shims: readonly ProcessInfo[]): void {
 /** The pid with the start time never names another process. */
 function nameOf({ pid, startTime }: ProcessInfo): string {
   return `${pid} ${startTime}`;
-}
-
-function isOnHost(pid: number): boolean {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`) === readlinkSync("/proc/self/ns/pid");
-  } catch {
-    // It has just ended.
-    return false;
-  }
 }
 
 function workingDirectory(pid: number): string {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import type { Layout } from "./layout.ts";
 
 /** A process as /proc shows it. `startTime` (clock ticks since boot) with the pid names it for ever. */
@@ -48,7 +48,6 @@ export interface OwnProcesses {
 
 /** Sorts out which of these processes are ours. Pure. */
 export function ownProcesses(all: readonly ProcessInfo[], layout: Layout): OwnProcesses {
-  const containerd = all.filter((process) => isContainerd(process, layout));
   const shims = shimsOf(all, layout.socket);
   const children = groupByParent(all);
   const shimPids = new Set(shims.map((shim) => shim.pid));
@@ -62,12 +61,32 @@ export function ownProcesses(all: readonly ProcessInfo[], layout: Layout): OwnPr
     workload.push(next);
     queue.push(...(children.get(next.pid) ?? []));
   }
+  // A container chooses its own command line.
+  const containerd = all.filter((one) => !seen.has(one.pid) && isContainerd(one, layout));
   return { containerd, shims, inits, workload };
 }
 
-/** True for our daemon: it was started with our configuration file. Its own helpers have other command lines. */
+/**
+ * True for our daemon: it was started with our configuration file, or is the shell that is about to become it. Its own
+ * helpers have other command lines.
+ */
 function isContainerd({ argv }: ProcessInfo, layout: Layout): boolean {
-  return argv.length === 3 && argv[1] === "--config" && argv[2] === layout.configFile;
+  if (argv.at(-2) !== "--config" || argv.at(-1) !== layout.configFile) return false;
+  return argv.length === 3 || (argv[0] === "/bin/sh" && argv.at(-4) === "--");
+}
+
+/**
+ * True if the process belongs to the agent's user and shares its PID namespace: those of other users and of containers may
+ * have any command line.
+ */
+export function isOnHost(pid: number): boolean {
+  try {
+    if (statSync(`/proc/${pid}`).uid !== process.getuid?.()) return false;
+    return readlinkSync(`/proc/${pid}/ns/pid`) === readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // It has just ended.
+    return false;
+  }
 }
 
 /** The shims that report to the containerd at this socket. Pure. */

@@ -80,7 +80,7 @@ function chosenCidr(layout: Layout, options: EmbeddedOptions): string {
   if (given === undefined || given.prefix > 29) {
     throw new EmbeddedError(
       "NoSubnet",
-      `${options.podCidr} is not an IPv4 subnet with room for pods (like 10.88.0.0/24)`,
+      `podCIDR: "${options.podCidr}" must be an IPv4 subnet with room for pods, like 10.88.0.0/24`,
     );
   }
   return formatCidr(given);

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { cgroupHierarchies, cgroupPids, cgroupTree, removeCgroupDir } from "./cgroups.ts";
-import { filterRemoval } from "./filter-removal.ts";
+import { filterRemoval, portmapRemoval } from "./filter-removal.ts";
 import type { EmbeddedDeps } from "./host.ts";
 import { type EmbeddedOptions, type Layout, layoutOf } from "./layout.ts";
 import { cniResults, logLinks, shimSocketPaths } from "./leftovers.ts";
 import { restoreForwarding } from "./network.ts";
-import { listProcesses, ownProcesses, type ProcessInfo, readProcess, signalProcess } from "./processes.ts";
+import { isOnHost, listProcesses, ownProcesses, type ProcessInfo, readProcess, signalProcess } from "./processes.ts";
 import { readSettings, type StateSettings } from "./state-dir.ts";
 
 /** Containers get this long after SIGTERM; `down` is for ending, so it does not wait for each pod's own grace. */
@@ -50,7 +50,15 @@ export async function tearDown(
   const layout = { ...plain, bridge: settings?.bridge ?? plain.bridge };
   const teardown: Teardown = { deps, layout, settings, progress: options.progress, result: { removed: [], left: [] } };
   const shimSockets = shimSocketPaths(layout);
-  for (const step of [stopContainerd, stopWorkload, removeCgroups, removeMounts, removeLinks, removeFilterRules]) {
+  for (const step of [
+    stopContainerd,
+    stopWorkload,
+    removeCgroups,
+    removeMounts,
+    removeServices,
+    removeLinks,
+    removeFilterRules,
+  ]) {
     try {
       await step(teardown);
     } catch (error) {
@@ -64,7 +72,7 @@ export async function tearDown(
 
 /** First containerd, so that it neither restarts nor cleans up concurrently; the shims and their containers stay. */
 async function stopContainerd({ deps, layout, result }: Teardown): Promise<void> {
-  const { containerd } = ownProcesses(listProcesses(), layout);
+  const containerd = ownProcesses(listProcesses(), layout).containerd.filter(({ pid }) => isOnHost(pid));
   for (const process of containerd) signalProcess(process, "SIGTERM");
   if (!(await allGone(deps.clock, containerd, GRACE_MS))) {
     for (const process of containerd) signalProcess(process, "SIGKILL");
@@ -132,6 +140,24 @@ async function removeMounts({ deps, layout, result }: Teardown): Promise<void> {
   result.left.push(...left.map((target) => `mount ${target}`));
 }
 
+/** The forwardings and the addresses of services. */
+async function removeServices({ deps, layout, result }: Teardown): Promise<void> {
+  // Without the program there is no table of ours.
+  const nft = (...args: readonly string[]) =>
+    deps.host.exec("nft", args, { timeoutMs: COMMAND_MS }).catch(() => undefined);
+  const table = ["table", "ip", layout.name];
+  if ((await nft("list", ...table))?.code === 0) {
+    const removed = await nft("delete", ...table);
+    if (removed?.code === 0) result.removed.push(`table ${layout.name} of nftables`);
+    else result.left.push(`table ${layout.name} of nftables: ${removed?.stderr.trim()}`);
+  }
+  const link = join("/sys/class/net", layout.serviceLink);
+  if (!existsSync(link)) return;
+  await deps.host.exec("ip", ["link", "delete", layout.serviceLink], { timeoutMs: COMMAND_MS });
+  if (existsSync(link)) result.left.push(`network interface ${layout.serviceLink}`);
+  else result.removed.push(`link ${layout.serviceLink}`);
+}
+
 /** The bridge and the host ends of the pods' cables. */
 async function removeLinks({ deps, layout, result }: Teardown): Promise<void> {
   const link = (name: string): string => join("/sys/class/net", name);
@@ -145,19 +171,30 @@ async function removeLinks({ deps, layout, result }: Teardown): Promise<void> {
 
 async function removeFilterRules({ deps, layout, result }: Teardown): Promise<void> {
   for (const family of ["iptables", "ip6tables"]) {
-    const saved = await deps.host.exec(`${family}-save`, [], { timeoutMs: COMMAND_MS });
-    const script = filterRemoval(saved.stdout, layout.name);
-    if (script === "") continue;
-    // Not in the state directory, which may be gone already.
-    const file = join(tmpdir(), `${layout.name}-${family}-${process.pid}`);
-    await writeFile(file, script, { flag: "wx", mode: 0o600 });
-    const restore = ["--wait", "10", "--noflush", file];
-    const restored = await deps.host.exec(`${family}-restore`, restore, { timeoutMs: COMMAND_MS });
-    await unlink(file);
-    const count = script.match(/^-D /gm)?.length ?? 0;
-    if (restored.code === 0) result.removed.push(`${count} ${family} ${count === 1 ? "rule" : "rules"}`);
-    else result.left.push(`${family} rules: ${restored.stderr.trim()}`);
+    const own = await changeRules({ deps, layout }, family, (saved) => filterRemoval(saved, layout.name));
+    if (own?.code === 0) result.removed.push(`${own.count} ${family} ${own.count === 1 ? "rule" : "rules"}`);
+    else if (own !== undefined) result.left.push(`${family} rules: ${own.stderr.trim()}`);
+    // If it is refused, another network has begun to use it.
+    await changeRules({ deps, layout }, family, portmapRemoval);
   }
+}
+
+/** Feeds a script that is made from the rules of now to `iptables-restore`, which does all of it or nothing. */
+async function changeRules(
+  { deps, layout }: Pick<Teardown, "deps" | "layout">,
+  family: string,
+  scriptFor: (saved: string) => string,
+): Promise<{ code: number | undefined; stderr: string; count: number } | undefined> {
+  const saved = await deps.host.exec(`${family}-save`, [], { timeoutMs: COMMAND_MS });
+  const script = scriptFor(saved.stdout);
+  if (script === "") return undefined;
+  // Not in the state directory, which may be gone already.
+  const file = join(tmpdir(), `${layout.name}-${family}-${process.pid}`);
+  await writeFile(file, script, { flag: "wx", mode: 0o600 });
+  const restore = ["--wait", "10", "--noflush", file];
+  const { code, stderr } = await deps.host.exec(`${family}-restore`, restore, { timeoutMs: COMMAND_MS });
+  await unlink(file);
+  return { code, stderr, count: script.match(/^-D /gm)?.length ?? 0 };
 }
 
 /** The directory goes only if it carries our mark: a mistyped path must not cost anybody's files. */

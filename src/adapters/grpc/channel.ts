@@ -2,7 +2,7 @@ import { Client, connectivityState, credentials, Metadata, type ServiceError } f
 import type { Abortable } from "../../lib/abort.ts";
 import { RuntimeError } from "../runtime/port.ts";
 import { socketPath } from "./endpoint.ts";
-import { toRuntimeError } from "./grpc-error.ts";
+import { type GrpcStatus, grpcStatus, toRuntimeError } from "./grpc-error.ts";
 
 type Scalar = Date | Uint8Array | string | number | boolean | undefined;
 
@@ -72,6 +72,8 @@ export interface ChannelOptions {
   readonly calls?: { begin(path: string): () => void } | undefined;
   /** Begins a span of each call with one answer; undefined for a call that is not traced. */
   readonly traced?: ((path: string) => TracedCall | undefined) | undefined;
+  /** Turns the status of a failed call into an error of its own kind; a RuntimeError without it. */
+  readonly failureOf?: ((status: GrpcStatus) => Error) | undefined;
   /** The endpoint is a target as gRPC writes it (`host:port`, `dns:///…`), not a socket of this machine. */
   readonly isTarget?: boolean;
 }
@@ -132,7 +134,10 @@ export class GrpcChannel {
       traced?.ended(error);
       const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
       this.onCall({ ...call, tookMs: performance.now() - began, error });
-      throw this.failure(method.path, toRuntimeError(error, options.signal, isOverdue), options);
+      const failure = toRuntimeError(error, options.signal, isOverdue);
+      const status = failure instanceof RuntimeError ? grpcStatus(error, isOverdue) : undefined;
+      if (status !== undefined && this.options.failureOf) throw this.options.failureOf(status);
+      throw this.failure(method.path, failure, options);
     } finally {
       ended?.();
     }
@@ -176,8 +181,9 @@ export class GrpcChannel {
   watchConnection(fn: (isConnected: boolean) => void): void {
     const channel = this.client.getChannel();
     const look = (): void => {
+      // Asking a closed channel to connect would bring it back for good.
+      if (channel.getConnectivityState(false) === connectivityState.SHUTDOWN) return;
       const state = channel.getConnectivityState(true);
-      if (state === connectivityState.SHUTDOWN) return;
       fn(state === connectivityState.READY);
       if (channel.getConnectivityState(false) === connectivityState.SHUTDOWN) return;
       channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, (error) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 import { socketPath } from "./endpoint.ts";
-import { toRuntimeError } from "./grpc-error.ts";
+import { grpcStatus, toRuntimeError } from "./grpc-error.ts";
 
 const live = new AbortController().signal;
 const grpc = (code: number, details: string): Error =>
@@ -61,3 +61,17 @@ test("a message of megabytes is clipped and its cause let go", () => {
   assert.ok(Buffer.byteLength(error.message) <= 4096, `${error.message.length} characters`);
   assert.equal(error.cause, undefined);
 });
+
+const statuses: { name: string; error: Error; want: number | undefined; overdue?: boolean }[] = [
+  { name: "the server's code", error: grpc(10, "pending"), want: 10 },
+  { name: "a killed server", error: grpc(13, "Received RST_STREAM with code 2"), want: 14 },
+  { name: "a cancellation by somebody else", error: grpc(1, "cancelled"), want: 14 },
+  { name: "a cancellation after the deadline", error: grpc(1, "Call cancelled"), want: 4, overdue: true },
+  { name: "words about a connection in another failure", error: grpc(5, "no volume: ECONNRESET"), want: 5 },
+  { name: "no status", error: new TypeError("oops"), want: undefined },
+];
+for (const { name, error, want, overdue = false } of statuses) {
+  test(`the status of ${name} is ${want ?? "unknown"}`, () => {
+    assert.equal(grpcStatus(error, overdue)?.code, want);
+  });
+}

@@ -3,6 +3,8 @@ import { messageOf } from "../../lib/errors.ts";
 import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 
 const CANCELLED = 1;
+const DEADLINE_EXCEEDED = 4;
+const UNAVAILABLE = 14;
 /** What a message of the runtime may take, in bytes: it passes on what registries and containers say. */
 const MESSAGE_BYTES = 4096;
 
@@ -42,6 +44,26 @@ export function toRuntimeError(error: unknown, signal: AbortSignal, isOverdue = 
   const mapped = code === CANCELLED && isOverdue ? "Timeout" : codeFor(code, message);
   // A cause would keep the whole text alive.
   return new RuntimeError(mapped, message, details.length > MESSAGE_BYTES ? undefined : { cause: error });
+}
+
+/** A failed call as its server meant it. */
+export interface GrpcStatus {
+  /** A status code of gRPC. */
+  readonly code: number;
+  readonly details: string;
+}
+
+/**
+ * Returns the status of a failed call. grpc-js reports a killed server and a deadline that the server saw first by other
+ * codes than the rest of the world. Undefined for what is no status at all.
+ */
+export function grpcStatus(error: unknown, isOverdue = false): GrpcStatus | undefined {
+  const code = statusCode(error);
+  if (code === undefined) return undefined;
+  const details = clip(detailsOf(error), MESSAGE_BYTES);
+  if (code === CANCELLED) return { code: isOverdue ? DEADLINE_EXCEEDED : UNAVAILABLE, details };
+  const isLost = CODES[code] === undefined && LOST_CONNECTION.test(details);
+  return { code: isLost ? UNAVAILABLE : code, details };
 }
 
 function codeFor(code: number | undefined, message: string): RuntimeErrorCode {

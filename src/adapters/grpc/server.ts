@@ -10,6 +10,8 @@ import type { Method } from "./channel.ts";
 const MESSAGE_BYTES = 4096;
 /** Calls that one connection may have open: clients of the agent make a few at a time. */
 const MOST_CALLS = 100;
+/** Connections beyond these are closed at once: each takes a descriptor, of which the agent has a limited number. */
+const MOST_CONNECTIONS = 512;
 
 /** One method that is served. Made by `serve`, which knows its types. */
 export interface GrpcHandler {
@@ -56,7 +58,11 @@ export function serve<Request, Response>(
 }
 
 /** Listens on a unix socket; a stale socket is replaced. Rejects with a `ListenError`. */
-export async function listenGrpc(address: UnixAddress, handlers: readonly GrpcHandler[]): Promise<GrpcListener> {
+export async function listenGrpc(
+  address: UnixAddress,
+  handlers: readonly GrpcHandler[],
+  { mostConnections = MOST_CONNECTIONS }: { readonly mostConnections?: number } = {},
+): Promise<GrpcListener> {
   const server = new Server({ "grpc.max_concurrent_streams": MOST_CALLS });
   for (const handler of handlers) handler.addTo(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -66,6 +72,7 @@ export async function listenGrpc(address: UnixAddress, handlers: readonly GrpcHa
     socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
     injector.injectConnection(socket);
   });
+  listener.maxConnections = mostConnections;
   listener.on("error", () => undefined);
   const bound = await bindUnix(listener, address);
   return {

@@ -79,13 +79,14 @@ function deepestFirst(directory: string): string[] {
  * many files need not be read.
  */
 export function cgroupsIn(directory: string): string[] {
-  const stats = statSync(directory, { throwIfNoEntry: false });
-  if (stats === undefined || stats.nlink === 2) return [];
   try {
+    const stats = statSync(directory, { throwIfNoEntry: false });
+    if (stats === undefined || stats.nlink === 2) return [];
     const entries = readdirSync(directory, { withFileTypes: true });
     return entries.flatMap((entry) => (entry.isDirectory() ? [join(directory, entry.name)] : []));
   } catch (error) {
-    if (errnoOf(error) === "ENOENT") return [];
+    // Gone meanwhile; or a container that has cgroups of its own nested them deeper than a path may be long.
+    if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ENAMETOOLONG") return [];
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { writeAtomic } from "../../lib/atomic-file.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { removeTemporaryFiles } from "./temporary-files.ts";
 
 /** Bytes of the largest checkpoint that is read: far more than thousands of containers need. */
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -9,6 +10,7 @@ const MOST_BYTES = 16 * 1024 * 1024;
 export const checkpointFiles = {
   /** Undefined if there is none. Synchronous: it is read once, at the start. Throws for what is not a small file. */
   read(path: string): string | undefined {
+    removeTemporaryFiles(path);
     let fd: number;
     try {
       fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

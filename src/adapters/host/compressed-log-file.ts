@@ -73,8 +73,9 @@ export class CompressedLogFile {
 
   /** The whole text, or undefined if it is too large for that. */
   private async decompress(): Promise<Buffer | undefined> {
-    if ((await this.sizeHint()) > WHOLE_BYTES) return undefined;
     const { size } = await this.handle.stat();
+    // Whoever can write to the directory of logs may have chosen what the last bytes say.
+    if (size > WHOLE_BYTES || (await this.sizeHint()) > WHOLE_BYTES) return undefined;
     const packed = Buffer.alloc(size);
     let filled = 0;
     for (let count = -1; filled < size && count !== 0; filled += count) {

@@ -17,8 +17,11 @@ import { test } from "node:test";
 import { mountNamespace, runInMountNamespace } from "../../../test/support/mount-namespace.ts";
 import { SystemClock } from "../../lib/clock.ts";
 import { DeviceMounts } from "./device-mount.ts";
-import type { HostError } from "./index.ts";
+import { exec } from "./exec.ts";
+import { type HostError, LinuxHost } from "./index.ts";
+import { MountCommands } from "./mount-commands.ts";
 import { readMountTable } from "./mount-table.ts";
+import { LinuxVolumeHost } from "./volume-host.ts";
 
 // Mounts in a namespace of its own; the loop devices are the machine's and are given back.
 const skip =
@@ -63,7 +66,15 @@ async function within(work: (scene: Scene) => Promise<void>): Promise<void> {
 }
 
 function defineTests(): void {
-  const mounts = new DeviceMounts(new SystemClock());
+  const clock = new SystemClock();
+  const layersAt = (path: string): number => readMountTable().filter(({ target }) => target === path).length;
+  const commands = new MountCommands({
+    run: (command, options) => exec(clock, command, options),
+    layersAt,
+    isElsewhere: () => false,
+    flagsAt: () => [],
+  });
+  const mounts = new DeviceMounts(clock, commands);
   const never = { signal: new AbortController().signal };
   const typeAt = (path: string): string | undefined => readMountTable().findLast(({ target }) => target === path)?.type;
   const refused = (words: RegExp) => (error: HostError) => words.test(error.message);
@@ -140,6 +151,45 @@ function defineTests(): void {
         assert.equal(typeAt(scene.target("t")), undefined);
       }));
   }
+
+  test("a filesystem with errors is repaired before it is mounted to be written, and mount options reach it", () =>
+    within(async ({ device, target }) => {
+      execFileSync("mkfs.ext4", ["-q", device]);
+      // Marked as having errors: fsck looks at it, and clears the mark.
+      execFileSync("debugfs", ["-w", "-R", "ssv state 2", device], { stdio: "ignore" });
+      const place = target("t");
+      await mounts.mount({ device, target: place, mayFormat: true, options: ["noatime"] }, never);
+      assert.ok(readMountTable().some((entry) => entry.target === place && entry.options.includes("noatime")));
+      const state = /Filesystem state:\s+(.*)/.exec(
+        execFileSync("dumpe2fs", ["-h", device], { encoding: "utf8" }),
+      )?.[1];
+      assert.equal(state, "clean");
+    }));
+
+  test("a filesystem that cannot be repaired without a decision is not mounted", () =>
+    within(async ({ device, image, target }) => {
+      execFileSync("mkfs.ext4", ["-q", device]);
+      execFileSync("debugfs", ["-w", "-R", "ssv state 2", device], { stdio: "ignore" });
+      execFileSync("debugfs", ["-w", "-R", "clri <2>", device], { stdio: "ignore" });
+      execFileSync("sync", [device]);
+      const before = readFileSync(image);
+      const request = { device, target: target("t"), mayFormat: true };
+      await assert.rejects(mounts.mount(request, never), refused(/'fsck' found errors on device .* could not correct/));
+      assert.equal(typeAt(target("t")), undefined);
+      assert.equal(readFileSync(image).length, before.length);
+    }));
+
+  test("a device is held as long as its filesystem is mounted", () =>
+    within(async ({ device, target }) => {
+      const host = new LinuxVolumeHost(new LinuxHost({ clock }), clock);
+      assert.equal(await host.isDeviceHeld(device, never), false);
+      const place = target("t");
+      await mounts.mount({ device, target: place, mayFormat: true }, never);
+      assert.equal(await host.isDeviceHeld(device, never), true);
+      execFileSync("umount", [place]);
+      assert.equal(await host.isDeviceHeld(device, never), false);
+      assert.equal(await host.isDeviceHeld("/dev/no-such-disk", never), false);
+    }));
 
   test("a missing device is an error that names it", () =>
     within(async ({ target }) => {

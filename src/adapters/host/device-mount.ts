@@ -3,6 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { ownValue } from "../../lib/own-value.ts";
 import { exec } from "./exec.ts";
 import { HostError } from "./host-error.ts";
+import type { MountCommands } from "./mount-commands.ts";
 
 /** A block device with a filesystem on it, and where that is wanted. */
 export interface DeviceMount {
@@ -10,16 +11,19 @@ export interface DeviceMount {
   readonly target: string;
   /** The filesystem that is expected, or created; defaults to ext4. */
   readonly fsType?: string;
-  /** Make a filesystem on a device that holds nothing. */
+  /** Make a filesystem on a device that holds nothing, and repair one that needs it: not for a read-only mount. */
   readonly mayFormat: boolean;
+  /** Mount options; `defaults` is added, as in Kubernetes. */
+  readonly options?: readonly string[];
 }
 
 const PROBE_MS = 30_000;
-const MOUNT_MS = 60_000;
 /** A filesystem on a large, slow disk takes minutes. */
 const FORMAT_MS = 1_800_000;
 /** What must be zero of a device on which nothing was recognised, or it is somebody's data. */
 const BLANK_BYTES = 1 << 20;
+/** Exit codes of fsck(8): a sum of bits, of which this one says that errors are left. */
+const ERRORS_LEFT = 4;
 
 const FORMAT_FLAGS: Readonly<Record<string, readonly string[]>> = {
   ext3: ["-F", "-m0"],
@@ -36,7 +40,10 @@ export class DeviceMounts {
   /** One at a time for a device: two must not both find it blank. */
   private readonly turns = new Map<string, Promise<unknown>>();
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly commands: Pick<MountCommands, "mount">,
+  ) {}
 
   async mount(request: DeviceMount, options: Abortable): Promise<void> {
     const { device, fsType = "" } = request;
@@ -52,7 +59,8 @@ export class DeviceMounts {
     }
   }
 
-  private async mountNow({ device, target, fsType = "", mayFormat }: DeviceMount, options: Abortable): Promise<void> {
+  private async mountNow(request: DeviceMount, options: Abortable): Promise<void> {
+    const { device, target, fsType = "", mayFormat } = request;
     const found = await this.probe(device, options);
     if (found !== undefined && fsType !== "" && found !== fsType) {
       throw new HostError("InvalidArgument", `${device} has filesystem ${found}, not ${fsType}`);
@@ -65,8 +73,24 @@ export class DeviceMounts {
           `${device} has no filesystem and must not be formatted: it is read-only`,
         );
       await this.format(device, type, options);
+    } else if (mayFormat) await this.repair(device, options);
+    const mountOptions = [...(request.options ?? []), "defaults"];
+    await this.commands.mount({ source: device, target, type, options: mountOptions }, options);
+  }
+
+  /** Checks the filesystem and repairs what is safe to repair; where there is no fsck it is mounted as it is. */
+  private async repair(device: string, options: Abortable): Promise<void> {
+    try {
+      const { code, stdout, stderr } = await exec(this.clock, ["fsck", "-a", device], {
+        ...options,
+        timeoutMs: FORMAT_MS,
+      });
+      if (code !== ERRORS_LEFT) return;
+      const words = `'fsck' found errors on device ${device} but could not correct them: ${stdout}${stderr}`;
+      throw new HostError("Unknown", words.trim());
+    } catch (error) {
+      if (!(error instanceof HostError && error.code === "NotFound")) throw error;
     }
-    await this.must(["mount", "-t", type, "--", device, target], { ...options, timeoutMs: MOUNT_MS });
   }
 
   /** The filesystem on the device; undefined when it is blank. */
@@ -92,15 +116,9 @@ export class DeviceMounts {
       throw new HostError("InvalidArgument", words);
     }
     // Not to be interrupted: half a filesystem is neither blank nor good.
-    await this.must([`mkfs.${type}`, ...(ownValue(FORMAT_FLAGS, type) ?? []), device], { timeoutMs: FORMAT_MS });
-  }
-
-  private async must(
-    command: readonly [string, ...string[]],
-    options: Partial<Abortable> & { timeoutMs: number },
-  ): Promise<void> {
-    const { code, stderr } = await exec(this.clock, command, options);
-    if (code === 0) return;
-    throw new HostError("Unknown", `${command[0]} exited with code ${code}: ${stderr.trim()}`);
+    const command = [`mkfs.${type}`, ...(ownValue(FORMAT_FLAGS, type) ?? []), device] as const;
+    const made = await exec(this.clock, command, { timeoutMs: FORMAT_MS });
+    if (made.code === 0) return;
+    throw new HostError("Unknown", `${command[0]} exited with code ${made.code}: ${made.stderr.trim()}`);
   }
 }

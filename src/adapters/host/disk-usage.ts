@@ -11,9 +11,13 @@ export interface TreeUsage {
   readonly inodes: number;
 }
 
+/** Files with several names that are remembered: a pod may make any number of them, and the agent has little memory. */
+const MOST_LINKED = 100_000;
+
 /**
  * Measures a tree a little at a time: each `advance` goes on where the last one stopped. Counts what is allocated, a
- * file with several names once, and nothing that is mounted below.
+ * file with several names once, and nothing that is mounted below. Past a number of files with several names each name
+ * counts for its part of the file, which is the same unless names are made or removed meanwhile.
  */
 export class UsageWalk {
   private bytes = 0;
@@ -22,10 +26,15 @@ export class UsageWalk {
   private readonly entries: AsyncGenerator<WalkedEntry, void, undefined>;
 
   constructor(
-    private readonly deps: { readonly access: TreeAccess; readonly clock: Clock },
+    private readonly deps: { readonly access: TreeAccess; readonly clock: Clock; readonly mostLinked?: number },
     private readonly path: string,
   ) {
     this.entries = this.walk();
+  }
+
+  /** What was counted until now. */
+  get soFar(): TreeUsage {
+    return { bytes: Math.round(this.bytes), inodes: Math.round(this.inodes) };
   }
 
   /** The whole usage once the tree was walked, undefined while there is more. Close a walk that is given up. */
@@ -36,7 +45,7 @@ export class UsageWalk {
       while (clock.now().mono < end) {
         options.signal?.throwIfAborted();
         const { done, value } = await this.entries.next();
-        if (done === true || value === undefined) return { bytes: this.bytes, inodes: this.inodes };
+        if (done === true || value === undefined) return this.soFar;
         this.count(value.stats);
       }
       return undefined;
@@ -68,9 +77,14 @@ export class UsageWalk {
     if (stats.nlink > 1 && !stats.isDirectory()) {
       const key = `${stats.dev}:${stats.ino}`;
       if (this.linked.has(key)) return;
+      if (this.linked.size >= (this.deps.mostLinked ?? MOST_LINKED)) return this.add(stats.blocks, stats.nlink);
       this.linked.add(key);
     }
-    this.bytes += stats.blocks * 512;
-    this.inodes += 1;
+    this.add(stats.blocks, 1);
+  }
+
+  private add(blocks: number, names: number): void {
+    this.bytes += (blocks * 512) / names;
+    this.inodes += 1 / names;
   }
 }

@@ -37,6 +37,12 @@ test("a missing command is NotFound", async () => {
   });
 });
 
+test("an argument with a null byte is refused without being shown: it may be a password", async () => {
+  await assert.rejects(exec(clock, ["true", "user", "hush\0"]), (error) => {
+    return error instanceof HostError && error.code === "InvalidArgument" && !/hush/.test(String(error.stack));
+  });
+});
+
 /** Starts a command that sleeps; the answer knows when it is gone. */
 async function sleeper(
   t: TestContext,

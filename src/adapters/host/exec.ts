@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Abortable, AbortScope } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { hostError } from "./host-error.ts";
+import { HostError, hostError } from "./host-error.ts";
 
 /** What a finished command left. Output past the limit is cut. */
 export interface ExecResult {
@@ -28,6 +28,10 @@ export interface ExecOptions extends Partial<Abortable> {
    * it or its children write more than the limit, and once the command itself has ended.
    */
   readonly isContained?: boolean;
+  /** Called once the process has ended: of a command that was killed while it hung in the kernel later, or never. */
+  onExit?(): void;
+  /** With `isContained`: what the command started goes on once it has ended by itself, as the daemon of a filesystem. */
+  readonly mayLeaveChildren?: boolean;
 }
 
 const MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -59,6 +63,9 @@ export async function exec(
 }
 
 function start([file, ...args]: readonly [string, ...string[]], options: ExecOptions): ChildProcess {
+  // Node would show the argument, which may be a password.
+  if (args.some((arg) => arg.includes("\0")))
+    throw new HostError("InvalidArgument", `${file}: an argument has a null byte`);
   return spawn(file, args, {
     stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe", ...(options.descriptors ?? [])],
     env: { ...process.env, ...(options.env ?? { LC_ALL: "C" }) },
@@ -68,7 +75,8 @@ function start([file, ...args]: readonly [string, ...string[]], options: ExecOpt
 
 function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock: Clock }): Promise<ExecResult> {
   return new Promise((resolve, reject) => {
-    const { signal, input, isContained = false } = options;
+    const { signal, input, isContained = false, mayLeaveChildren = false } = options;
+    const endsGroup = isContained && !mayLeaveChildren;
     let isCut = false;
     const onExcess = (): void => {
       if (!isContained || isCut) return;
@@ -92,15 +100,16 @@ function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock:
       reject(error);
     });
     child.on("exit", (code) => {
+      options.onExit?.();
       const timer = options.clock.after(DRAIN_MS, () => {
-        if (isContained) killAll(child, isContained);
+        if (endsGroup) killAll(child, isContained);
         for (const stream of [child.stdout, child.stderr]) stream?.destroy();
         end(code);
       });
       child.on("close", () => {
         timer.cancel();
         // Children that closed the output are still there.
-        if (isContained) killAll(child, isContained);
+        if (endsGroup) killAll(child, isContained);
         end(code);
       });
     });

@@ -1,7 +1,6 @@
-import { statfs } from "node:fs/promises";
-import { TimeLimitError, withScope } from "../../lib/abort.ts";
+import { TimeLimitError } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { orAborted } from "../../lib/or-aborted.ts";
+import { type ExecOptions, type ExecResult, exec } from "./exec.ts";
 import { HostError, hostError } from "./host-error.ts";
 
 /** How long a filesystem may take to answer, in milliseconds. */
@@ -13,40 +12,65 @@ export interface FilesystemStats {
   readonly availableBytes: number;
 }
 
+/** Runs `stat` with these arguments. */
+type StatCommand = (args: readonly string[], options: ExecOptions) => Promise<ExecResult>;
+
 /**
- * Measures filesystems of the runtime. One that hangs (a dead disk, an image store on a network filesystem) is waited for
- * a few seconds, and not asked again until it answers, so that it holds one thread and no more.
+ * Measures filesystems of the runtime. One that hangs (a dead disk, an image store on a network filesystem) would hold a
+ * thread for ever, so a child process asks. It is killed after a few seconds; as long as it does not end, because it
+ * hangs in the kernel, no other one is started for the path.
  */
 export class FilesystemMeter {
-  private readonly pending = new Map<string, Promise<FilesystemStats>>();
+  private readonly running = new Map<string, Promise<FilesystemStats>>();
+  /** Those that begin when the running one of the path has ended. */
+  private readonly waiting = new Map<string, Promise<FilesystemStats>>();
+  /** Paths whose child process has not ended. */
+  private readonly held = new Set<string>();
+  private readonly stat: StatCommand;
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly call: (path: string) => Promise<FilesystemStats> = measure,
-  ) {}
+  constructor(clock: Clock, stat?: StatCommand) {
+    this.stat = stat ?? ((args, options) => exec(clock, ["stat", ...args], options));
+  }
 
-  /** Measures the filesystem that holds `path`. Rejects with a `HostError`, of code `Timeout` if it does not answer. */
-  async measure(path: string): Promise<FilesystemStats> {
-    const what = `measure filesystem of ${path}`;
-    const running = this.pending.get(path) ?? this.begin(path);
-    try {
-      return await withScope([], { clock: this.clock, ms: LIMIT_MS }, (signal) => orAborted(running, signal));
-    } catch (error) {
-      if (!(error instanceof TimeLimitError)) throw hostError(what, error);
-      throw new HostError("Timeout", `${what}: no answer within ${LIMIT_MS / 1000} s`, { cause: error });
-    }
+  /**
+   * Measures the filesystem that holds `path`. Rejects with a `HostError`, of code `Timeout` if it does not answer. What is
+   * measured was never before the call: callers share only a measurement that has not begun.
+   */
+  measure(path: string): Promise<FilesystemStats> {
+    const [waiting, running] = [this.waiting.get(path), this.running.get(path)];
+    if (waiting !== undefined) return waiting;
+    if (running === undefined) return this.begin(path);
+    const next = running.catch(() => undefined).then(() => this.begin(path));
+    this.waiting.set(path, next);
+    return next;
   }
 
   private begin(path: string): Promise<FilesystemStats> {
-    const running = this.call(path).finally(() => this.pending.delete(path));
-    this.pending.set(path, running);
-    // It may fail when nobody waits any more.
-    running.catch(() => undefined);
+    this.waiting.delete(path);
+    const running = this.ask(path).finally(() => this.running.delete(path));
+    this.running.set(path, running);
     return running;
   }
-}
 
-async function measure(path: string): Promise<FilesystemStats> {
-  const { blocks, bavail, bsize } = await statfs(path);
-  return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize };
+  private async ask(path: string): Promise<FilesystemStats> {
+    const what = `measure filesystem of ${path}`;
+    const failed = (code: "Timeout" | "NotFound" | "Unknown", why: string, cause?: unknown): HostError =>
+      new HostError(code, `${what}: ${why}`, { cause });
+    if (this.held.has(path)) throw failed("Timeout", "an earlier call still hangs");
+    this.held.add(path);
+    const options = { timeoutMs: LIMIT_MS, onExit: () => void this.held.delete(path) };
+    // Blocks in all, those that others than root may use, and their size in bytes.
+    const args = ["-f", "-c", "%b %a %S", "--", path];
+    const { code, stdout, stderr } = await this.stat(args, options).catch((error: unknown) => {
+      if (error instanceof TimeLimitError) throw failed("Timeout", `no answer within ${LIMIT_MS / 1000} s`, error);
+      this.held.delete(path);
+      throw hostError(what, error);
+    });
+    const [blocks = 0, available = 0, size = 0] = stdout.trim().split(" ").map(Number);
+    if (code !== 0 || !Number.isFinite(blocks + available) || !(size > 0)) {
+      const isMissing = /No such file or directory|Not a directory/.test(stderr);
+      throw failed(isMissing ? "NotFound" : "Unknown", stderr.trim() || `stat exited with code ${code}`);
+    }
+    return { capacityBytes: blocks * size, availableBytes: available * size };
+  }
 }

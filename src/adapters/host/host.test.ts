@@ -22,7 +22,7 @@ import { HostError, type HostErrorCode, hostError } from "./host-error.ts";
 import { LinuxHost } from "./index.ts";
 import { lockHolder, takeLock } from "./lock.ts";
 import { countCores, defaultInterface, parseMemory, parseOsRelease } from "./machine.ts";
-import { mountsNear, mountsWithin, parseMountTable } from "./mount-table.ts";
+import { mountsNear, mountsWithin, otherMountsOf, parseMountTable } from "./mount-table.ts";
 import { parseStat } from "./processes.ts";
 import { SystemCalls } from "./system-calls.ts";
 
@@ -50,6 +50,7 @@ test("the mount table is read with its escapes, optional fields and bind roots",
   assert.equal(table.length, 6);
   assert.deepEqual(table[1], {
     id: 30,
+    device: "0:26",
     root: "/",
     target: "/mnt/a b\nc\\",
     options: ["ro", "nosuid", "nodev"],
@@ -67,6 +68,28 @@ test("mounts within a path are those at it and below it, not those beside it", (
   assert.deepEqual(within("/var/lib/pods/x"), ["/var/lib/pods/x"]);
   assert.deepEqual(within("/var/lib/pod"), []);
   assert.equal(within("/").length, 6);
+});
+
+test("other mounts of a filesystem are those of the same device at or below the same root", () => {
+  const mount = (device: string, root: string, target: string): string =>
+    `9 1 ${device} ${root} ${target} rw - ext4 /dev/x rw`;
+  const table = parseMountTable(
+    [
+      mount("8:1", "/", "/"),
+      mount("8:16", "/", "/stage"),
+      mount("8:16", "/", "/pods/a/v"),
+      mount("8:16", "/sub", "/pods/a/subpath"),
+      mount("8:17", "/", "/pods/b/v"),
+      mount("8:1", "/srv/x", "/bound"),
+      mount("8:1", "/srv/x/y", "/pods/c/v"),
+      mount("8:1", "/srv/xy", "/pods/d/v"),
+    ].join("\n"),
+  );
+  assert.deepEqual(otherMountsOf(table, "/stage"), ["/pods/a/v", "/pods/a/subpath"]);
+  assert.deepEqual(otherMountsOf(table, "/bound"), ["/pods/c/v"]);
+  assert.deepEqual(otherMountsOf(table, "/stage", { isWhole: true }), ["/pods/a/v"]);
+  assert.deepEqual(otherMountsOf(table, "/pods/a/subpath", { isAny: true }), ["/stage", "/pods/a/v"]);
+  assert.deepEqual(otherMountsOf(table, "/nothing"), []);
 });
 
 test("cgroup hierarchies of both versions, controllers without the other options", () => {

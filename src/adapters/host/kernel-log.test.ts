@@ -15,6 +15,10 @@ const rows: [string, object | undefined][] = [
     "7,160,424069,-,caller=T1;pci; root\n SUBSYSTEM=acpi\n",
     { sequence: 160, bootMicros: 424069, isKernel: true, text: "pci; root" },
   ],
+  [
+    "8,341,5690717,-;oom-kill:constraint=X",
+    { sequence: 341, bootMicros: 5690717, isKernel: false, text: "oom-kill:constraint=X" },
+  ],
   ["nonsense", undefined],
   ["", undefined],
 ];

@@ -55,7 +55,8 @@ function readNodes({ sys, meminfo }: TopologyFiles): readonly { node: NumaNode; 
   });
 }
 
-function readHugePages(at: string): readonly HugePagePool[] {
+/** The huge pages of a machine or a NUMA node; none if the kernel has none. */
+export function readHugePages(at: string): readonly HugePagePool[] {
   return numbersIn(at, /^hugepages-(\d+)kB$/).map((kb) => ({
     pageBytes: kb * 1024,
     pages: numberIn(`${at}/hugepages-${kb}kB/nr_hugepages`) ?? 0,

@@ -160,8 +160,13 @@ export class Mounts {
 
 /** The topmost mount at exactly this path (links above its last part are followed), if one is there. Own paths only. */
 export function mountAt(path: string): MountEntry | undefined {
+  return mountsAt(path).at(-1);
+}
+
+/** All mounts at exactly this path, outermost first, by the kernel's table alone: what is mounted there may hang. */
+export function mountsAt(path: string): readonly MountEntry[] {
   const real = join(realDirectory(dirname(path)), basename(path));
-  return readMountsNear(real).findLast(({ target }) => target === real);
+  return readMountsNear(real).filter(({ target }) => target === real);
 }
 
 function realDirectory(path: string): string {

@@ -4,14 +4,25 @@ import { statfs } from "node:fs/promises";
 
 const HUGE_PAGES = "/sys/kernel/mm/hugepages";
 
-/** Size in bytes of the filesystem that holds `path`; 0 when it cannot be told. */
-export async function filesystemSize(path: string): Promise<number> {
-  try {
-    const { blocks, bsize } = await statfs(path);
-    return blocks * bsize;
-  } catch {
-    return 0;
-  }
+/** Calls that have not returned, by path. */
+const asked = new Map<string, Promise<number>>();
+
+/**
+ * Size in bytes of the filesystem that holds `path`; 0 when it cannot be told. It may hang: a call that does is shared by
+ * all that ask meanwhile, so that it holds one thread and no more.
+ */
+export function filesystemSize(
+  path: string,
+  call: (path: string) => Promise<{ blocks: number; bsize: number }> = statfs,
+): Promise<number> {
+  const known = asked.get(path);
+  if (known !== undefined) return known;
+  const size = call(path)
+    .then(({ blocks, bsize }) => blocks * bsize)
+    .catch(() => 0)
+    .finally(() => asked.delete(path));
+  asked.set(path, size);
+  return size;
 }
 
 /** Bytes of huge pages that the kernel holds, by the suffix of their resource (`2Mi`, `1Gi`). */

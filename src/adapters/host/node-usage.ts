@@ -1,6 +1,8 @@
-import { stat, statfs } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { realpath, stat, statfs } from "node:fs/promises";
 import type { FilesystemSpace, InterfaceUsage, PressureStall } from "../../model/usage.ts";
 import { numberIn, readKernelFile } from "./kernel-file.ts";
+import { isAnonymousDevice, mountedDevice } from "./mount-table.ts";
 import { readPressureStall } from "./pressure-stall.ts";
 
 /** Tasks of the node, and how many there may be. */
@@ -81,9 +83,10 @@ async function readSpace(path: string): Promise<FilesystemSpace | undefined> {
   try {
     // One after the other: a filesystem that hangs holds one thread.
     const { dev } = await stat(path);
+    const device = isAnonymousDevice(dev) ? ((await deviceAt(path)) ?? dev) : dev;
     const { blocks, bavail, bfree, bsize, files, ffree } = await statfs(path);
     return {
-      device: dev,
+      device,
       capacityBytes: blocks * bsize,
       availableBytes: bavail * bsize,
       usedBytes: (blocks - bfree) * bsize,
@@ -93,4 +96,9 @@ async function readSpace(path: string): Promise<FilesystemSpace | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** Each subvolume of a btrfs has a number of its own, and is no filesystem of its own. */
+async function deviceAt(path: string): Promise<number | undefined> {
+  return mountedDevice(readFileSync("/proc/self/mountinfo", "latin1"), await realpath(path));
 }

@@ -250,7 +250,16 @@ test("a mount in the table refuses everything before anything is touched", async
   const { root, tree } = place(t);
   writeFileSync(join(tree, "data"), "keep");
   symlinkSync(root, join(root, "way"));
-  const entry = { id: 1, root: "/", options: [], type: "ext4", source: "", superOptions: [], isShared: false };
+  const entry = {
+    id: 1,
+    device: "0:1",
+    root: "/",
+    options: [],
+    type: "ext4",
+    source: "",
+    superOptions: [],
+    isShared: false,
+  };
   const access = await chooseTreeAccess();
   for (const target of [tree, join(tree, "volumes/a b"), join(tree, "x//deleted")]) {
     const mountTable = () => [

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import {
+  appendFileSync,
   existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -112,4 +114,27 @@ test("a log gets its name back, but not in place of a new one", async () => {
   writeFileSync(rotated, "older");
   await rotationFiles.restore(rotated, path);
   assert.deepEqual([readFileSync(path, "utf8"), readFileSync(rotated, "utf8")], ["old", "older"]);
+});
+
+test("an open log is measured as it grows, under any name, until it is removed", async () => {
+  const path = join(dir, "open.log");
+  writeFileSync(path, "12345");
+  const log = await rotationFiles.open(path);
+  assert.equal(log?.size(), 5);
+  appendFileSync(path, "67");
+  assert.equal(log?.size(), 7);
+  renameSync(path, `${path}.old`);
+  assert.equal(log?.size(), 7);
+  rmSync(`${path}.old`);
+  assert.equal(log?.size(), undefined);
+  log?.close();
+});
+
+test("what is no regular file on a local filesystem is not opened", async () => {
+  const link = join(dir, "link.log");
+  symlinkSync("/etc/hostname", link);
+  assert.equal(await rotationFiles.open(join(dir, "missing.log")), undefined);
+  assert.equal(await rotationFiles.open(dir), undefined);
+  assert.equal(await rotationFiles.open("/proc/self/status"), undefined);
+  assert.equal(await rotationFiles.open(link), undefined);
 });

@@ -1,14 +1,11 @@
-import { constants, watch } from "node:fs";
-import { type FileHandle, link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
-import { pipeline } from "node:stream/promises";
-import { createGzip } from "node:zlib";
+import { constants, fstatSync, watch } from "node:fs";
+import { type FileHandle, link, lstat, open, readdir, rename, statfs, unlink } from "node:fs/promises";
 import type { Abortable } from "../../lib/abort.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { gzipFile } from "./gzip-file.ts";
 
-/** Bytes per read and write of a compression; the compression itself runs in the thread pool. */
-const CHUNK = 256 * 1024;
-/** Fast rather than small: logs shrink to a tenth at this level, too. */
-const LEVEL = 3;
+/** Filesystems that answer from memory what an open file is like: ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS. */
+const LOCAL: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994, 0xf2f52010, 0x2fc12fc1]);
 
 /** The host's files for `LogRotator`. Paths come from the runtime, never from a user. */
 export const rotationFiles = {
@@ -17,6 +14,27 @@ export const rotationFiles = {
     if (found === undefined) return undefined;
     // A link is the log of another writer, such as dockerd: it is not missing, and not to be rotated either.
     return found.isFile() ? found.size : 0;
+  },
+
+  async open(path: string): Promise<{ size(): number | undefined; close(): void } | undefined> {
+    // What cannot be opened, such as a link, is measured by its path.
+    const handle = await openWithoutWaiting(path).catch(() => undefined);
+    if (handle === undefined) return undefined;
+    const close = (): void => void handle.close().catch(() => undefined);
+    try {
+      const { type } = await statfs(`/proc/self/fd/${handle.fd}`);
+      if (LOCAL.has(type) && fstatSync(handle.fd).isFile()) {
+        const size = (): number | undefined => {
+          const found = fstatSync(handle.fd);
+          return found.nlink === 0 ? undefined : found.size;
+        };
+        return { size, close };
+      }
+    } catch {
+      // Without /proc.
+    }
+    close();
+    return undefined;
   },
 
   async names(directory: string): Promise<readonly string[]> {
@@ -49,8 +67,7 @@ export const rotationFiles = {
       const { mode, atime, mtime } = await source.stat();
       const target = await createNew(temporary, mode & 0o777);
       try {
-        const gzip = createGzip({ level: LEVEL, chunkSize: CHUNK });
-        await pipeline(chunksOf(source), gzip, (packed: AsyncIterable<Buffer>) => writeAll(target, packed), { signal });
+        await gzipFile(source, target, { signal });
         await target.utimes(atime, mtime);
         // The plain file goes next: a power cut must not take both.
         await target.sync();
@@ -84,20 +101,6 @@ export const rotationFiles = {
   },
 };
 
-async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
-  for (;;) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK);
-    if (bytesRead === 0) return;
-    yield buffer.subarray(0, bytesRead);
-  }
-}
-
-async function writeAll(file: FileHandle, chunks: AsyncIterable<Buffer>): Promise<void> {
-  for await (const chunk of chunks) {
-    for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
-  }
-}
-
 /** Creates a file for writing in place of what has its name: a pod may have put a pipe there, and opening one waits. */
 async function createNew(path: string, mode: number): Promise<FileHandle> {
   await orMissing(unlink(path));
@@ -105,9 +108,13 @@ async function createNew(path: string, mode: number): Promise<FileHandle> {
   return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK, mode);
 }
 
-/** Opens a regular file for reading; never waits, as opening a pipe would. */
+/** Opens for reading what is no link; never waits, as opening a pipe would. */
+function openWithoutWaiting(path: string): Promise<FileHandle | undefined> {
+  return orMissing(open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW));
+}
+
 async function openRegular(path: string): Promise<FileHandle | undefined> {
-  const handle = await orMissing(open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW));
+  const handle = await openWithoutWaiting(path);
   if (handle === undefined || (await handle.stat()).isFile()) return handle;
   await handle.close();
   return undefined;

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync } f
 import { writeAtomic } from "../../lib/atomic-file.ts";
 import { errnoOf, messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
+import { removeTemporaryFiles } from "./temporary-files.ts";
 
 /** Where a damaged state file is moved. */
 const ASIDE = ".corrupt";
@@ -10,6 +11,9 @@ const MOST_BYTES = 64 * 1024;
 
 /** A small JSON file that outlives the agent. One that is damaged is moved aside with a warning, and counts as missing. */
 export class StateFile<T> {
+  /** Why the last `load` could not read the file; undefined if it could, or if there is none. */
+  unreadable: string | undefined;
+
   constructor(
     private readonly deps: {
       readonly path: string;
@@ -26,13 +30,17 @@ export class StateFile<T> {
   /** Undefined if there is none, or none that can be read. Synchronous: it is small, and read once. Never throws. */
   load(): T | undefined {
     const { path, log } = this.deps;
+    this.unreadable = undefined;
+    removeTemporaryFiles(path);
     try {
       const found = this.decode(parsed(readRegular(path, this.deps.mostBytes ?? MOST_BYTES)));
       if (found !== undefined) return found;
       renameSync(path, `${path}${ASIDE}`);
       log.warn("Moved damaged state file aside", { path: `${path}${ASIDE}` });
     } catch (error) {
-      if (errnoOf(error) !== "ENOENT") log.warn("Failed to read state file", { path, error: messageOf(error) });
+      if (errnoOf(error) === "ENOENT") return undefined;
+      this.unreadable = messageOf(error);
+      log.warn("Failed to read state file", { path, error: this.unreadable });
     }
     return undefined;
   }

@@ -292,6 +292,7 @@ function defineTests(): void {
       told.length = 0;
       await host.changeGroup(volume, { ...request, onProgress: (entries) => void told.push(entries) });
       delay.disable();
+      assert.equal(await host.groupOf(volume), request.gid);
       assert.equal(told.length, count / 1000);
       // Not the longest: on a busy machine the process itself may have to wait. A walk that blocks is one long sample.
       const usual = delay.percentile(90) / 1e6;

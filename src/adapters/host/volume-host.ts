@@ -1,18 +1,23 @@
 import { createHash } from "node:crypto";
-import { lstat, realpath, rmdir, statfs } from "node:fs/promises";
-import { dirname } from "node:path";
+import { constants } from "node:fs";
+import { lstat, readdir, realpath, rmdir, statfs } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import type { Abortable } from "../../lib/abort.ts";
-import { readIfExists } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { errnoOf } from "../../lib/errors.ts";
+import { DeviceLocks } from "./device-locks.ts";
 import { type DeviceMount, DeviceMounts } from "./device-mount.ts";
 import { type TreeUsage, UsageWalk } from "./disk-usage.ts";
+import { exec } from "./exec.ts";
 import { changeGroup, type GroupChange, type GroupOptions } from "./group.ts";
-import { hostError } from "./host-error.ts";
-import { type MountEntry, mountsWithin } from "./mount-table.ts";
-import type { MountRequest } from "./mounts.ts";
+import { HostError, hostError } from "./host-error.ts";
+import { type CommandMount, MountCommands } from "./mount-commands.ts";
+import { type MountEntry, mountsWithin, type OtherMounts, otherMountsOf } from "./mount-table.ts";
+import { type MountRequest, mountsAt } from "./mounts.ts";
+import { readOwnFile } from "./own-file.ts";
 import { PodHost, type PodHostDeps } from "./pod-host.ts";
 import type { ProjectQuotas } from "./project-quotas.ts";
+import { changeGroupInChild } from "./remote-group.ts";
 import { bindSubPath, type SubPathRequest } from "./sub-path.ts";
 import { SystemCalls } from "./system-calls.ts";
 import { chooseTreeAccess, type TreeAccess } from "./tree-access.ts";
@@ -23,12 +28,34 @@ export interface VolumeHostDeps extends PodHostDeps {
   mount(request: MountRequest): Promise<void>;
   removeTree(path: string, options?: { isOwn?: boolean }): Promise<void>;
   mountsNear(path: string): readonly MountEntry[];
+  mountTable(): readonly MountEntry[];
+}
+
+/** What is mounted at a path. */
+export interface MountedAt {
+  /** `server:/export`, `/dev/sdb`. */
+  readonly source: string;
+  readonly type: string;
+  /** Flags of the mount: `ro`, `nosuid` … */
+  readonly options: readonly string[];
+  /** Flags of the filesystem: `seclabel` if its files may have labels of SELinux … */
+  readonly superOptions: readonly string[];
+}
+
+/** How a command of others ended. */
+export interface CommandResult {
+  /** Undefined when a signal ended it. */
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
 /** Volumes on this machine: `VolumeHost` of src/volumes. */
 export class LinuxVolumeHost extends PodHost {
   private access: Promise<TreeAccess> | undefined;
-  private devices: DeviceMounts | undefined;
+  private readonly devices: DeviceMounts;
+  private readonly commands: MountCommands;
+  private readonly locks: DeviceLocks;
   /** What was written to which directory last, as a hash, so that a change is seen without reading it back. */
   private readonly written = new Map<string, string>();
 
@@ -38,6 +65,17 @@ export class LinuxVolumeHost extends PodHost {
     private readonly options: { readonly quotas?: ProjectQuotas } = {},
   ) {
     super(machine);
+    this.commands = new MountCommands({
+      run: (command, options) => exec(clock, command, options),
+      layersAt: (path) => mountsAt(path).length,
+      isElsewhere: (path) => {
+        const target = mountsAt(path).at(-1)?.target ?? path;
+        return otherMountsOf(machine.mountTable(), target, { isAny: true }).length > 0;
+      },
+      flagsAt: (path) => (mountsAt(path).at(-1)?.options ?? []).filter((flag) => KEPT_FLAGS.has(flag)),
+    });
+    this.devices = new DeviceMounts(clock, this.commands);
+    this.locks = new DeviceLocks((command, options) => exec(clock, command, options));
   }
 
   override mountTmpfs(path: string, options: { sizeBytes?: number; mode: number }): Promise<void> {
@@ -61,8 +99,74 @@ export class LinuxVolumeHost extends PodHost {
 
   /** See `DeviceMounts`. */
   mountDevice(request: DeviceMount, options: Abortable): Promise<void> {
-    this.devices ??= new DeviceMounts(this.clock);
     return this.devices.mount(request, options);
+  }
+
+  /** See `MountCommands`. */
+  mountByCommand(request: CommandMount, options: Abortable): Promise<void> {
+    return this.commands.mount(request, options);
+  }
+
+  /** See `MountCommands`. */
+  bindByCommand(request: Omit<CommandMount, "type">, options: Abortable): Promise<void> {
+    return this.commands.bind(request, options);
+  }
+
+  /** See `MountCommands`. */
+  unmountByCommand(path: string, options: Abortable & { mayForce?: boolean }): Promise<void> {
+    this.written.delete(path);
+    return this.commands.unmount(path, options);
+  }
+
+  /** See `MountCommands`. */
+  unmountByForce(path: string, options: Abortable): Promise<void> {
+    return this.commands.force(path, options);
+  }
+
+  /** See `DeviceLocks`. */
+  lockDevice(path: string, options: Abortable): Promise<void> {
+    return this.locks.lock(path, options);
+  }
+
+  unlockDevice(path: string, options: Abortable): Promise<void> {
+    return this.locks.unlock(path, options);
+  }
+
+  /** Of a path of the agent's own. */
+  realPath(path: string): Promise<string> {
+    return realpath(path);
+  }
+
+  /** Runs a command of others to its end, or to its time limit; what it started may outlive it. */
+  async run(
+    command: readonly [string, ...string[]],
+    { signal, timeoutMs, input }: Abortable & { timeoutMs: number; input?: string },
+  ): Promise<CommandResult> {
+    const limits = { signal, timeoutMs, isContained: true, mayLeaveChildren: true };
+    return exec(this.clock, command, { ...limits, ...(input !== undefined && { input }) });
+  }
+
+  /** Asked by a child process: the device may hang. One that is not there is held by nobody. */
+  async isDeviceHeld(path: string, options: Abortable): Promise<boolean> {
+    const script = `try { require("fs").openSync(process.argv[1], ${constants.O_RDONLY | constants.O_EXCL}) } catch (e) { console.log(e.code) }`;
+    const { stdout, stderr, code } = await exec(this.clock, [process.execPath, "-e", script, path], {
+      ...options,
+      timeoutMs: HELD_MS,
+    });
+    const answer = stdout.trim();
+    if (code !== 0) throw new HostError("Unknown", `open ${path}: ${stderr.trim()}`);
+    if (answer === "" || ["ENOENT", "ENXIO", "ENODEV"].includes(answer)) return false;
+    if (answer === "EBUSY") return true;
+    throw new HostError("Unknown", `open ${path}: ${answer}`);
+  }
+
+  async mountAt(path: string): Promise<MountedAt | undefined> {
+    return mountsAt(path).at(-1);
+  }
+
+  /** See `otherMountsOf`. */
+  async otherMounts(path: string, options: OtherMounts = {}): Promise<readonly string[]> {
+    return otherMountsOf(this.machine.mountTable(), await realDirectory(path), options);
   }
 
   bindMount(source: string, target: string): Promise<void> {
@@ -105,8 +209,23 @@ export class LinuxVolumeHost extends PodHost {
     await bindSubPath({ calls, bind, unmount: (target) => this.machine.unmount(target) }, request);
   }
 
-  async changeGroup(path: string, request: GroupChange & GroupOptions): Promise<void> {
-    await changeGroup({ access: await this.treeAccess() }, path, request);
+  /** The group that a path belongs to. */
+  async groupOf(path: string): Promise<number> {
+    try {
+      return (await lstat(path)).gid;
+    } catch (error) {
+      throw hostError(`look at ${path}`, error);
+    }
+  }
+
+  /** See `changeGroup`; what may hang is walked by a child process. */
+  async changeGroup(
+    path: string,
+    request: GroupChange & GroupOptions & { readonly isRemote?: boolean },
+  ): Promise<void> {
+    const { isRemote = false, ...change } = request;
+    if (isRemote) return changeGroupInChild(this.clock, path, change);
+    await changeGroup({ access: await this.treeAccess() }, path, change);
   }
 
   /** Removes a directory that is empty; one that is not there is success, one that is not empty is a failure. */
@@ -118,9 +237,27 @@ export class LinuxVolumeHost extends PodHost {
     }
   }
 
-  /** The text of a small file of the agent's own; undefined if it does not exist. */
+  /**
+   * Removes directories that hold nothing but directories. Whatever else is there may be somebody's data: it is neither
+   * removed nor entered, and neither is a mount.
+   */
+  async removeEmptyTree(path: string): Promise<void> {
+    try {
+      await rmdir(path);
+    } catch (error) {
+      const code = errnoOf(error);
+      if (code === "ENOENT") return;
+      if (code === "EBUSY") throw new HostError("Mounted", `remove ${path}: something is mounted there`);
+      if (code === "ENOTDIR") throw new HostError("Busy", `remove ${path}: not a directory, it may be somebody's data`);
+      if (code !== "ENOTEMPTY" && code !== "EEXIST") throw hostError(`remove ${path}`, error);
+      for (const name of await readdir(path)) await this.removeEmptyTree(join(path, name));
+      await rmdir(path);
+    }
+  }
+
+  /** See `readOwnFile`. */
   readFile(path: string): Promise<string | undefined> {
-    return readIfExists(path);
+    return readOwnFile(path);
   }
 
   /** Has the filesystem count what will be in an empty directory, where it can; see `ProjectQuotas`. Never rejects. */
@@ -154,6 +291,18 @@ export class LinuxVolumeHost extends PodHost {
     this.access ??= chooseTreeAccess();
     return this.access;
   }
+}
+
+/** A device that cannot be opened for this long, in milliseconds, hangs. */
+const HELD_MS = 10_000;
+
+/** Of a bind mount that is remounted. */
+const KEPT_FLAGS = new Set(["ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "relatime"]);
+
+/** The path with links on the way to its last part followed: what is mounted there is never looked at. */
+async function realDirectory(path: string): Promise<string> {
+  const above = await realpath(dirname(path)).catch(() => dirname(path));
+  return join(above, basename(path));
 }
 
 function digestOf({ files, gid }: WriteRequest): string {

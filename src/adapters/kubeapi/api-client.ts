@@ -24,7 +24,7 @@ import { ApiError } from "./port.ts";
 import { deleteBody, listPath, PATCH_TYPES, patchPath, watchPath } from "./request.ts";
 import { apiVersionOf, pathOf, type Resource, SERVICE_ACCOUNTS } from "./resources.ts";
 import type { Transport } from "./transport.ts";
-import type { WireAnswer, WireRequest } from "./wire.ts";
+import { ConnectionLost, type WireAnswer, type WireRequest } from "./wire.ts";
 
 export interface ApiClientDeps {
   readonly transport: Transport;
@@ -43,6 +43,8 @@ export interface ApiClientOptions {
 const MAX_RETRIES = 10;
 /** Timeout for the response head of a watch, in milliseconds: the server may wait until its cache has caught up. */
 const WATCH_START_LIMIT_MS = 30_000;
+/** Time limit of several reads together, in milliseconds; what is not answered by then is asked for one by one. */
+const TOGETHER_LIMIT_MS = 10_000;
 const JSON_TYPE = "application/json";
 
 /** The API over one `Transport`. Cheap: make one for each rate limit (calls, events, heartbeat). */
@@ -54,6 +56,31 @@ export class ApiClient implements KubeApi {
 
   async get<T>(resource: Resource<T>, at: ObjectRef, options: CallOptions): Promise<T> {
     return decodeObject(resource, await this.text({ method: "GET", path: pathOf(resource, at) }, options));
+  }
+
+  async getTogether<T>(
+    resource: Resource<T>,
+    objects: readonly ObjectRef[],
+    { signal }: Abortable,
+  ): Promise<readonly (T | undefined)[]> {
+    const { bucket, clock, transport } = this.deps;
+    for (const _ of objects) await bucket?.take({ signal });
+    const { headers } = this.wire({ method: "GET", path: "" });
+    const paths = objects.map((at) => pathOf(resource, at));
+    try {
+      const limit = { clock, ms: TOGETHER_LIMIT_MS };
+      const bodies = await withScope([signal], limit, (inner) =>
+        transport.readAll({ paths, headers }, { signal: inner }),
+      );
+      signal.throwIfAborted();
+      return bodies.map((body) => body && decodeObject(resource, body.toString("utf8")));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof ApiError || error instanceof TimeLimitError || error instanceof ConnectionLost) {
+        return objects.map(() => undefined);
+      }
+      throw error;
+    }
   }
 
   async list<T>(resource: Resource<T>, query: ListQuery, options: CallOptions): Promise<ObjectList<T>> {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { clientConfig, testClients } from "../../../test/contract/kubeapi-clients.ts";
 import { FakeApiServer } from "../../../test/contract/kubeapi-fake-server.ts";
-import { FakeClock } from "../../lib/clock.ts";
+import { FakeClock, SystemClock } from "../../lib/clock.ts";
 import { silent } from "../../lib/log.ts";
 import type { ExecPlugin } from "./client-config.ts";
 import { Credentials } from "./credentials.ts";
@@ -86,6 +86,42 @@ test("a plug-in that is not installed says how to install it", async (t) => {
     clientConfig(["https://x"], "", { exec }),
   );
   await assert.rejects(credentials.current(never), /ENOENT; install it$/);
+});
+
+/** A plug-in that starts a child, which keeps its output open, and writes its process id to a file. */
+function parent(dir: string, ending: string): { exec: ExecPlugin; child(): Promise<string>; gone(): Promise<void> } {
+  const file = join(dir, "child");
+  const script = `sleep 600 & echo $! > ${file}.tmp; mv ${file}.tmp ${file}; ${ending}`;
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const child = async (): Promise<string> => {
+    while (!existsSync(file)) await turn();
+    return readFileSync(file, "utf8").trim();
+  };
+  const gone = async (): Promise<void> => {
+    const place = `/proc/${await child()}/cwd`;
+    while (existsSync(place)) await turn();
+  };
+  return { exec: { ...plugin(dir, `""`), command: "sh", args: ["-c", script] }, child, gone };
+}
+
+test("a plug-in that leaves a child with its output is answered, and the child is killed", async (t) => {
+  const answer = { apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", status: { token: "t" } };
+  const { exec, gone } = parent(folder(t), `echo '${JSON.stringify(answer)}'`);
+  const deps = { clock: new SystemClock(), log: silent };
+  const { headers } = await new Credentials(deps, clientConfig(["https://x"], "", { exec })).current(never);
+  assert.equal(headers.authorization, "Bearer t");
+  await gone();
+});
+
+test("a plug-in is killed at its time limit with its children, also if they keep its output", async (t) => {
+  const { exec, child, gone } = parent(folder(t), "wait");
+  const clock = new FakeClock();
+  const credentials = new Credentials({ clock, log: silent }, clientConfig(["https://x"], "", { exec }));
+  const failed = assert.rejects(credentials.current(never), /credential plug-in sh did not end within 60 s/);
+  await child();
+  await clock.advance(60_000);
+  await failed;
+  await gone();
 });
 
 test("a certificate of a plug-in is shown to the server", async (t) => {

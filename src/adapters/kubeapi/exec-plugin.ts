@@ -1,7 +1,8 @@
-import { spawn } from "node:child_process";
-import { type Abortable, withScope } from "../../lib/abort.ts";
+import { type Abortable, TimeLimitError } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { errnoOf } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { exec } from "../host/exec.ts";
+import { HostError } from "../host/host-error.ts";
 import type { ClientConfig, ExecPlugin } from "./client-config.ts";
 import { ApiError } from "./port.ts";
 
@@ -16,7 +17,10 @@ export interface ExecCredential {
 
 /** A plug-in that talks to a cloud may take a while; one that waits for a human never ends. */
 const TIME_LIMIT_MS = 60_000;
+/** Bytes of an answer; a plug-in that writes more is killed. */
 const MOST_OUTPUT = 1 << 20;
+/** Of what a plug-in wrote to its standard error, how much is shown. */
+const SHOWN_CHARACTERS = 1000;
 
 /** Runs the plug-in once. Rejects with `Unauthorized` and what it wrote to stderr. */
 export async function runExecPlugin(
@@ -24,10 +28,7 @@ export async function runExecPlugin(
   config: ClientConfig,
   options: Abortable & { readonly clock: Clock },
 ): Promise<ExecCredential> {
-  const limit = { clock: options.clock, ms: TIME_LIMIT_MS };
-  const output = await withScope([options.signal], limit, (signal) =>
-    runCommand(plugin, inputOf(plugin, config), signal),
-  );
+  const output = await runCommand(plugin, inputOf(plugin, config), options);
   return parseCredential(plugin, output);
 }
 
@@ -46,45 +47,34 @@ function inputOf(plugin: ExecPlugin, config: ClientConfig): string {
   return JSON.stringify({ apiVersion: plugin.apiVersion, kind: "ExecCredential", spec });
 }
 
-function runCommand(plugin: ExecPlugin, info: string, signal: AbortSignal): Promise<string> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const env = { ...process.env, ...plugin.env, KUBERNETES_EXEC_INFO: info };
-    const child = spawn(plugin.command, [...plugin.args], { stdio: ["ignore", "pipe", "pipe"], env });
-    let stdout = "";
-    let stderr = "";
-    const onAbort = (): void => void child.kill("SIGKILL");
-    signal.addEventListener("abort", onAbort, { once: true });
-    const finish = (error: Error | undefined): void => {
-      signal.removeEventListener("abort", onAbort);
-      if (signal.aborted) reject(signal.reason as Error);
-      else if (error !== undefined) reject(error);
-      else resolve(stdout);
-    };
-    child.on("error", (error) => finish(startError(plugin, error)));
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      if (stdout.length < MOST_OUTPUT) stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr = (stderr + text).slice(-1000);
-    });
-    child.on("close", (code, ended) => {
-      if (code === 0) return finish(undefined);
-      const words = stderr.trim() === "" ? "" : `: ${stderr.trim()}`;
-      finish(
-        new ApiError(
-          "Unauthorized",
-          `credential plug-in ${plugin.command} ended with ${ended ?? `code ${code}`}${words}`,
-        ),
-      );
-    });
-  });
-}
-
-function startError(plugin: ExecPlugin, error: Error): ApiError {
-  const hint = errnoOf(error) === "ENOENT" && plugin.installHint !== "" ? `; ${plugin.installHint}` : "";
-  const message = `credential plug-in ${plugin.command}: ${error.message}${hint}`;
-  return new ApiError("Unauthorized", message, { cause: error });
+async function runCommand(
+  plugin: ExecPlugin,
+  info: string,
+  { clock, signal }: Abortable & { readonly clock: Clock },
+): Promise<string> {
+  const options = {
+    signal,
+    timeoutMs: TIME_LIMIT_MS,
+    maxOutputBytes: MOST_OUTPUT,
+    env: { ...plugin.env, KUBERNETES_EXEC_INFO: info },
+    // Whatever it has started ends with it.
+    isContained: true,
+  };
+  const failed = (why: string, cause?: unknown): ApiError =>
+    new ApiError("Unauthorized", `credential plug-in ${plugin.command}${why}`, { cause });
+  const { code, stdout, stderr, isCut } = await exec(clock, [plugin.command, ...plugin.args], options).catch(
+    (error: unknown) => {
+      if (signal.aborted) throw error;
+      if (error instanceof TimeLimitError) throw failed(` did not end within ${TIME_LIMIT_MS / 1000} s`, error);
+      const isMissing = error instanceof HostError && error.code === "NotFound";
+      const hint = isMissing && plugin.installHint !== "" ? `; ${plugin.installHint}` : "";
+      throw failed(`: ${messageOf(error instanceof HostError ? error.cause : error)}${hint}`, error);
+    },
+  );
+  if (isCut === true) throw failed(` wrote more than ${MOST_OUTPUT} bytes`);
+  if (code === 0) return stdout;
+  const words = stderr.trim() === "" ? "" : `: ${stderr.trim().slice(-SHOWN_CHARACTERS)}`;
+  throw failed(` ended with ${code === undefined ? "a signal" : `code ${code}`}${words}`);
 }
 
 function parseCredential(plugin: ExecPlugin, output: string): ExecCredential {

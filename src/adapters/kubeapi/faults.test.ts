@@ -152,6 +152,7 @@ for (const http1 of [false, true]) {
     server.script(() => true, { kind: "half", body: '{"metadata": {"name": "one"}}' }, 9);
     const error = await failure(clients.calls.get(CONFIG_MAPS, at, never));
     assert.equal(error.code, "Unavailable", error.message);
+    assert.equal(server.requests.at(-1)?.httpVersion, http1 ? "1.1" : "2.0");
   });
 
   test(`a watch that is cut between two events is no watch that ended (${http1 ? "HTTP/1.1" : "HTTP/2"})`, async (t) => {

@@ -1,3 +1,4 @@
+export { errorOfAnswer } from "./api-error.ts";
 export { loadAuthFile } from "./auth-file.ts";
 export { bootstrap, clientCertificate, isKubeconfigUsable, materialText, writeNodeKubeconfig } from "./bootstrap.ts";
 export { CertStore, CertStoreError, type CertStoreOptions, type StoredPair } from "./cert-store.ts";
@@ -30,6 +31,7 @@ export { Reflector, type ReflectorOptions } from "./reflector.ts";
 export type { ObjectChange } from "./reflector-store.ts";
 export {
   ACCESS_REVIEWS,
+  apiVersionOf,
   CONFIG_MAPS,
   CSI_DRIVERS,
   CSI_NODES,
@@ -43,6 +45,7 @@ export {
   POD_CERTIFICATE_REQUESTS,
   PODS,
   type PodCertificateRequest,
+  pathOf,
   RESOURCE_CLAIMS,
   RESOURCE_SLICES,
   type Resource,
@@ -59,3 +62,18 @@ export {
 export { type CertificateFacts, CertificateRotation, rotationTime, whyReplace } from "./rotation.ts";
 export { type StubRequest, stubRequest } from "./stub-request.ts";
 export type { RequestAnswer } from "./transport.ts";
+export {
+  CONTROLLER_REVISIONS,
+  CRON_JOBS,
+  DAEMON_SETS,
+  DEPLOYMENTS,
+  ENDPOINT_SLICES,
+  ENDPOINTS,
+  JOBS,
+  NAMESPACES,
+  NEW_EVENTS,
+  PRIORITY_CLASSES,
+  REPLICA_SETS,
+  STATEFUL_SETS,
+  STORAGE_CLASSES,
+} from "./workloads.ts";

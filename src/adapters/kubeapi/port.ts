@@ -11,6 +11,15 @@ import type { Resource } from "./resources.ts";
  */
 export interface KubeApi {
   get<T>(resource: Resource<T>, at: ObjectRef, options: CallOptions): Promise<T>;
+  /**
+   * Reads several objects with a fraction of the work of `get`, and without its care: undefined for each that has to be read
+   * by `get`, because it is missing, refused or was not answered.
+   */
+  getTogether?<T>(
+    resource: Resource<T>,
+    objects: readonly ObjectRef[],
+    options: Abortable,
+  ): Promise<readonly (T | undefined)[]>;
   /** One page; `continueToken` of the answer is empty on the last. */
   list<T>(resource: Resource<T>, query: ListQuery, options: CallOptions): Promise<ObjectList<T>>;
   /**

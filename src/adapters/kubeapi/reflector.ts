@@ -21,8 +21,8 @@ export interface ReflectorOptions<T> {
   readonly pageSize?: number;
   /** Called for each change once, in order. Must not throw. */
   readonly onChange?: (change: ObjectChange<T>) => void;
-  /** Called after each complete list and its changes. */
-  readonly onSync?: () => void;
+  /** Called after each complete list and its changes, with the version of the list. */
+  readonly onSync?: (version: string) => void;
   /** Called for each failed attempt; the reflector retries by itself. */
   readonly onError?: (error: ApiError) => void;
 }
@@ -114,7 +114,7 @@ export class Reflector<T extends KubeObject> {
     this.synced = true;
     this.garbageAt = undefined;
     for (const change of changes) this.options.onChange?.(change);
-    this.options.onSync?.();
+    this.options.onSync?.(version);
   }
 
   /** One watch, to its end. True: the next one may begin at once. */

@@ -33,11 +33,11 @@ export interface Resource<T> {
 
 type Place = readonly [group: string, version: string, plural: string];
 
-function namespaced<T>(kind: string, [group, version, plural]: Place): Resource<T> {
+export function namespaced<T>(kind: string, [group, version, plural]: Place): Resource<T> {
   return { group, version, plural, kind, isNamespaced: true };
 }
 
-function clusterWide<T>(kind: string, [group, version, plural]: Place): Resource<T> {
+export function clusterWide<T>(kind: string, [group, version, plural]: Place): Resource<T> {
   return { group, version, plural, kind, isNamespaced: false };
 }
 

@@ -78,6 +78,27 @@ export class Transport {
     }
   }
 
+  /**
+   * Reads paths together on one connection. Undefined for each that was not answered with 200: `send` finds out why.
+   * Rejects as `send` does if no server is reachable.
+   */
+  async readAll(
+    { paths, headers: own }: { readonly paths: readonly string[]; readonly headers: WireRequest["headers"] },
+    options: Abortable,
+  ): Promise<readonly (Buffer | undefined)[]> {
+    const { tls, headers } = await this.deps.credentials.current(options);
+    this.present(tls);
+    const began = this.deps.clock.now().mono;
+    const requests = { paths, headers: { ...own, ...headers } };
+    const answers = await this.groups.call.use(options, async (channel) => channel.readAll?.(requests, options));
+    const tookMs = this.deps.clock.now().mono - began;
+    return paths.map((_path, at) => {
+      const answer = answers?.[at];
+      if (answer !== undefined) this.report({ method: "GET" }, String(answer.status), tookMs);
+      return answer?.status === 200 ? answer.body : undefined;
+    });
+  }
+
   /** After a 401: reads the credentials before the next request. */
   refreshCredentials(): void {
     this.deps.credentials.refresh();
@@ -101,7 +122,7 @@ export class Transport {
     this.tls = tls;
   }
 
-  private report({ method }: WireRequest, code: string, tookMs: number | undefined): void {
+  private report({ method }: Pick<WireRequest, "method">, code: string, tookMs: number | undefined): void {
     const { host } = this.servers.current;
     this.onAnswer({ code, method, host, ...(tookMs !== undefined && { tookMs }) });
   }

@@ -18,6 +18,12 @@ export interface WireAnswer {
   readonly isCut: () => boolean;
 }
 
+/** A response as a whole. */
+export interface WholeAnswer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
 /** One connection (HTTP/2), or a pool of them (HTTP/1.1). */
 export interface Channel {
   /** Number of further requests that it accepts now; 0 if it drains or is dead. */
@@ -25,6 +31,14 @@ export interface Channel {
   readonly isIdle: boolean;
   /** Resolves with the response head. Rejects with `ConnectionLost`, or with the signal's reason. */
   send(request: WireRequest, options: Abortable): Promise<WireAnswer>;
+  /**
+   * Sends GET requests together, with as little work as possible. Resolves when all have ended, with undefined for each that
+   * has no whole response; an abort ends them. Only as many are sent as there is room for.
+   */
+  readAll?(
+    requests: { readonly paths: readonly string[]; readonly headers: WireRequest["headers"] },
+    options: Abortable,
+  ): Promise<readonly (WholeAnswer | undefined)[]>;
   /** Accepts no more requests and closes after the last one. */
   drain(): void;
   /** Bytes received so far. */

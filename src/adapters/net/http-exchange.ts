@@ -5,6 +5,7 @@ import type { EarlyDial, EarlyDials } from "./early-dial.ts";
 import { endSoon } from "./half-close.ts";
 import type { Dispatch } from "./http-dispatch.ts";
 import { BodyTooLarge, type ClientCertificate, type RouteAnswer, type RouteRequest, textAnswer } from "./http-route.ts";
+import { type ChunkFrames, pushBody } from "./push-body.ts";
 import { proxyUpgrade } from "./upgrade-proxy.ts";
 
 /** What all exchanges of one listener share. */
@@ -15,6 +16,7 @@ export interface ExchangeContext {
   readonly dials: EarlyDials;
   /** Milliseconds after which a client that does not read is disconnected. */
   readonly patience: ReadPatience;
+  readonly frames: ChunkFrames;
   /** Called at each request; what it returns is called at the end of the answer. */
   observe?(method: string, target: string): () => void;
   peerOf?(request: IncomingMessage): ClientCertificate | undefined;
@@ -36,13 +38,20 @@ export async function exchange(
   const leave = (): void => left.abort(new AbortedError("the client left"));
   request.on("error", leave);
   response.on("error", leave).on("close", leave);
-  await during(context, { request, left, leave }, async () => {
-    const { answer, failure } = await judge(context, request, left);
-    request.resume();
-    const sent = answer.upgradeTo === undefined ? answer : textAnswer(500, "Upgrade request required\n");
-    if (!left.signal.aborted) await send(response, sent, { signal: left.signal, patience: context.patience });
-    if (failure !== undefined) throw failure;
-  });
+  // An answer that waits behind another one of the connection has no socket yet, and does not close with it.
+  const { socket } = request;
+  socket.on("close", leave);
+  try {
+    await during(context, { request, left, leave }, async () => {
+      const { answer, failure } = await judge(context, request, left);
+      request.resume();
+      const sent = answer.upgradeTo === undefined ? answer : textAnswer(500, "Upgrade request required\n");
+      if (!left.signal.aborted) await send(response, sent, { ...context, signal: left.signal });
+      if (failure !== undefined) throw failure;
+    });
+  } finally {
+    socket.off("close", leave);
+  }
 }
 
 /** Answers an upgrade request: proxied if the route says so, else answered like any other and closed. */
@@ -63,6 +72,8 @@ export async function exchangeUpgrade(
       const { answer, failure } = await judge(context, request, { signal: left.signal, expectUpgrade });
       if (left.signal.aborted) return;
       if (answer.upgradeTo !== undefined) {
+        if (answer.until?.aborted === true) leave();
+        answer.until?.addEventListener("abort", leave, { once: true });
         const target = new URL(answer.upgradeTo);
         context.dials.note(target);
         const { signal } = left;
@@ -76,7 +87,7 @@ export async function exchangeUpgrade(
       response.shouldKeepAlive = false;
       response.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]); // reason: of an HTTP server it is one
       response.on("finish", () => endSoon(socket));
-      await send(response, answer, { signal: left.signal, patience: context.patience });
+      await send(response, answer, { ...context, signal: left.signal });
       if (failure !== undefined) throw failure;
     });
   } finally {
@@ -150,13 +161,12 @@ export interface ReadPatience {
   readonly stallMs: number;
 }
 
-interface SendOptions {
+interface SendOptions extends Pick<ExchangeContext, "patience" | "frames"> {
   readonly signal: AbortSignal;
-  readonly patience: ReadPatience;
 }
 
 async function send(response: ServerResponse, answer: RouteAnswer, options: SendOptions): Promise<void> {
-  const { signal, patience } = options;
+  const { signal, patience, frames } = options;
   const head = { "Content-Type": answer.type ?? "text/plain; charset=utf-8", ...answer.headers };
   const { body } = answer;
   const isWhole = typeof body === "string" || body instanceof Uint8Array;
@@ -171,14 +181,53 @@ async function send(response: ServerResponse, answer: RouteAnswer, options: Send
   }
   response.writeHead(answer.status, head);
   response.flushHeaders();
-  for await (const chunk of body) {
-    if (signal.aborted) return;
-    stalled.start();
-    await written(response, chunk, signal);
-    stalled.stop();
+  if (answer.until !== undefined) endAfter(response, answer.until);
+  try {
+    if ("sendTo" in body) {
+      const [onFull, onRoom] = [() => stalled.start(), () => stalled.stop()];
+      await pushBody(response, body, { frames, signal, onFull, onRoom });
+    } else await sendPieces(response, body, { signal, stalled });
+  } catch (error) {
+    // The client must not take what it has for the whole, nor wait for more.
+    response.destroy();
+    throw error;
   }
+  if (signal.aborted) return;
   stalled.start();
   response.end();
+}
+
+/** Sends a streamed body, piece by piece. */
+async function sendPieces(
+  response: ServerResponse,
+  pieces: AsyncIterable<string | Uint8Array>,
+  { signal, stalled }: { readonly signal: AbortSignal; readonly stalled: StallTimer },
+): Promise<void> {
+  for await (const chunk of pieces) {
+    if (signal.aborted) return;
+    if (isCopied(chunk) && response.write(typeof chunk === "string" ? chunk : Buffer.from(chunk))) continue;
+    stalled.start();
+    await (isCopied(chunk) ? drained(response, signal) : written(response, chunk, signal));
+    stalled.stop();
+  }
+}
+
+/** A stream that is over has this long, in milliseconds, to reach a client that reads. */
+const LAST_MS = 1000;
+
+/** Disconnects the client soon after the abort: the stream may be waiting for it to read. */
+function endAfter(response: ServerResponse, until: AbortSignal): void {
+  let timer: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    timer = setTimeout(() => response.destroy(), LAST_MS);
+    timer.unref();
+  };
+  until.addEventListener("abort", end, { once: true });
+  response.on("close", () => {
+    clearTimeout(timer);
+    until.removeEventListener("abort", end);
+  });
+  if (until.aborted) end();
 }
 
 /** Disconnects a client that does not take what is written to it. */
@@ -205,22 +254,38 @@ class StallTimer {
 /** Chunks below this size are copied: that costs less than waiting until they are sent. */
 const SMALL = 64 * 1024;
 
+/** True if the memory of a chunk may be reused as soon as it was handed over. */
+function isCopied(chunk: string | Uint8Array): boolean {
+  return typeof chunk === "string" || chunk.length < SMALL;
+}
+
+/** Resolves when the client has read so much that more may be written, or has disconnected. */
+function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  return untilRoom(response, signal, (done) => void response.on("drain", done));
+}
+
 /**
  * Resolves when the chunk's memory may be reused or the client has disconnected, and no faster than the client reads.
  * The callback of `write` alone is not enough: on Node 26 it comes before the bytes are sent.
  */
-function written(response: ServerResponse, chunk: string | Uint8Array, signal: AbortSignal): Promise<void> {
+function written(response: ServerResponse, chunk: Uint8Array | string, signal: AbortSignal): Promise<void> {
+  return untilRoom(response, signal, (done) => {
+    const hasRoom = response.write(chunk, () => {
+      if (hasRoom) done();
+    });
+    if (!hasRoom) response.on("drain", done);
+  });
+}
+
+/** Resolves when `begin` calls `done`, also as a listener of `drain`, or when the signal aborts. */
+function untilRoom(response: ServerResponse, signal: AbortSignal, begin: (done: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       signal.removeEventListener("abort", done);
       response.off("drain", done);
       resolve();
     };
-    const isSmall = typeof chunk === "string" || chunk.length < SMALL;
     signal.addEventListener("abort", done, { once: true });
-    const hasRoom = response.write(typeof chunk !== "string" && isSmall ? Buffer.from(chunk) : chunk, () => {
-      if (hasRoom) done();
-    });
-    if (!hasRoom) response.on("drain", done);
+    begin(done);
   });
 }

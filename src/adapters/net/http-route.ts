@@ -15,6 +15,8 @@ export interface RouteRequest {
   readBody(limit: number): Promise<Buffer>;
   /** Aborts when the client disconnects or the listener closes. */
   readonly signal: AbortSignal;
+  /** Counts memory that the answer takes until it was sent; false: there is none left. Missing inside the process. */
+  hold?: ((bytes: number) => boolean) | undefined;
   /** Announces that the answer is a proxied upgrade: its target is dialed early. Only on upgrade requests. */
   expectUpgrade?: (() => void) | undefined;
 }
@@ -34,15 +36,35 @@ export interface ClientCertificate {
 /** A request body over the limit. */
 export class BodyTooLarge extends CodedError<"TooLarge"> {}
 
+/** Where a pushed body goes. */
+export interface BodySink {
+  /** Sends bytes, which nobody may change later; false if no more may come before `resume`. */
+  write(bytes: Uint8Array): boolean;
+  end(): void;
+  /** Ends it as broken: the client sees no ordinary end. */
+  fail(error: unknown): void;
+}
+
+/**
+ * A body whose pieces are sent as they come, without a promise for each: the same bytes may go to a hundred clients. Iterated
+ * over by those who have no connection.
+ */
+export interface PushedBody extends AsyncIterable<Uint8Array> {
+  /** Begins to send, and stops at the end of the sink or when `stop` is called. */
+  sendTo(sink: BodySink): { resume(): void; stop(): void };
+}
+
 /** The answer as data. A streamed body is pulled only as fast as the client reads, and abandoned when it disconnects. */
 export interface RouteAnswer {
   readonly status: number;
   /** Defaults to `text/plain; charset=utf-8`. */
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+  readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array> | PushedBody;
   /** Proxies the client's upgraded connection to this URL instead, byte for byte; all above is ignored. */
   readonly upgradeTo?: string;
+  /** Ends the answer or the proxied connection when it aborts, also while the client does not read. */
+  readonly until?: AbortSignal;
 }
 
 /** A path in find-my-way's syntax, and its handler. */

@@ -9,6 +9,7 @@ import { dispatcher, type Guard } from "./http-dispatch.ts";
 import { type ExchangeContext, exchange, exchangeUpgrade } from "./http-exchange.ts";
 import type { HttpRoute } from "./http-route.ts";
 import { bindTcp, bindUnix, type TcpAddress, type UnixAddress } from "./listen.ts";
+import { ChunkFrames } from "./push-body.ts";
 import { TlsListener, type TlsOptions } from "./tls-listener.ts";
 
 /** An open listener. */
@@ -31,8 +32,17 @@ export interface HttpServerOptions {
   observe?(method: string, target: string): () => void;
   /** Time limits for slow clients; tests set shorter ones. */
   readonly patience?: Patience;
+  /** What clients that nobody knows yet may take of the memory; without it, as much as in Kubernetes. */
+  readonly limits?: ConnectionLimits;
   /** Called after a crowd of connections has closed: their memory can be returned. */
   afterCrowd?(): void;
+}
+
+/** Header bytes are kept until they are complete, for each connection. */
+export interface ConnectionLimits {
+  /** At a time; more are closed at once. */
+  readonly connections: number;
+  readonly headerBytes: number;
 }
 
 /** Milliseconds. */
@@ -65,10 +75,10 @@ const PATIENCE: Patience = {
   stallMs: STALL_MS,
 };
 
-function httpOptions({ headersMs, requestMs, checkMs }: Patience) {
+function httpOptions({ headersMs, requestMs, checkMs }: Patience, maxHeaderSize: number) {
   return {
     keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
+    maxHeaderSize,
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     connectionsCheckingInterval: checkMs,
@@ -79,14 +89,16 @@ function httpOptions({ headersMs, requestMs, checkMs }: Patience) {
 export async function listenHttp(deps: { log: Logger }, options: HttpServerOptions): Promise<HttpListener> {
   const leaving = manyListeners();
   const patience = options.patience ?? PATIENCE;
-  const http = httpOptions(patience);
+  const http = httpOptions(patience, options.limits?.headerBytes ?? MAX_HEADER_BYTES);
   const tls = options.tls && new TlsListener(deps, options.tls, http);
   const server = tls?.server ?? createServer(http);
+  if (options.limits !== undefined) server.maxConnections = options.limits.connections;
   const context: ExchangeContext = {
     dispatch: dispatcher(options.routes, options.guard),
     leaving: leaving.signal,
     dials: new EarlyDials(),
     patience,
+    frames: new ChunkFrames(),
     ...(options.observe && { observe: options.observe }),
     ...(tls && { peerOf: (request) => tls.peerOf(request) }),
   };

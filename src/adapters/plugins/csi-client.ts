@@ -1,6 +1,7 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { clip } from "../../lib/bounded-text.ts";
-import { type EndedCall, GrpcChannel, method } from "../grpc/channel.ts";
+import { type DeepPartial, GrpcChannel, type Method, method } from "../grpc/channel.ts";
+import { CsiError, type CsiErrorCode, csiError } from "./csi-error.ts";
 import * as csi from "./generated/csi.ts";
 
 /** Time limit of one call to a driver in milliseconds, as in Kubernetes. */
@@ -10,13 +11,18 @@ const NODE_ID_BYTES = 256;
 /** No driver names more topology keys. */
 const MOST_SEGMENTS = 64;
 const SEGMENT_BYTES = 317;
+/** What is kept of a driver's words about a volume's health, in bytes: they become an event. */
+const CONDITION_BYTES = 1024;
 
 const NODE = "/csi.v1.Node";
-const METHODS = {
+/** The methods of the node service. */
+export const csiNodeService = {
   stage: method(`${NODE}/NodeStageVolume`, csi.NodeStageVolumeRequest, csi.NodeStageVolumeResponse),
   unstage: method(`${NODE}/NodeUnstageVolume`, csi.NodeUnstageVolumeRequest, csi.NodeUnstageVolumeResponse),
   publish: method(`${NODE}/NodePublishVolume`, csi.NodePublishVolumeRequest, csi.NodePublishVolumeResponse),
   unpublish: method(`${NODE}/NodeUnpublishVolume`, csi.NodeUnpublishVolumeRequest, csi.NodeUnpublishVolumeResponse),
+  expand: method(`${NODE}/NodeExpandVolume`, csi.NodeExpandVolumeRequest, csi.NodeExpandVolumeResponse),
+  stats: method(`${NODE}/NodeGetVolumeStats`, csi.NodeGetVolumeStatsRequest, csi.NodeGetVolumeStatsResponse),
   capabilities: method(`${NODE}/NodeGetCapabilities`, csi.NodeGetCapabilitiesRequest, csi.NodeGetCapabilitiesResponse),
   info: method(`${NODE}/NodeGetInfo`, csi.NodeGetInfoRequest, csi.NodeGetInfoResponse),
 };
@@ -66,19 +72,59 @@ export interface CsiPublishRequest extends CsiStageRequest {
   readonly readonly: boolean;
 }
 
-/** The node service of one CSI driver. Every failure is a RuntimeError with the driver's own message. */
+export interface CsiExpandRequest {
+  readonly volumeId: string;
+  /** Where the volume is published; for a block device the device. */
+  readonly volumePath: string;
+  /** Empty if the driver does not stage. */
+  readonly stagingPath: string;
+  readonly bytes: number;
+  readonly use: CsiUse;
+  /** Must not be logged. */
+  readonly secrets: Texts;
+}
+
+/** What a driver tells of a volume's space; bytes or inodes are undefined if it does not count them. */
+export interface CsiVolumeStats {
+  readonly bytes: CsiUsage | undefined;
+  readonly inodes: CsiUsage | undefined;
+  /** Undefined if the driver reports no health. */
+  readonly condition: { readonly isAbnormal: boolean; readonly message: string } | undefined;
+}
+
+export interface CsiUsage {
+  readonly available: number;
+  readonly total: number;
+  readonly used: number;
+}
+
+/** One call that ended. */
+export interface CsiCall {
+  /** With the service: `/csi.v1.Node/NodeStageVolume`. */
+  readonly method: string;
+  readonly tookMs: number;
+  readonly code: CsiErrorCode;
+  /** It was about a volume of an in-tree kind that the driver has taken over. */
+  readonly isMigrated: boolean;
+}
+
+export interface CsiCallOptions extends Abortable {
+  readonly isMigrated?: boolean;
+}
+
+/** The node service of one CSI driver. Every failure of a call is a CsiError with the driver's own message. */
 export class CsiClient {
   private readonly channel: GrpcChannel;
 
   constructor(
     readonly endpoint: string,
-    onCall: (call: EndedCall) => void = () => undefined,
+    private readonly onCall: (call: CsiCall) => void = () => undefined,
   ) {
-    this.channel = new GrpcChannel(endpoint, onCall, { hasOwnConnection: true });
+    this.channel = new GrpcChannel(endpoint, undefined, { hasOwnConnection: true, failureOf: csiError });
   }
 
-  async info({ signal }: Abortable): Promise<CsiNodeInfo> {
-    const answer = await this.channel.unary(METHODS.info, {}, { signal, timeoutMs: CALL_MS });
+  async info(options: CsiCallOptions): Promise<CsiNodeInfo> {
+    const answer = await this.call(csiNodeService.info, {}, options);
     const segments = Object.entries(answer.accessibleTopology?.segments ?? {}).slice(0, MOST_SEGMENTS);
     return {
       nodeId: clip(answer.nodeId, NODE_ID_BYTES),
@@ -89,8 +135,8 @@ export class CsiClient {
     };
   }
 
-  async capabilities({ signal }: Abortable): Promise<CsiCapabilities> {
-    const { capabilities } = await this.channel.unary(METHODS.capabilities, {}, { signal, timeoutMs: CALL_MS });
+  async capabilities(options: CsiCallOptions): Promise<CsiCapabilities> {
+    const { capabilities } = await this.call(csiNodeService.capabilities, {}, options);
     const all = new Set<number>(capabilities.flatMap(({ rpc }) => rpc?.type ?? []));
     const { STAGE_UNSTAGE_VOLUME, GET_VOLUME_STATS, EXPAND_VOLUME, VOLUME_CONDITION } =
       csi.NodeServiceCapability_RPC_Type;
@@ -105,28 +151,89 @@ export class CsiClient {
     };
   }
 
-  async stage(request: CsiStageRequest, { signal }: Abortable): Promise<void> {
-    await this.channel.unary(METHODS.stage, stageFields(request), { signal, timeoutMs: CALL_MS });
+  async stage(request: CsiStageRequest, options: CsiCallOptions): Promise<void> {
+    named(request.volumeId, request.stagingPath, "staging target path");
+    await this.call(csiNodeService.stage, stageFields(request), options);
   }
 
-  async unstage(request: { volumeId: string; stagingPath: string }, { signal }: Abortable): Promise<void> {
+  async unstage(request: { volumeId: string; stagingPath: string }, options: CsiCallOptions): Promise<void> {
     const { volumeId, stagingPath: stagingTargetPath } = request;
-    await this.channel.unary(METHODS.unstage, { volumeId, stagingTargetPath }, { signal, timeoutMs: CALL_MS });
+    named(volumeId, stagingTargetPath, "staging target path");
+    await this.call(csiNodeService.unstage, { volumeId, stagingTargetPath }, options);
   }
 
-  async publish(request: CsiPublishRequest, { signal }: Abortable): Promise<void> {
+  async publish(request: CsiPublishRequest, options: CsiCallOptions): Promise<void> {
     const { targetPath, readonly } = request;
-    const fields = { ...stageFields(request), targetPath, readonly };
-    await this.channel.unary(METHODS.publish, fields, { signal, timeoutMs: CALL_MS });
+    named(request.volumeId, targetPath, "target path");
+    await this.call(csiNodeService.publish, { ...stageFields(request), targetPath, readonly }, options);
   }
 
-  async unpublish(request: { volumeId: string; targetPath: string }, { signal }: Abortable): Promise<void> {
-    await this.channel.unary(METHODS.unpublish, request, { signal, timeoutMs: CALL_MS });
+  async unpublish(request: { volumeId: string; targetPath: string }, options: CsiCallOptions): Promise<void> {
+    named(request.volumeId, request.targetPath, "target path");
+    await this.call(csiNodeService.unpublish, request, options);
+  }
+
+  /** Grows the volume and what is on it; resolves to the size that the driver reports, 0 if it reports none. */
+  async expand(request: CsiExpandRequest, options: CsiCallOptions): Promise<number> {
+    const { volumeId, volumePath, stagingPath, bytes, use, secrets } = request;
+    named(volumeId, volumePath, "volume path");
+    const fields = {
+      volumeId,
+      volumePath,
+      stagingTargetPath: stagingPath,
+      capacityRange: { requiredBytes: BigInt(bytes), limitBytes: 0n },
+      volumeCapability: capability(use),
+      secrets: { ...secrets },
+    };
+    const { capacityBytes } = await this.call(csiNodeService.expand, fields, options);
+    return Number(capacityBytes);
+  }
+
+  async stats(request: { volumeId: string; volumePath: string }, options: CsiCallOptions): Promise<CsiVolumeStats> {
+    named(request.volumeId, request.volumePath, "target path");
+    const { usage, volumeCondition } = await this.call(csiNodeService.stats, request, options);
+    const of = (unit: number): CsiUsage | undefined => {
+      const found = usage.findLast((one) => one.unit === unit);
+      return found && { available: Number(found.available), total: Number(found.total), used: Number(found.used) };
+    };
+    const { BYTES, INODES } = csi.VolumeUsage_Unit;
+    return {
+      bytes: of(BYTES),
+      inodes: of(INODES),
+      condition: volumeCondition && {
+        isAbnormal: volumeCondition.abnormal,
+        message: clip(volumeCondition.message, CONDITION_BYTES),
+      },
+    };
   }
 
   close(): void {
     this.channel.close();
   }
+
+  private async call<Request, Response>(
+    called: Method<Request, Response>,
+    request: DeepPartial<Request>,
+    { signal, isMigrated = false }: CsiCallOptions,
+  ): Promise<Response> {
+    const began = performance.now();
+    const ended = (code: CsiErrorCode): void =>
+      this.onCall({ method: called.path, tookMs: performance.now() - began, code, isMigrated });
+    try {
+      const answer = await this.channel.unary(called, request, { signal, timeoutMs: CALL_MS });
+      ended("OK");
+      return answer;
+    } catch (error) {
+      ended(error instanceof CsiError ? error.code : "Canceled");
+      throw error;
+    }
+  }
+}
+
+/** Throws, in the words of Kubernetes, for a call that says nothing. */
+function named(volumeId: string, path: string, what: string): void {
+  if (volumeId === "") throw new Error("missing volume id");
+  if (path === "") throw new Error(`missing ${what}`);
 }
 
 function stageFields(request: CsiStageRequest): Partial<csi.NodeStageVolumeRequest> {

@@ -40,6 +40,11 @@ export interface RuntimeStatsPort {
 export interface RuntimePort {
   /** Absent where the runtime cannot be asked for statistics. */
   readonly stats?: RuntimeStatsPort;
+  /**
+   * The kernel has killed a process of this container for its memory: the runtime may not have noticed, as its cgroup is
+   * gone at once if all processes are killed. The container counts as OOMKilled when it ends.
+   */
+  killedForMemory?(containerId: string): void;
   version(options: Abortable): Promise<RuntimeVersion>;
   status(options: Abortable): Promise<RuntimeStatus>;
   /** The cgroup driver of the runtime, or undefined where it does not report it (containerd 1.6). */
@@ -139,6 +144,8 @@ export interface PullProgress {
   readonly totalBytes?: number;
   /** True while a transfer of the pull is open; false while it resolves the name, waits for another, or unpacks. */
   readonly isTransferring: boolean;
+  /** True if the bytes are those of several pulls of one repository, which cannot be told apart. */
+  readonly isShared?: boolean;
   /** The digest of a blob of which more was received than it has: the registry may never end. */
   readonly oversized?: string;
 }

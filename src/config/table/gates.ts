@@ -142,15 +142,14 @@ export const GATE_NEEDS: Readonly<Record<string, readonly string[]>> = {
  * built yet. A gate that is honoured must be removed from this list.
  */
 export const GATES_WITHOUT_EFFECT = `
-  AllowDNSOnlyNodeCSR CRIListStreaming CSIVolumeHealth
+  AllowDNSOnlyNodeCSR CRIListStreaming
   ChangeContainerStatusOnKubeletRestart ClusterTrustBundleProjection ContainerRestartRules ContainerStopSignals
   EnvFiles EventedPLEG
-  ExtendWebSocketsToKubelet GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HostnameOverride
-  ImageVolumeWithDigest
+  ExtendWebSocketsToKubelet HostnameOverride
   KubeletCrashLoopBackOffMax KubeletInUserNamespace
-  KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC MemoryQoS PLEGOnDemandRelist
-  PodLevelResourceManagers PodLevelResources PodReadyToStartContainersCondition PodsAPI
-  PreventStaticPodAPIReferences QOSReserved ReduceDefaultCrashLoopBackOffDecay ReloadKubeletClientCAFile
+  KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC PLEGOnDemandRelist
+  PodReadyToStartContainersCondition PodsAPI
+  PreventStaticPodAPIReferences ReduceDefaultCrashLoopBackOffDecay ReloadKubeletClientCAFile
   ReloadKubeletServerCertificateFile RotateKubeletServerCertificate
-  SELinuxMount TaintTolerationComparisonOperators TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions
+  TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions
   WindowsCPUAndMemoryAffinity WindowsGracefulNodeShutdown`;

@@ -249,6 +249,12 @@ export const processFlags = {
     help: "Keep unused images that the agent did not pull, such as imported ones: no registry is known to have them. The default is true with `kubelet up`.",
     applies: "live",
   }),
+  trustShutdownSignals: option(bool, {
+    flag: "trust-shutdown-signals",
+    default: false,
+    topic: "Node shutdown",
+    help: "Believe a shutdown that anybody on the system's bus announces, as Kubernetes does, and not only logind.",
+  }),
   maximumDeadContainers: option(int, {
     flag: "maximum-dead-containers",
     default: -1,

@@ -3,7 +3,15 @@ import { list, singleMap, textMap } from "../kinds-lists.ts";
 import { reservedMemory } from "../kinds-objects.ts";
 import { option } from "../option.ts";
 import { atLeast, between, cpuSet, each, positive, reservations, sysctlPattern } from "../rules.ts";
-import { cpuOptions, enforcements, idRange, memoryRule, qosShares, topologyOptions } from "../rules-fields.ts";
+import {
+  cpuOptions,
+  enforcements,
+  idRange,
+  memoryRule,
+  podSubnets,
+  qosShares,
+  topologyOptions,
+} from "../rules-fields.ts";
 import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
@@ -177,9 +185,9 @@ export const resourceFields = configFields({
     flag: "pod-cidr",
     default: "",
     topic: "Network and DNS",
-    help: "Addresses of pods when there is no cluster to say.",
+    help: "Subnet of the pods while no Node object names one, passed on to the runtime; in `up` that of the bridge.",
     since: "1.3",
-    effect: "planned",
+    validate: podSubnets,
   }),
   systemReserved: option(textMap(), {
     flag: "system-reserved",

@@ -200,7 +200,6 @@ export const sourceFields = configFields({
     help: "Where FlexVolume drivers are.",
     since: "1.3",
     isPath: true,
-    effect: "planned",
   }),
   featureGates: option(switchMap, {
     flag: "feature-gates",
@@ -208,6 +207,5 @@ export const sourceFields = configFields({
     topic: "General",
     help: "Switches of features by name; see the list of gates in docs/configuration.md.",
     since: "1.5",
-    effect: "planned",
   }),
 });

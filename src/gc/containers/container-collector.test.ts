@@ -93,6 +93,7 @@ describe("the loop", () => {
     node.collector.wake();
     await node.clock.advance(2000);
     assert.equal(node.discarded.at(-1), "uid-of-c c-app");
+    assert.equal(node.sweeps, 1, "a change of a pod or of the limit does not sweep logs");
     node.stop.abort();
   });
 
@@ -121,7 +122,8 @@ test("under disk pressure only pods whose status is kept elsewhere lose all thei
   assert.deepEqual([node.discarded, node.sweeps], [["uid-of-b all"], 1]);
 });
 
-test("a sweep removes logs and links of pods that are gone, and goes on after a failure", async () => {
+/** What a sweep removed by the time it resolved, with runtime and files that know a bit of everything. */
+async function sweep(more: Partial<LogSweeperDeps["files"]> = {}): Promise<string[]> {
   const removed: string[] = [];
   const targets: Readonly<Record<string, string | undefined>> = {
     "web_default_app-1.log": "/logs/default_web_u1/app/0.log",
@@ -131,6 +133,7 @@ test("a sweep removes logs and links of pods that are gone, and goes on after a 
   };
   const remove = async (path: string): Promise<void> => {
     if (path.endsWith("broken_u5")) throw new Error("busy");
+    await new Promise((resolve) => setImmediate(resolve));
     removed.push(path);
   };
   const files: LogSweeperDeps["files"] = {
@@ -140,6 +143,7 @@ test("a sweep removes logs and links of pods that are gone, and goes on after a 
     hasEntry: async (path) => path.includes("u2"),
     removeFile: remove,
     removeTree: remove,
+    ...more,
   };
   const sandbox = { id: "s", state: "ready" as const, createdAt: 0, labels: {}, annotations: {} };
   const container = { sandboxId: "s", name: "app", attempt: 0, createdAt: 0, image: "", imageRef: "" };
@@ -150,5 +154,19 @@ test("a sweep removes logs and links of pods that are gone, and goes on after a 
   const isKnown = (uid: string): boolean => uid === "u2";
   const paths = { podLogsDir: "/logs", containerLogsDir: "/c" };
   await new LogSweeper({ runtime, files, log: silent, isKnown }, paths).sweep({ signal: new AbortController().signal });
-  assert.deepEqual(removed, ["/logs/default_web_u1", "/c/web_default_app-1.log"]);
+  return removed;
+}
+
+test("a sweep removes logs and links of pods that are gone, and goes on after a failure", async () => {
+  assert.deepEqual(await sweep(), ["/logs/default_web_u1", "/c/web_default_app-1.log"]);
 });
+
+for (const directory of ["/logs", "/c"]) {
+  test(`a sweep rejects if ${directory} cannot be listed`, async () => {
+    const list = async (path: string): Promise<readonly string[]> => {
+      if (path === directory) throw new Error("input/output error");
+      return [];
+    };
+    await assert.rejects(sweep({ list }), /input\/output error/);
+  });
+}

@@ -31,6 +31,18 @@ const cases: readonly {
   { name: "a negative limit keeps all", pods: [pod("a", [3, 2, 1], { running: true })], total: -1, want: [] },
   { name: "as many as the limit stay", pods: [pod("a", [2, 1], { running: true })], total: 2, want: [] },
   {
+    name: "also if they are not in equal shares",
+    pods: [pod("a", [3, 2, 1], { running: true }), pod("b", [10], { running: true })],
+    total: 4,
+    want: [],
+  },
+  {
+    name: "a share may be more than one",
+    pods: [pod("a", [50, 40, 30, 20, 10], { running: true }), pod("b", [3], { running: true })],
+    total: 4,
+    want: ["a-30", "a-20", "a-10"],
+  },
+  {
     name: "each container keeps its share",
     pods: [pod("a", [30, 20, 10], { running: true }), pod("b", [3], { running: true })],
     total: 2,

@@ -170,6 +170,17 @@ describe("the loop", () => {
     node.stop.abort();
   });
 
+  test("removes no more in a pass once the sizes promise exactly enough", async () => {
+    const node = new Node({ minAgeMs: 0 });
+    for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 10);
+    node.othersUse = 60 * MB;
+    node.sharedBytes = 10 * MB;
+    node.start();
+    await node.clock.advance(5000);
+    assert.equal(node.removed.length, 1);
+    node.stop.abort();
+  });
+
   test("an image that cannot be removed is made up for by the next, and reported", async () => {
     const node = new Node({ minAgeMs: 0 });
     for (const name of ["a:1", "b:1", "c:1"]) node.add(name, 30);
@@ -308,17 +319,49 @@ describe("while an image is removed", () => {
     return node;
   }
 
-  test("whoever inspects it learns that it is gone", async () => {
+  for (const name of ["a:1", "docker.io/library/a:1"]) {
+    test(`whoever inspects it as ${name} learns that it is gone`, async () => {
+      const node = await removing();
+      const find = node.runtime.imageStatus.bind(node.runtime);
+      node.runtime.imageStatus = (_anyName, options) => find("a:1", options);
+      const status = node.images.imageStatus(name, node.stop);
+      await node.clock.advance(1000);
+      assert.equal(await status, undefined);
+    });
+  }
+
+  test("whoever pulls it waits until it is gone", async () => {
     const node = await removing();
-    const status = node.images.imageStatus("docker.io/library/a:1", node.stop);
-    await node.clock.advance(1000);
-    assert.equal(await status, undefined);
+    const pull = node.images.pullImage("a:1", {}, node.stop);
+    await node.clock.advance(999);
+    assert.equal(node.runtime.control.count("pullImage"), 0);
+    await node.clock.advance(1);
+    await pull;
+    assert.deepEqual(await node.names(), ["a:1", "b:1"]);
   });
 
   test("others are inspected at once", async () => {
     const node = await removing();
     assert.deepEqual((await node.images.imageStatus("b:1", node.stop))?.tags, ["b:1"]);
   });
+});
+
+test("an image stays while it is pulled, until the last of its pulls has ended", async () => {
+  const node = new Node({ minAgeMs: 0 });
+  for (const name of ["a:1", "b:1"]) node.add(name, 1);
+  const ends: (() => void)[] = [];
+  node.runtime.pullImage = (image) => new Promise((resolve) => ends.push(() => resolve(image)));
+  const pulls = [node.images.pullImage("a:1", {}, node.stop), node.images.pullImage("a:1", {}, node.stop)];
+  await node.clock.advance(0);
+  assert.deepEqual(node.images.pulling, ["a:1"]);
+  ends[0]?.();
+  await pulls[0];
+  await node.collector.deleteUnusedImages(node.stop);
+  assert.deepEqual(await node.names(), ["a:1"]);
+  ends[1]?.();
+  await pulls[1];
+  await node.collector.deleteUnusedImages(node.stop);
+  assert.deepEqual([await node.names(), node.images.pulling], [[], []]);
 });
 
 test("an image that was pulled since the list stays: a pod may name it otherwise", async () => {

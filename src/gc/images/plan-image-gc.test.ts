@@ -63,6 +63,19 @@ describe("for space", () => {
       want: ["d space", "a space", "c spare", "b spare"],
     },
     {
+      name: "of equals the one whose key comes first",
+      facts: { images: [image("b"), image("a"), image("c")] },
+      want: ["a space", "b space", "c spare"],
+    },
+    {
+      name: "those that are spare come before young ones, for when a removal fails",
+      facts: {
+        images: [image("young", { detected: 999 }), ...three],
+        filesystem: { capacityBytes: 1000, availableBytes: 150 },
+      },
+      want: ["b space", "a spare", "c spare", "young young"],
+    },
+    {
       name: "a high threshold of 100 turns it off",
       facts: { images: three, filesystem: { capacityBytes: 1000, availableBytes: 0 } },
       policy: { highPercent: 100 },

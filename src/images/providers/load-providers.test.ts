@@ -65,6 +65,14 @@ test("files of a directory are merged in the order of their names; others and di
   assert.equal(hash, `sha256:${expected.digest("hex")}`);
 });
 
+test("a file of a directory may have no provider, if another one has", async () => {
+  const { providers } = await load({ "/etc/p/10.json": text(), "/etc/p/20.json": text("two") });
+  assert.deepEqual(
+    providers.map(({ name }) => name),
+    ["two"],
+  );
+});
+
 test("a file alone is read whatever its name", async () => {
   assert.equal((await load({ "/etc/config": text("one") }, "/etc/config")).providers.length, 1);
 });
@@ -75,6 +83,11 @@ const wrong: readonly { name: string; content: Readonly<Record<string, string>>;
     name: "an empty directory",
     content: { "/etc/p/README": "" },
     says: /has no file that ends in \.json, \.yaml, \.yml/,
+  },
+  {
+    name: "no provider in any file",
+    content: { "/etc/p/a.json": text(), "/etc/p/b.json": text() },
+    says: /: \/etc\/p: providers: must not be empty; configure at least one provider$/,
   },
   { name: "no YAML", content: { "/etc/p/a.json": "{" }, says: /\/etc\/p\/a\.json: / },
   { name: "a problem", content: { "/etc/p/a.json": text("../x") }, says: /a\.json: providers\[0\]\.name/ },

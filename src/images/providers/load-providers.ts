@@ -61,6 +61,7 @@ export async function loadProviders(
     if (found.problems.length > 0) throw invalid(path, found.problems.map(formatProblem).join("; "));
     providers.push(...found.providers);
   }
+  if (providers.length === 0) throw invalid(config, "providers: must not be empty; configure at least one provider");
   const doubled = duplicateNames(providers);
   if (doubled.length > 0) throw invalid(config, doubled.map(formatProblem).join("; "));
   for (const { name } of providers) {

@@ -53,6 +53,19 @@ for (const version of ["v1", "v1beta1", "v1alpha1"]) {
   });
 }
 
+const right: readonly { name: string; more: object }[] = [
+  { name: "a cache duration of 0s, which caches nothing", more: { defaultCacheDuration: "0s" } },
+  {
+    name: "pods without a service account",
+    more: {
+      tokenAttributes: { ...token, requireServiceAccount: false, optionalServiceAccountAnnotationKeys: ["a"] },
+    },
+  },
+];
+for (const { name, more } of right) {
+  test(`allowed: ${name}`, () => assert.deepEqual(decode(config({ ...provider, ...more })).problems, []));
+}
+
 const wrong: readonly { name: string; value: unknown; says: RegExp; allowsTokens?: boolean }[] = [
   { name: "no object", value: "text", says: /must be an object \("text"\)/ },
   {
@@ -65,7 +78,6 @@ const wrong: readonly { name: string; value: unknown; says: RegExp; allowsTokens
     value: { ...config(provider), apiVersion: "v1" },
     says: /^apiVersion: .*"v1".*use one of/,
   },
-  { name: "no provider", value: config(), says: /^providers: must not be empty/ },
   { name: "no name", value: config({ ...provider, name: "" }), says: /^providers\[0\]\.name: is not a file name/ },
   { name: "a path", value: config({ ...provider, name: "../sh" }), says: /name: is not a file name \("\.\.\/sh"\)/ },
   { name: "dots", value: config({ ...provider, name: ".." }), says: /name: is not a file name/ },
@@ -97,6 +109,7 @@ const wrong: readonly { name: string; value: unknown; says: RegExp; allowsTokens
     says: /must not be negative \("-1s"\)/,
   },
   { name: "a slip", value: config({ ...provider, matchImage: [] }), says: /matchImage: is not known; use matchImages/ },
+  { name: "an unknown field", value: config({ ...provider, zzz: 1 }), says: /zzz: is not known; remove it$/ },
   {
     name: "an env name",
     value: config({ ...provider, env: [{ name: "A=B", value: "s3cret" }] }),

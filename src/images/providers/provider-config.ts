@@ -37,7 +37,7 @@ const [NEWEST_CONFIG] = CONFIG_VERSIONS;
 const [NEWEST_EXEC = ""] = EXEC_VERSIONS;
 const CACHE_TYPES = ["ServiceAccount", "Token"] as const;
 
-/** Reads a `CredentialProviderConfig`, with all its problems. Pure. */
+/** Reads a `CredentialProviderConfig`, with all its problems; one of several files may have no provider. Pure. */
 export function decodeProviderConfig(
   value: unknown,
   { allowsTokens }: { readonly allowsTokens: boolean },
@@ -50,7 +50,6 @@ export function decodeProviderConfig(
   if (top.text("kind") !== KIND) top.problem("kind", "is not supported", oneOf([KIND]));
   top.knows(["apiVersion", "kind", "providers"]);
   const list = top.list("providers");
-  if (list.length === 0) top.problem("providers", "must not be empty", "configure at least one provider");
   const hasToken = version === NEWEST_CONFIG;
   const providers = list.map((one, at) =>
     decodeProvider(new ConfigFields(one, `providers[${at}]`, problems), { hasToken, allowsTokens }),

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { countCpu } from "../../../test/support/cpu-time.ts";
 import { passwordsIn, redact } from "./redact.ts";
 
 const cases = [
   { text: "no access to r.io", want: "no access to r.io" },
   { text: "said s3cret-word twice: s3cret-word", want: "said [redacted] twice: [redacted]" },
   { text: "jwt eyJhbGci.eyJzdWIi.sig end", want: "jwt [redacted] end" },
+  { text: "see docs.r.io.eyJx", want: "see docs.r.io.eyJx" },
+  { text: "id=x.eyJhbGci.eyJzdWIi.sig", want: "id=x.[redacted]" },
   { text: "Authorization: Basic dXNlcjpwYXNz", want: "Authorization: Basic [redacted]" },
   { text: "GET https://user:pw@r.io/v2", want: "GET https://[redacted]@r.io/v2" },
   { text: '{"password":"hunter2"}', want: '{"password":"[redacted]"}' },
@@ -16,10 +19,10 @@ for (const { text, want } of cases) test(text, () => assert.equal(redact(text, [
 test("what is left is bounded", () => assert.ok(Buffer.byteLength(redact("x".repeat(10_000), [], 100)) <= 100));
 
 test("a text made of beginnings of tokens takes no time, and a long one is not looked through", () => {
-  const began = performance.now();
+  const cpuMs = countCpu();
   assert.ok(redact("eyJ".repeat(10_000), [], 1000).startsWith("eyJeyJ"));
   assert.equal(redact("eyJ".repeat(40_000), [], 100), "wrote 120000 characters to its standard error");
-  assert.ok(performance.now() - began < 1000);
+  assert.ok(cpuMs() < 1000);
 });
 
 test("passwords are found in a broken response", () => {

@@ -55,6 +55,11 @@ test("an intent is read and written as by Kubernetes", () => {
   assert.equal(encodeIntent("docker.io/testing/test:latest"), text);
 });
 
+test("an intent with a field that is not known is damaged", () => {
+  const head = '"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1"';
+  assert.throws(() => decodeIntent(`{${head},"image":"a","namespace":"b"}`), /field "namespace" is not known/);
+});
+
 test("files have the names of Kubernetes", () => {
   const intent = "sha256-aef2af226629a35d5f3ef0fdbb29fdbebf038d0acd8850590e8c48e1e283aa56";
   assert.equal(recordFileName("docker.io/testing/test:latest"), intent);
@@ -80,5 +85,7 @@ const damaged = [
   { text: `{${HEAD},${TIME},"imageRef":7}` },
   { text: `{${HEAD},${TIME},"imageRef":"ref","credentialMapping":{"a":{"nodePodsAccessible":"yes"}}}` },
   { text: `{${HEAD},${TIME},"imageRef":"ref","credentialMapping":{"a":{"kubernetesSecrets":{}}}}` },
+  { text: `{${HEAD},${TIME},"imageRef":"ref","credentialMapping":{"a":{"mayOnlyBeUsedOnMondays":true}}}` },
+  { text: `{${HEAD},${TIME},"imageRef":"ref","credentialMapping":{"a":{"kubernetesSecrets":[{"until":"noon"}]}}}` },
 ];
 for (const { text } of damaged) test(`damaged record: ${text}`, () => assert.throws(() => decodeRecord(text)));

@@ -24,3 +24,18 @@ export function nextCheckMs({ size, maxBytes, bytesPerSecond }: LogGrowth, longe
   const room = Math.max(0, maxBytes - size) + maxBytes * TOLERANCE;
   return Math.max(SHORTEST_MS, Math.min(longestMs, (room / rate) * 1000));
 }
+
+/** Milliseconds between the closest lines of the grid, and between the widest ones. */
+const GRID_MS = 10;
+const WIDEST_GRID_MS = 80;
+
+/**
+ * Returns the delay up to the line of the grid before its end, so that one wake-up serves the checks of many logs; a short
+ * delay as it is. Lines are the farther apart the longer the delay, and it loses at most half of itself. Pure.
+ */
+export function onGrid(delayMs: number, nowMs: number): number {
+  if (delayMs < 2 * GRID_MS) return delayMs;
+  let grid = GRID_MS;
+  while (grid < WIDEST_GRID_MS && delayMs >= 4 * grid) grid *= 2;
+  return delayMs - ((nowMs + delayMs) % grid);
+}

@@ -4,6 +4,7 @@ import { Lane } from "../../lib/lane.ts";
 import { type Live, select } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { ObservedPod } from "../../model/observed.ts";
+import { CheckSchedule } from "./check-schedule.ts";
 import { LogMeter } from "./log-meter.ts";
 import { type ContainerLog, type RotateDeps, type RotationFiles, recover, rotate } from "./rotate.ts";
 
@@ -45,6 +46,7 @@ export class LogRotator {
   private readonly rotations: Lane;
   private readonly compressions: Lane;
   private readonly rotateDeps: RotateDeps;
+  private readonly checks: CheckSchedule;
 
   constructor(
     private readonly deps: RotatorDeps,
@@ -54,6 +56,7 @@ export class LogRotator {
     const workers = select(options, ({ workers: most }) => Math.max(1, most));
     this.rotations = new Lane(workers, { signal });
     this.compressions = new Lane(workers, { signal });
+    this.checks = new CheckSchedule(deps.clock);
     this.rotateDeps = { files: deps.files, runtime: deps.runtime, now: () => deps.clock.now().wall };
     options.onChange(() => this.optionsChanged(), { signal });
     signal.addEventListener("abort", () => this.closeAll(), { once: true });
@@ -81,6 +84,7 @@ export class LogRotator {
       {
         files: this.deps.files,
         clock: this.deps.clock,
+        checks: this.checks,
         maxBytes: () => this.options.current.maxBytes,
         intervalMs: () => this.options.current.intervalMs,
         act: (state) => (state === "full" ? this.rotate(log) : this.reopen(log)),

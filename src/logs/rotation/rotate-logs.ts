@@ -1,6 +1,6 @@
 import type { agentOptions, OptionStore } from "../../config/index.ts";
 import type { Abortable } from "../../lib/abort.ts";
-import { select } from "../../lib/live.ts";
+import { derive } from "../../lib/live.ts";
 import type { ObservedPod } from "../../model/observed.ts";
 import { LogRotator, type RotatorDeps } from "./log-rotator.ts";
 import { ROTATION_SETTINGS, rotationOptions } from "./rotation-options.ts";
@@ -15,7 +15,8 @@ export interface RotatedPods {
 /** Rotates the logs of all running containers, by the agent's settings, until the signal aborts. */
 export function rotateLogs(deps: Omit<RotatorDeps, "pods">, pods: RotatedPods, signal: AbortSignal): void {
   const { store, observer, pool } = pods;
-  const options = select(store.live(...ROTATION_SETTINGS), rotationOptions);
+  // Read several times by each check of a log, and a quantity is parsed in it.
+  const options = derive(store.live(...ROTATION_SETTINGS), rotationOptions);
   const rotator = new LogRotator({ ...deps, pods: () => observer.list() }, options, signal);
   pool.onStatus((uid) => rotator.follow(uid, observer.get(uid)), { signal });
 }

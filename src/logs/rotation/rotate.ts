@@ -1,10 +1,19 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { planRecovery, planRotation, type RotationFacts } from "./plan-rotation.ts";
 
+/** A log that is kept open to be measured. */
+export interface OpenLog {
+  /** Undefined once the file was removed. Returns at once. */
+  size(): number | undefined;
+  close(): void;
+}
+
 /** The files of container logs, as rotation needs them. */
 export interface RotationFiles {
   /** Size of a regular file, 0 for anything else; undefined if there is nothing at this path. */
   size(path: string): Promise<number | undefined>;
+  /** Undefined for what is not a regular file on a local filesystem: measuring it could take time. Never rejects. */
+  open(path: string): Promise<OpenLog | undefined>;
   /** Names in the directory of a log; empty if it does not exist. */
   names(directory: string): Promise<readonly string[]>;
   /** Within a directory; the new name is free. */

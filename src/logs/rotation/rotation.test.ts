@@ -6,10 +6,10 @@ import { FakeClock } from "../../lib/clock.ts";
 import { LiveValue } from "../../lib/live.ts";
 import { silent } from "../../lib/log.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
-import { nextCheckMs } from "./check-delay.ts";
+import { nextCheckMs, onGrid } from "./check-delay.ts";
 import { LogRotator, type RotationOptions } from "./log-rotator.ts";
 import { planRecovery, planRotation } from "./plan-rotation.ts";
-import type { RotationFiles } from "./rotate.ts";
+import type { OpenLog, RotationFiles } from "./rotate.ts";
 
 const MIB = 1024 * 1024;
 const WALL = new Date(2026, 10, 17, 9, 30, 0);
@@ -36,6 +36,20 @@ describe("the delay to the next check", () => {
       assert.ok(size + (20_000_000 * ms) / 1000 < 10.5 * MIB, `${size} bytes`);
     }
   });
+});
+
+describe("the grid of checks", () => {
+  const cases = [
+    { name: "a long delay ends at the multiple of 80 ms before", delayMs: 437.5, nowMs: 1003, want: 437 },
+    { name: "one that ends at a line stays", delayMs: 357, nowMs: 1003, want: 357 },
+    { name: "a shorter one ends at a multiple of 40 ms", delayMs: 100, nowMs: 1003, want: 77 },
+    { name: "a quick one ends at a multiple of 10 ms", delayMs: 20.5, nowMs: 1003, want: 17 },
+    { name: "it never loses more than half", delayMs: 20, nowMs: 1009.5, want: 10.5 },
+    { name: "a short one stays", delayMs: 19.9, nowMs: 1003, want: 19.9 },
+  ];
+  for (const { name, delayMs, nowMs, want } of cases) {
+    test(name, () => assert.equal(onGrid(delayMs, nowMs), want));
+  }
 });
 
 describe("the plan of a rotation", () => {
@@ -127,6 +141,20 @@ class MemoryLogs implements RotationFiles {
   readonly sizes = new Map<string, number>();
   readonly watched = new Map<string, () => void>();
   checks = 0;
+  /** Paths of open logs, and how often open logs were measured; undefined if none can be opened. */
+  opened: string[] | undefined;
+  reads = 0;
+
+  open(path: string): Promise<OpenLog | undefined> {
+    const { opened } = this;
+    if (opened === undefined || !this.sizes.has(path)) return Promise.resolve(undefined);
+    opened.push(path);
+    const size = (): number | undefined => {
+      this.reads++;
+      return this.sizes.get(path);
+    };
+    return Promise.resolve({ size, close: () => void opened.splice(opened.indexOf(path), 1) });
+  }
 
   size(path: string): Promise<number | undefined> {
     this.checks++;
@@ -243,6 +271,21 @@ describe("the rotator", () => {
     assert.equal(bench.files.watched.size, 0);
   });
 
+  test("a new log that nobody writes to is watched at once, without being opened", async () => {
+    const bench = new Bench();
+    let opens = 0;
+    bench.files.open = () => {
+      opens++;
+      return Promise.resolve(undefined);
+    };
+    bench.rotator.follow(RUNNING.uid, RUNNING);
+    await bench.clock.advance(0);
+    assert.deepEqual([...bench.files.watched.keys()], [LOG]);
+    // One before the watch, and one for what was written meanwhile.
+    assert.deepEqual([bench.files.checks, opens], [2, 0]);
+    bench.end();
+  });
+
   test("a sudden writer of 20 MB/s exceeds the limit by less than a tenth", async () => {
     const bench = await new Bench().start();
     let largest = 0;
@@ -256,6 +299,87 @@ describe("the rotator", () => {
     assert.ok(bench.reopened.length >= 8, `${bench.reopened.length} rotations`);
     assert.equal(bench.rotated().length, 4, bench.rotated().join(" "));
     assert.equal(bench.rotated().filter((path) => path.endsWith(".gz")).length, 3);
+  });
+
+  test("a log that grows in bursts is not taken for idle between two of them", async () => {
+    const bench = new Bench();
+    bench.files.opened = [];
+    await bench.start();
+    const { checks } = bench.files;
+    for (let ms = 0; ms < 9000; ms += 250) {
+      bench.files.write(LOG, 280_000);
+      await bench.clock.advance(250);
+    }
+    bench.end();
+    // When the first burst begins, and when the file is opened anew after the interval.
+    assert.ok(bench.files.checks - checks <= 2, `${bench.files.checks - checks} checks by the path`);
+  });
+
+  test("a growing log is measured by its descriptor, and by its path once an interval and after a rotation", async () => {
+    const bench = new Bench();
+    const opened: string[] = [];
+    bench.files.opened = opened;
+    await bench.start();
+    assert.deepEqual(opened, [], "an idle log is not open");
+    const { checks } = bench.files;
+    let most = 0;
+    for (let ms = 0; ms < 30_000; ms += 50) {
+      bench.files.write(LOG, 50_000);
+      await bench.clock.advance(50);
+      most = Math.max(most, opened.length);
+    }
+    assert.equal(bench.reopened.length, 2);
+    assert.equal(most, 1);
+    assert.ok(bench.files.reads > 150, `${bench.files.reads} by descriptor`);
+    assert.ok(bench.files.checks - checks < 10, `${bench.files.checks - checks} by path`);
+    await bench.clock.advance(20_000);
+    assert.deepEqual(opened, [], "it does not grow any more");
+    bench.files.write(LOG, 50_000);
+    await bench.clock.advance(100);
+    assert.deepEqual(opened, [LOG]);
+    bench.rotator.follow(RUNNING.uid, undefined);
+    assert.deepEqual(opened, [], "its container has ended");
+    bench.end();
+  });
+
+  test("a log that is removed while it is open is reopened by the runtime", async () => {
+    const bench = new Bench();
+    bench.files.opened = [];
+    await bench.start();
+    bench.files.write(LOG, 50_000);
+    await bench.clock.advance(100);
+    assert.deepEqual(bench.files.opened, [LOG]);
+    bench.files.sizes.delete(LOG);
+    await bench.clock.advance(1000);
+    assert.equal(bench.reopened.length, 1);
+    bench.end();
+  });
+
+  test("a container that ends while its log is being opened leaves nothing open", async () => {
+    const bench = new Bench();
+    const opened: string[] = [];
+    bench.files.opened = opened;
+    const open = bench.files.open.bind(bench.files);
+    let isOpening = false;
+    let go = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    bench.files.open = async (path) => {
+      isOpening = true;
+      await gate;
+      return open(path);
+    };
+    bench.rotator.follow(RUNNING.uid, RUNNING);
+    await bench.clock.advance(0);
+    bench.files.write(LOG, 50_000);
+    await bench.clock.advance(0);
+    assert.ok(isOpening);
+    bench.rotator.follow(RUNNING.uid, undefined);
+    go();
+    await bench.clock.advance(0);
+    assert.deepEqual(opened, []);
+    bench.end();
   });
 
   test("a log that the runtime does not reopen gets its name back and is tried again after the interval", async () => {

@@ -61,6 +61,14 @@ export interface AzureFileVolumeSource {
   readonly shareName: string;
 }
 
+/** io.k8s.api.core.v1.Binding */
+export interface Binding {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly target: ObjectReference;
+}
+
 /** io.k8s.api.authentication.v1.BoundObjectReference */
 export interface BoundObjectReference {
   readonly apiVersion?: string;
@@ -414,9 +422,93 @@ export interface ContainerUser {
   readonly linux?: LinuxContainerUser;
 }
 
+/** io.k8s.api.apps.v1.ControllerRevision */
+export interface ControllerRevision {
+  readonly apiVersion?: string;
+  readonly data?: unknown;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly revision: number;
+}
+
+/** io.k8s.api.batch.v1.CronJob */
+export interface CronJob {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: CronJobSpec;
+  readonly status?: CronJobStatus;
+}
+
+/** io.k8s.api.batch.v1.CronJobSpec */
+export interface CronJobSpec {
+  readonly concurrencyPolicy?: string;
+  readonly failedJobsHistoryLimit?: number;
+  readonly jobTemplate: JobTemplateSpec;
+  readonly schedule: string;
+  readonly startingDeadlineSeconds?: number;
+  readonly successfulJobsHistoryLimit?: number;
+  readonly suspend?: boolean;
+  readonly timeZone?: string;
+}
+
+/** io.k8s.api.batch.v1.CronJobStatus */
+export interface CronJobStatus {
+  readonly active?: readonly ObjectReference[];
+  readonly lastScheduleTime?: Time;
+  readonly lastSuccessfulTime?: Time;
+}
+
 /** io.k8s.api.core.v1.DaemonEndpoint */
 export interface DaemonEndpoint {
   readonly Port: number;
+}
+
+/** io.k8s.api.apps.v1.DaemonSet */
+export interface DaemonSet {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: DaemonSetSpec;
+  readonly status?: DaemonSetStatus;
+}
+
+/** io.k8s.api.apps.v1.DaemonSetCondition */
+export interface DaemonSetCondition {
+  readonly lastTransitionTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.apps.v1.DaemonSetSpec */
+export interface DaemonSetSpec {
+  readonly minReadySeconds?: number;
+  readonly revisionHistoryLimit?: number;
+  readonly selector: LabelSelector;
+  readonly template: PodTemplateSpec;
+  readonly updateStrategy?: DaemonSetUpdateStrategy;
+}
+
+/** io.k8s.api.apps.v1.DaemonSetStatus */
+export interface DaemonSetStatus {
+  readonly collisionCount?: number;
+  readonly conditions?: readonly DaemonSetCondition[];
+  readonly currentNumberScheduled: number;
+  readonly desiredNumberScheduled: number;
+  readonly numberAvailable?: number;
+  readonly numberMisscheduled: number;
+  readonly numberReady: number;
+  readonly numberUnavailable?: number;
+  readonly observedGeneration?: number;
+  readonly updatedNumberScheduled?: number;
+}
+
+/** io.k8s.api.apps.v1.DaemonSetUpdateStrategy */
+export interface DaemonSetUpdateStrategy {
+  readonly rollingUpdate?: RollingUpdateDaemonSet;
+  readonly type?: string;
 }
 
 /** io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions */
@@ -429,6 +521,56 @@ export interface DeleteOptions {
   readonly orphanDependents?: boolean;
   readonly preconditions?: Preconditions;
   readonly propagationPolicy?: string;
+}
+
+/** io.k8s.api.apps.v1.Deployment */
+export interface Deployment {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: DeploymentSpec;
+  readonly status?: DeploymentStatus;
+}
+
+/** io.k8s.api.apps.v1.DeploymentCondition */
+export interface DeploymentCondition {
+  readonly lastTransitionTime?: Time;
+  readonly lastUpdateTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.apps.v1.DeploymentSpec */
+export interface DeploymentSpec {
+  readonly minReadySeconds?: number;
+  readonly paused?: boolean;
+  readonly progressDeadlineSeconds?: number;
+  readonly replicas?: number;
+  readonly revisionHistoryLimit?: number;
+  readonly selector: LabelSelector;
+  readonly strategy?: DeploymentStrategy;
+  readonly template: PodTemplateSpec;
+}
+
+/** io.k8s.api.apps.v1.DeploymentStatus */
+export interface DeploymentStatus {
+  readonly availableReplicas?: number;
+  readonly collisionCount?: number;
+  readonly conditions?: readonly DeploymentCondition[];
+  readonly observedGeneration?: number;
+  readonly readyReplicas?: number;
+  readonly replicas?: number;
+  readonly terminatingReplicas?: number;
+  readonly unavailableReplicas?: number;
+  readonly updatedReplicas?: number;
+}
+
+/** io.k8s.api.apps.v1.DeploymentStrategy */
+export interface DeploymentStrategy {
+  readonly rollingUpdate?: RollingUpdateDeployment;
+  readonly type?: string;
 }
 
 /** io.k8s.api.core.v1.DownwardAPIProjection */
@@ -454,6 +596,80 @@ export interface DownwardAPIVolumeSource {
 export interface EmptyDirVolumeSource {
   readonly medium?: string;
   readonly sizeLimit?: Quantity;
+}
+
+/** io.k8s.api.discovery.v1.Endpoint */
+export interface Endpoint {
+  readonly addresses: readonly string[];
+  readonly conditions?: EndpointConditions;
+  readonly deprecatedTopology?: Readonly<Record<string, string>>;
+  readonly hints?: EndpointHints;
+  readonly hostname?: string;
+  readonly nodeName?: string;
+  readonly targetRef?: ObjectReference;
+  readonly zone?: string;
+}
+
+/** io.k8s.api.core.v1.EndpointAddress */
+export interface EndpointAddress {
+  readonly hostname?: string;
+  readonly ip: string;
+  readonly nodeName?: string;
+  readonly targetRef?: ObjectReference;
+}
+
+/** io.k8s.api.discovery.v1.EndpointConditions */
+export interface EndpointConditions {
+  readonly ready?: boolean;
+  readonly serving?: boolean;
+  readonly terminating?: boolean;
+}
+
+/** io.k8s.api.discovery.v1.EndpointHints */
+export interface EndpointHints {
+  readonly forNodes?: readonly ForNode[];
+  readonly forZones?: readonly ForZone[];
+}
+
+/** io.k8s.api.core.v1.EndpointPort */
+export interface EndpointPort {
+  readonly appProtocol?: string;
+  readonly name?: string;
+  readonly port: number;
+  readonly protocol?: string;
+}
+
+/** io.k8s.api.discovery.v1.EndpointSlice */
+export interface EndpointSlice {
+  readonly addressType: string;
+  readonly apiVersion?: string;
+  readonly endpoints?: readonly Endpoint[];
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly ports?: readonly EndpointSlicePort[];
+}
+
+/** io.k8s.api.discovery.v1.EndpointPort */
+export interface EndpointSlicePort {
+  readonly appProtocol?: string;
+  readonly name?: string;
+  readonly port?: number;
+  readonly protocol?: string;
+}
+
+/** io.k8s.api.core.v1.EndpointSubset */
+export interface EndpointSubset {
+  readonly addresses?: readonly EndpointAddress[];
+  readonly notReadyAddresses?: readonly EndpointAddress[];
+  readonly ports?: readonly EndpointPort[];
+}
+
+/** io.k8s.api.core.v1.Endpoints */
+export interface Endpoints {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly subsets?: readonly EndpointSubset[];
 }
 
 /** io.k8s.api.core.v1.EnvFromSource */
@@ -547,6 +763,41 @@ export interface EventSource {
   readonly host?: string;
 }
 
+/** io.k8s.api.events.v1.Event */
+export interface EventsEvent {
+  readonly action?: string;
+  readonly apiVersion?: string;
+  readonly deprecatedCount?: number;
+  readonly deprecatedFirstTimestamp?: Time;
+  readonly deprecatedLastTimestamp?: Time;
+  readonly deprecatedSource?: EventSource;
+  readonly eventTime: Time;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly note?: string;
+  readonly reason?: string;
+  readonly regarding?: ObjectReference;
+  readonly related?: ObjectReference;
+  readonly reportingController?: string;
+  readonly reportingInstance?: string;
+  readonly series?: EventsEventSeries;
+  readonly type?: string;
+}
+
+/** io.k8s.api.events.v1.EventSeries */
+export interface EventsEventSeries {
+  readonly count: number;
+  readonly lastObservedTime: Time;
+}
+
+/** io.k8s.api.policy.v1.Eviction */
+export interface Eviction {
+  readonly apiVersion?: string;
+  readonly deleteOptions?: DeleteOptions;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+}
+
 /** io.k8s.api.core.v1.ExecAction */
 export interface ExecAction {
   readonly command?: readonly string[];
@@ -604,6 +855,16 @@ export interface FlexVolumeSource {
 export interface FlockerVolumeSource {
   readonly datasetName?: string;
   readonly datasetUUID?: string;
+}
+
+/** io.k8s.api.discovery.v1.ForNode */
+export interface ForNode {
+  readonly name: string;
+}
+
+/** io.k8s.api.discovery.v1.ForZone */
+export interface ForZone {
+  readonly name: string;
 }
 
 /** io.k8s.api.core.v1.GCEPersistentDiskVolumeSource */
@@ -715,6 +976,66 @@ export interface ImageVolumeStatus {
   readonly imageRef: string;
 }
 
+/** io.k8s.api.batch.v1.Job */
+export interface Job {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: JobSpec;
+  readonly status?: JobStatus;
+}
+
+/** io.k8s.api.batch.v1.JobCondition */
+export interface JobCondition {
+  readonly lastProbeTime?: Time;
+  readonly lastTransitionTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.batch.v1.JobSpec */
+export interface JobSpec {
+  readonly activeDeadlineSeconds?: number;
+  readonly backoffLimit?: number;
+  readonly backoffLimitPerIndex?: number;
+  readonly completionMode?: string;
+  readonly completions?: number;
+  readonly managedBy?: string;
+  readonly manualSelector?: boolean;
+  readonly maxFailedIndexes?: number;
+  readonly parallelism?: number;
+  readonly podFailurePolicy?: PodFailurePolicy;
+  readonly podReplacementPolicy?: string;
+  readonly selector?: LabelSelector;
+  readonly successPolicy?: SuccessPolicy;
+  readonly suspend?: boolean;
+  readonly template: PodTemplateSpec;
+  readonly ttlSecondsAfterFinished?: number;
+}
+
+/** io.k8s.api.batch.v1.JobStatus */
+export interface JobStatus {
+  readonly active?: number;
+  readonly completedIndexes?: string;
+  readonly completionTime?: Time;
+  readonly conditions?: readonly JobCondition[];
+  readonly failed?: number;
+  readonly failedIndexes?: string;
+  readonly ready?: number;
+  readonly startTime?: Time;
+  readonly succeeded?: number;
+  readonly terminating?: number;
+  readonly uncountedTerminatedPods?: UncountedTerminatedPods;
+}
+
+/** io.k8s.api.batch.v1.JobTemplateSpec */
+export interface JobTemplateSpec {
+  readonly metadata?: ObjectMeta;
+  readonly spec?: JobSpec;
+}
+
 /** io.k8s.api.core.v1.KeyToPath */
 export interface KeyToPath {
   readonly key: string;
@@ -809,6 +1130,15 @@ export interface LocalObjectReference {
   readonly name?: string;
 }
 
+/** io.k8s.api.authorization.v1.LocalSubjectAccessReview */
+export interface LocalSubjectAccessReview {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: SubjectAccessReviewSpec;
+  readonly status?: SubjectAccessReviewStatus;
+}
+
 /** io.k8s.api.core.v1.LocalVolumeSource */
 export interface LocalVolumeSource {
   readonly fsType?: string;
@@ -837,6 +1167,35 @@ export interface NFSVolumeSource {
   readonly path: string;
   readonly readOnly?: boolean;
   readonly server: string;
+}
+
+/** io.k8s.api.core.v1.Namespace */
+export interface Namespace {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: NamespaceSpec;
+  readonly status?: NamespaceStatus;
+}
+
+/** io.k8s.api.core.v1.NamespaceCondition */
+export interface NamespaceCondition {
+  readonly lastTransitionTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.core.v1.NamespaceSpec */
+export interface NamespaceSpec {
+  readonly finalizers?: readonly string[];
+}
+
+/** io.k8s.api.core.v1.NamespaceStatus */
+export interface NamespaceStatus {
+  readonly conditions?: readonly NamespaceCondition[];
+  readonly phase?: string;
 }
 
 /** io.k8s.api.core.v1.Node */
@@ -983,6 +1342,12 @@ export interface NodeSystemInfo {
 export interface NonResourceAttributes {
   readonly path?: string;
   readonly verb?: string;
+}
+
+/** io.k8s.api.authorization.v1.NonResourceRule */
+export interface NonResourceRule {
+  readonly nonResourceURLs?: readonly string[];
+  readonly verbs: readonly string[];
 }
 
 /** io.k8s.api.core.v1.ObjectFieldSelector */
@@ -1222,6 +1587,31 @@ export interface PodExtendedResourceClaimStatus {
   readonly resourceClaimName: string;
 }
 
+/** io.k8s.api.batch.v1.PodFailurePolicy */
+export interface PodFailurePolicy {
+  readonly rules: readonly PodFailurePolicyRule[];
+}
+
+/** io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement */
+export interface PodFailurePolicyOnExitCodesRequirement {
+  readonly containerName?: string;
+  readonly operator: string;
+  readonly values: readonly number[];
+}
+
+/** io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern */
+export interface PodFailurePolicyOnPodConditionsPattern {
+  readonly status?: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.batch.v1.PodFailurePolicyRule */
+export interface PodFailurePolicyRule {
+  readonly action: string;
+  readonly onExitCodes?: PodFailurePolicyOnExitCodesRequirement;
+  readonly onPodConditions?: readonly PodFailurePolicyOnPodConditionsPattern[];
+}
+
 /** io.k8s.api.core.v1.PodIP */
 export interface PodIP {
   readonly ip: string;
@@ -1356,6 +1746,12 @@ export interface PodStatus {
   readonly startTime?: Time;
 }
 
+/** io.k8s.api.core.v1.PodTemplateSpec */
+export interface PodTemplateSpec {
+  readonly metadata?: ObjectMeta;
+  readonly spec?: PodSpec;
+}
+
 /** io.k8s.api.core.v1.PortStatus */
 export interface PortStatus {
   readonly error?: string;
@@ -1380,6 +1776,17 @@ export interface Preconditions {
 export interface PreferredSchedulingTerm {
   readonly preference: NodeSelectorTerm;
   readonly weight: number;
+}
+
+/** io.k8s.api.scheduling.v1.PriorityClass */
+export interface PriorityClass {
+  readonly apiVersion?: string;
+  readonly description?: string;
+  readonly globalDefault?: boolean;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly preemptionPolicy?: string;
+  readonly value?: number;
 }
 
 /** io.k8s.api.core.v1.Probe */
@@ -1436,6 +1843,43 @@ export interface RBDVolumeSource {
   readonly user?: string;
 }
 
+/** io.k8s.api.apps.v1.ReplicaSet */
+export interface ReplicaSet {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: ReplicaSetSpec;
+  readonly status?: ReplicaSetStatus;
+}
+
+/** io.k8s.api.apps.v1.ReplicaSetCondition */
+export interface ReplicaSetCondition {
+  readonly lastTransitionTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.apps.v1.ReplicaSetSpec */
+export interface ReplicaSetSpec {
+  readonly minReadySeconds?: number;
+  readonly replicas?: number;
+  readonly selector: LabelSelector;
+  readonly template?: PodTemplateSpec;
+}
+
+/** io.k8s.api.apps.v1.ReplicaSetStatus */
+export interface ReplicaSetStatus {
+  readonly availableReplicas?: number;
+  readonly conditions?: readonly ReplicaSetCondition[];
+  readonly fullyLabeledReplicas?: number;
+  readonly observedGeneration?: number;
+  readonly readyReplicas?: number;
+  readonly replicas: number;
+  readonly terminatingReplicas?: number;
+}
+
 /** io.k8s.api.authorization.v1.ResourceAttributes */
 export interface ResourceAttributes {
   readonly fieldSelector?: FieldSelectorAttributes;
@@ -1476,10 +1920,36 @@ export interface ResourceRequirements {
   readonly requests?: Readonly<Record<string, Quantity>>;
 }
 
+/** io.k8s.api.authorization.v1.ResourceRule */
+export interface ResourceRule {
+  readonly apiGroups?: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
 /** io.k8s.api.core.v1.ResourceStatus */
 export interface ResourceStatus {
   readonly name: string;
   readonly resources?: readonly ResourceHealth[];
+}
+
+/** io.k8s.api.apps.v1.RollingUpdateDaemonSet */
+export interface RollingUpdateDaemonSet {
+  readonly maxSurge?: IntOrString;
+  readonly maxUnavailable?: IntOrString;
+}
+
+/** io.k8s.api.apps.v1.RollingUpdateDeployment */
+export interface RollingUpdateDeployment {
+  readonly maxSurge?: IntOrString;
+  readonly maxUnavailable?: IntOrString;
+}
+
+/** io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy */
+export interface RollingUpdateStatefulSetStrategy {
+  readonly maxUnavailable?: IntOrString;
+  readonly partition?: number;
 }
 
 /** io.k8s.api.node.v1.RuntimeClass */
@@ -1498,6 +1968,15 @@ export interface SELinuxOptions {
   readonly role?: string;
   readonly type?: string;
   readonly user?: string;
+}
+
+/** io.k8s.api.autoscaling.v1.Scale */
+export interface Scale {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: ScaleSpec;
+  readonly status?: ScaleStatus;
 }
 
 /** io.k8s.api.core.v1.ScaleIOPersistentVolumeSource */
@@ -1526,6 +2005,17 @@ export interface ScaleIOVolumeSource {
   readonly storagePool?: string;
   readonly system: string;
   readonly volumeName?: string;
+}
+
+/** io.k8s.api.autoscaling.v1.ScaleSpec */
+export interface ScaleSpec {
+  readonly replicas?: number;
+}
+
+/** io.k8s.api.autoscaling.v1.ScaleStatus */
+export interface ScaleStatus {
+  readonly replicas: number;
+  readonly selector?: string;
 }
 
 /** io.k8s.api.node.v1.Scheduling */
@@ -1599,6 +2089,48 @@ export interface SecurityContext {
   readonly seLinuxOptions?: SELinuxOptions;
   readonly seccompProfile?: SeccompProfile;
   readonly windowsOptions?: WindowsSecurityContextOptions;
+}
+
+/** io.k8s.api.authorization.v1.SelfSubjectAccessReview */
+export interface SelfSubjectAccessReview {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: SelfSubjectAccessReviewSpec;
+  readonly status?: SubjectAccessReviewStatus;
+}
+
+/** io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec */
+export interface SelfSubjectAccessReviewSpec {
+  readonly nonResourceAttributes?: NonResourceAttributes;
+  readonly resourceAttributes?: ResourceAttributes;
+}
+
+/** io.k8s.api.authentication.v1.SelfSubjectReview */
+export interface SelfSubjectReview {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly status?: SelfSubjectReviewStatus;
+}
+
+/** io.k8s.api.authentication.v1.SelfSubjectReviewStatus */
+export interface SelfSubjectReviewStatus {
+  readonly userInfo?: UserInfo;
+}
+
+/** io.k8s.api.authorization.v1.SelfSubjectRulesReview */
+export interface SelfSubjectRulesReview {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: SelfSubjectRulesReviewSpec;
+  readonly status?: SubjectRulesReviewStatus;
+}
+
+/** io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec */
+export interface SelfSubjectRulesReviewSpec {
+  readonly namespace?: string;
 }
 
 /** io.k8s.api.core.v1.Service */
@@ -1682,6 +2214,70 @@ export interface SleepAction {
   readonly seconds: number;
 }
 
+/** io.k8s.api.apps.v1.StatefulSet */
+export interface StatefulSet {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: StatefulSetSpec;
+  readonly status?: StatefulSetStatus;
+}
+
+/** io.k8s.api.apps.v1.StatefulSetCondition */
+export interface StatefulSetCondition {
+  readonly lastTransitionTime?: Time;
+  readonly message?: string;
+  readonly reason?: string;
+  readonly status: string;
+  readonly type: string;
+}
+
+/** io.k8s.api.apps.v1.StatefulSetOrdinals */
+export interface StatefulSetOrdinals {
+  readonly start?: number;
+}
+
+/** io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy */
+export interface StatefulSetPersistentVolumeClaimRetentionPolicy {
+  readonly whenDeleted?: string;
+  readonly whenScaled?: string;
+}
+
+/** io.k8s.api.apps.v1.StatefulSetSpec */
+export interface StatefulSetSpec {
+  readonly minReadySeconds?: number;
+  readonly ordinals?: StatefulSetOrdinals;
+  readonly persistentVolumeClaimRetentionPolicy?: StatefulSetPersistentVolumeClaimRetentionPolicy;
+  readonly podManagementPolicy?: string;
+  readonly replicas?: number;
+  readonly revisionHistoryLimit?: number;
+  readonly selector: LabelSelector;
+  readonly serviceName?: string;
+  readonly template: PodTemplateSpec;
+  readonly updateStrategy?: StatefulSetUpdateStrategy;
+  readonly volumeClaimTemplates?: readonly PersistentVolumeClaim[];
+}
+
+/** io.k8s.api.apps.v1.StatefulSetStatus */
+export interface StatefulSetStatus {
+  readonly availableReplicas?: number;
+  readonly collisionCount?: number;
+  readonly conditions?: readonly StatefulSetCondition[];
+  readonly currentReplicas?: number;
+  readonly currentRevision?: string;
+  readonly observedGeneration?: number;
+  readonly readyReplicas?: number;
+  readonly replicas: number;
+  readonly updateRevision?: string;
+  readonly updatedReplicas?: number;
+}
+
+/** io.k8s.api.apps.v1.StatefulSetUpdateStrategy */
+export interface StatefulSetUpdateStrategy {
+  readonly rollingUpdate?: RollingUpdateStatefulSetStrategy;
+  readonly type?: string;
+}
+
 /** io.k8s.apimachinery.pkg.apis.meta.v1.Status */
 export interface Status {
   readonly apiVersion?: string;
@@ -1709,6 +2305,20 @@ export interface StatusDetails {
   readonly name?: string;
   readonly retryAfterSeconds?: number;
   readonly uid?: string;
+}
+
+/** io.k8s.api.storage.v1.StorageClass */
+export interface StorageClass {
+  readonly allowVolumeExpansion?: boolean;
+  readonly allowedTopologies?: readonly TopologySelectorTerm[];
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly mountOptions?: readonly string[];
+  readonly parameters?: Readonly<Record<string, string>>;
+  readonly provisioner: string;
+  readonly reclaimPolicy?: string;
+  readonly volumeBindingMode?: string;
 }
 
 /** io.k8s.api.core.v1.StorageOSPersistentVolumeSource */
@@ -1754,6 +2364,25 @@ export interface SubjectAccessReviewStatus {
   readonly denied?: boolean;
   readonly evaluationError?: string;
   readonly reason?: string;
+}
+
+/** io.k8s.api.authorization.v1.SubjectRulesReviewStatus */
+export interface SubjectRulesReviewStatus {
+  readonly evaluationError?: string;
+  readonly incomplete: boolean;
+  readonly nonResourceRules: readonly NonResourceRule[];
+  readonly resourceRules: readonly ResourceRule[];
+}
+
+/** io.k8s.api.batch.v1.SuccessPolicy */
+export interface SuccessPolicy {
+  readonly rules: readonly SuccessPolicyRule[];
+}
+
+/** io.k8s.api.batch.v1.SuccessPolicyRule */
+export interface SuccessPolicyRule {
+  readonly succeededCount?: number;
+  readonly succeededIndexes?: string;
 }
 
 /** io.k8s.api.core.v1.Sysctl */
@@ -1830,6 +2459,17 @@ export interface Toleration {
   readonly value?: string;
 }
 
+/** io.k8s.api.core.v1.TopologySelectorLabelRequirement */
+export interface TopologySelectorLabelRequirement {
+  readonly key: string;
+  readonly values: readonly string[];
+}
+
+/** io.k8s.api.core.v1.TopologySelectorTerm */
+export interface TopologySelectorTerm {
+  readonly matchLabelExpressions?: readonly TopologySelectorLabelRequirement[];
+}
+
 /** io.k8s.api.core.v1.TopologySpreadConstraint */
 export interface TopologySpreadConstraint {
   readonly labelSelector?: LabelSelector;
@@ -1855,6 +2495,12 @@ export interface TypedObjectReference {
   readonly kind: string;
   readonly name: string;
   readonly namespace?: string;
+}
+
+/** io.k8s.api.batch.v1.UncountedTerminatedPods */
+export interface UncountedTerminatedPods {
+  readonly failed?: readonly string[];
+  readonly succeeded?: readonly string[];
 }
 
 /** io.k8s.api.authentication.v1.UserInfo */

@@ -20,6 +20,7 @@ const LOCAL_RULE = [
 ];
 const CHECK_MS = 60_000;
 const WAIT = ["-w", "5"];
+const CANNOT_RUN = "cannot be run";
 
 /** The programs, and whether they are for IPv4. */
 const FAMILIES = [
@@ -37,20 +38,29 @@ export class UtilChains {
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.deps;
-    const present: (typeof FAMILIES)[number][] = [];
+    const usable: (typeof FAMILIES)[number][] = [];
     for (const family of FAMILIES) {
       const problem = await this.ensure(family);
-      if (problem === undefined) present.push(family);
-      else log.info("Failed to make iptables chains, components that look for them do without", { ...family, problem });
+      if (problem?.endsWith(CANNOT_RUN) !== true) usable.push(family);
+      if (problem === undefined) continue;
+      log.info("Failed to make iptables chains, components that look for them do without", { ...family, problem });
     }
     while (!signal.aborted) {
       await clock.sleep(CHECK_MS, { signal }).catch(() => undefined);
-      for (const family of present) {
-        if (signal.aborted || (await this.has(family.program, "mangle", CANARY))) continue;
-        log.info("Found iptables chains removed, making them again", { program: family.program });
-        await this.ensure(family);
+      for (const family of usable) {
+        // Also those that could not be made: somebody may have held the lock for long, as at a boot.
+        if (signal.aborted || (await this.isComplete(family))) continue;
+        const problem = await this.ensure(family);
+        if (problem === undefined) log.info("Made missing iptables chains", { program: family.program });
       }
     }
+  }
+
+  /** The last that is made is looked for, too: only then was all of it made. */
+  private async isComplete({ program, isIpv4 }: (typeof FAMILIES)[number]): Promise<boolean> {
+    if (!(await this.has(program, "mangle", CANARY))) return false;
+    if (!isIpv4) return true;
+    return (await this.deps.run(program, [...WAIT, "-t", "filter", "-C", FIREWALL, ...LOCAL_RULE])).code === 0;
   }
 
   /** Returns what the machine refused; undefined if all is there. */
@@ -79,7 +89,7 @@ export class UtilChains {
     const made = await this.deps.run(program, [...WAIT, "-t", table, "-N", chain]);
     // It fails for a chain that is there already, too.
     if (made.code === 0 || (await this.has(program, table, chain))) return undefined;
-    return `${table} ${chain}: ${made.stderr.trim() || `${program} cannot be run`}`;
+    return `${table} ${chain}: ${made.stderr.trim() || `${program} ${CANNOT_RUN}`}`;
   }
 
   private async has(program: string, table: string, chain: string): Promise<boolean> {

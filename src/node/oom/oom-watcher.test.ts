@@ -105,3 +105,79 @@ describe("OOM kills", () => {
     assert.deepEqual(machine.events, []);
   });
 });
+
+test("kills that come faster than the disk takes writes are saved by one write, of the last", async () => {
+  const stop = new AbortController();
+  const writes: { readonly sequence: number; done(): void }[] = [];
+  const watcher = new OomWatcher({
+    log: silent,
+    bootId: "b",
+    uptimeMicros: () => 0,
+    follow: async (handler, { signal }) => {
+      for (let sequence = 1; sequence <= 1000; sequence++) handler.record(line(sequence, inPod(sequence)));
+      await untilAborted(signal);
+    },
+    state: {
+      load: () => ({ bootId: "b", sequence: 0, sinceMicros: 0 }),
+      save: ({ sequence }) => new Promise((done) => void writes.push({ sequence, done })),
+    },
+    event: () => undefined,
+  });
+  const running = watcher.run(stop.signal);
+  stop.abort();
+  writes[0]?.done();
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  writes[1]?.done();
+  await running;
+  assert.deepEqual(
+    writes.map(({ sequence }) => sequence),
+    [1, 1000],
+  );
+});
+
+test("each kill that comes after the write for the one before is saved", async () => {
+  const stop = new AbortController();
+  const saved: number[] = [];
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const watcher = new OomWatcher({
+    log: silent,
+    bootId: "b",
+    uptimeMicros: () => 0,
+    follow: async (handler, { signal }) => {
+      for (const sequence of [1, 2, 3]) {
+        handler.record(line(sequence, inPod(sequence)));
+        await turn();
+      }
+      stop.abort();
+      await untilAborted(signal);
+    },
+    state: {
+      load: () => ({ bootId: "b", sequence: 0, sinceMicros: 0 }),
+      save: async ({ sequence }) => void saved.push(sequence),
+    },
+    event: () => undefined,
+  });
+  await watcher.run(stop.signal);
+  assert.deepEqual(saved, [1, 2, 3]);
+});
+
+test("a log that cannot be read is one warning, and no end of the agent", async () => {
+  let warnings = 0;
+  const stop = new AbortController();
+  const watcher = new OomWatcher({
+    log: { ...silent, warn: () => void warnings++ },
+    bootId: "b",
+    uptimeMicros: () => 0,
+    follow: () => Promise.reject(new Error("EPERM")),
+    state: { load: () => undefined, save: () => Promise.resolve() },
+    event: () => undefined,
+  });
+  let isOver = false;
+  const running = watcher.run(stop.signal).then(() => {
+    isOver = true;
+  });
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([warnings, isOver], [1, false]);
+  stop.abort();
+  await running;
+});

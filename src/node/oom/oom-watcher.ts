@@ -41,7 +41,9 @@ export interface OomWatcherDeps {
  */
 export class OomWatcher {
   private readonly parser = new OomParser();
-  private saving: Promise<void> = Promise.resolve();
+  private saving: Promise<void> | undefined;
+  /** What is to be saved when the write that goes on is done. */
+  private unsaved: OomState | undefined;
 
   constructor(private readonly deps: OomWatcherDeps) {}
 
@@ -87,12 +89,22 @@ export class OomWatcher {
     if (owner !== undefined) deps.killed?.({ ...kill, ...owner });
   }
 
-  /** One write at a time; a failed one only means that a restarted agent may report the kill again. */
+  /**
+   * One write at a time, of the newest state: a container may have processes killed faster than a disk takes writes. A
+   * failed one only means that a restarted agent may report the kill again.
+   */
   private save(state: OomState): void {
-    this.saving = this.saving
-      .then(() => this.deps.state.save(state))
-      .catch((error: unknown) => {
+    this.unsaved = state;
+    this.saving ??= this.write();
+  }
+
+  private async write(): Promise<void> {
+    for (let state = this.unsaved; state !== undefined; state = this.unsaved) {
+      this.unsaved = undefined;
+      await this.deps.state.save(state).catch((error: unknown) => {
         this.deps.log.warn("Failed to save state of OOM kills", { error: messageOf(error) });
       });
+    }
+    this.saving = undefined;
   }
 }

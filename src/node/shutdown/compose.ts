@@ -47,7 +47,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
       status: deps.shutdown,
       pods: shutdownPods(deps.pool),
       known: ({ signal }) => untilTrue(isKnown, { clock, ms: KNOWN_MS }, signal),
-      connect: ({ signal }) => Logind.connect({ clock, signal }),
+      connect: ({ signal }) => Logind.connect({ clock, signal, trustsAnyone: store.current.trustShutdownSignals }),
       bootId: machineInfo().bootId,
       state: {
         load: () => decodeShutdownState(file.load()),

@@ -23,12 +23,18 @@ class Scene {
   readonly calls: string[] = [];
   readonly events: string[] = [];
   readonly saved: ShutdownState[] = [];
+  readonly recorded: ShutdownState[] = [];
   warnings = 0;
+  closes = 0;
   held = 0;
   delayMs = 60_000;
   raisesTo = 60_000;
   isShuttingDown = false;
   isAway = false;
+  /** Calls of the login manager that fail. */
+  readonly failing = new Set<"inhibit" | "onShutdown">();
+  /** Resolves when the disk has taken a state. */
+  written: Promise<void> = Promise.resolve();
   announce: (isActive: boolean) => void = () => undefined;
   lose: (error: Error) => void = () => undefined;
   /** Resolves when the agent knows the pods that it takes over. */
@@ -48,13 +54,14 @@ class Scene {
         log: { ...silent, warn: () => void this.warnings++ },
         status: this.status,
         bootId: "boot",
-        state: { load: () => state, save: async (each) => void this.saved.push(each) },
+        state: { load: () => state, save: (each) => this.written.then(() => void this.saved.push(each)) },
         event: (_type, reason, message) => void this.events.push(`${reason} ${message}`),
         connect: async () => {
           if (this.isAway) throw new Error("no bus");
           return this.bus();
         },
         known: () => this.known,
+        recorded: (each) => void this.recorded.push(each),
         pods: {
           active: () => this.pods,
           terminate: ({ metadata }, grace) => void this.calls.push(`terminate ${metadata.name} ${grace}s`),
@@ -93,7 +100,7 @@ class Scene {
     closed.catch(() => undefined);
     return {
       closed,
-      close: () => undefined,
+      close: () => void this.closes++,
       inhibitDelayMs: async () => this.delayMs,
       isShuttingDown: async () => this.isShuttingDown,
       raiseInhibitDelay: async (ms) => {
@@ -101,9 +108,12 @@ class Scene {
         this.delayMs = this.raisesTo;
       },
       onShutdown: async (fn) => {
+        if (this.failing.has("onShutdown")) throw new Error("access denied");
         this.announce = fn;
       },
       inhibit: async () => {
+        if (this.isShuttingDown) throw new Error("the operation is already running");
+        if (this.failing.has("inhibit")) throw new Error("access denied");
         let isHeld = true;
         this.held++;
         this.calls.push("lock");
@@ -123,6 +133,8 @@ describe("a shutdown of the node", () => {
     const scene = new Scene();
     await scene.start();
     assert.deepEqual([scene.calls, scene.held], [["connect", "lock"], 1]);
+    await scene.clock.advance(5000);
+    const began = scene.clock.now().wall;
     scene.announce(true);
     await settled();
     assert.equal(scene.status.current, true);
@@ -136,8 +148,27 @@ describe("a shutdown of the node", () => {
     await settled();
     assert.equal(scene.held, 0);
     assert.equal(scene.saved.length, 2);
-    assert.equal(scene.saved[0]?.endedAt, undefined);
-    assert.ok(scene.saved[1]?.endedAt);
+    assert.deepEqual(scene.saved, [
+      { bootId: "boot", startedAt: began },
+      { bootId: "boot", startedAt: began, endedAt: began },
+    ]);
+    assert.deepEqual(scene.recorded, scene.saved, "the metrics have what was saved");
+    await scene.end();
+  });
+
+  test("ends no pod before its beginning is saved", async () => {
+    const scene = new Scene();
+    await scene.start();
+    let isWritten = (): void => undefined;
+    scene.written = new Promise((resolve) => {
+      isWritten = resolve;
+    });
+    scene.announce(true);
+    await settled();
+    assert.deepEqual(scene.calls, ["connect", "lock"]);
+    isWritten();
+    await settled();
+    assert.equal(scene.calls.at(-1), "terminate web 20s");
     await scene.end();
   });
 
@@ -209,7 +240,7 @@ describe("a shutdown of the node", () => {
     await scene.end();
   });
 
-  test("that began before the agent is noticed at its start", async () => {
+  test("that began before the agent is noticed at its start, without the lock that logind refuses then", async () => {
     const scene = new Scene();
     scene.isShuttingDown = true;
     await scene.start();
@@ -227,7 +258,7 @@ describe("a shutdown of the node", () => {
     scene.isShuttingDown = true;
     const pods = scene.pods.splice(0);
     await scene.start();
-    assert.deepEqual([scene.status.current, scene.held], [true, 1]);
+    assert.deepEqual([scene.status.current, scene.calls], [true, ["connect"]]);
     scene.pods.push(...pods);
     isKnown();
     await settled();
@@ -271,6 +302,29 @@ describe("the login manager", () => {
     await scene.end();
   });
 
+  test("that waits exactly as long as the pods may take is not asked for more", async () => {
+    const scene = new Scene();
+    scene.delayMs = 30_000;
+    await scene.start();
+    assert.deepEqual(scene.calls, ["connect", "lock"]);
+    await scene.end();
+    assert.equal(scene.closes, 1);
+  });
+
+  test("that is lost, found and lost again is warned of each time", async () => {
+    const scene = new Scene();
+    await scene.start();
+    for (let time = 1; time <= 2; time++) {
+      scene.lose(new Error("gone"));
+      await settled();
+      assert.equal(scene.warnings, time);
+      await scene.clock.advance(1000);
+      await settled();
+      assert.equal(scene.held, 1);
+    }
+    await scene.end();
+  });
+
   test("that does not wait as long as asked is one warning, and asked again", async () => {
     const scene = new Scene();
     scene.delayMs = 5000;
@@ -280,6 +334,34 @@ describe("the login manager", () => {
     await scene.clock.advance(10_000);
     assert.equal(scene.warnings, 1);
     assert.ok(scene.calls.filter((call) => call === "connect").length > 1);
+    await scene.end();
+  });
+
+  for (const call of ["inhibit", "onShutdown"] as const) {
+    test(`that refuses ${call} is one warning, and connected to again`, async () => {
+      const scene = new Scene();
+      scene.failing.add(call);
+      await scene.start();
+      assert.deepEqual([scene.warnings, scene.held, scene.closes], [1, 0, 1]);
+      scene.failing.clear();
+      await scene.clock.advance(1000);
+      await settled();
+      assert.deepEqual([scene.warnings, scene.held], [1, 1]);
+      await scene.end();
+    });
+  }
+
+  test("that refuses a new lock after a cancellation is connected to again", async () => {
+    const scene = new Scene();
+    await scene.start();
+    scene.failing.add("inhibit");
+    scene.announce(false);
+    await settled();
+    assert.deepEqual([scene.warnings, scene.held, scene.closes], [1, 0, 1]);
+    scene.failing.clear();
+    await scene.clock.advance(1000);
+    await settled();
+    assert.equal(scene.held, 1);
     await scene.end();
   });
 

@@ -115,13 +115,22 @@ export class NodeShutdown {
       await this.raiseDelay(bus, signal);
       const lock = new HeldLock(bus);
       try {
-        await lock.take({ signal });
+        await this.takeFirst(bus, lock, signal);
         await this.watch(bus, lock, signal);
       } finally {
         lock.release();
       }
     } finally {
       bus.close();
+    }
+  }
+
+  /** Logind refuses the lock while a shutdown waits for others: an agent that starts then still ends its pods. */
+  private async takeFirst(bus: ShutdownBus, lock: HeldLock, signal: AbortSignal): Promise<void> {
+    try {
+      await lock.take({ signal });
+    } catch (error) {
+      if (signal.aborted || !(await bus.isShuttingDown({ signal }))) throw error;
     }
   }
 

@@ -32,6 +32,14 @@ describe("the times of a shutdown", () => {
       ],
     },
     {
+      name: "all of it for critical pods",
+      options: { shutdownGracePeriod: 30_000, shutdownGracePeriodCriticalPods: 30_000 },
+      want: [
+        [0, 0],
+        [2_000_000_000, 30],
+      ],
+    },
+    {
       name: "none if critical pods would have more than all of it",
       options: { shutdownGracePeriod: 10_000, shutdownGracePeriodCriticalPods: 30_000 },
       want: [],

@@ -65,3 +65,30 @@ test("pods that are being stopped have to end in time too; those that have stopp
     ["runs", "deleted"],
   );
 });
+
+test("what is ended for a shutdown counts until the machine is started again", () => {
+  const failures: object[] = [];
+  const pods = shutdownPods({
+    uids: () => ["a"],
+    worker: () => ({
+      pod: made("a", 1),
+      life: { phase: "syncing" },
+      evict: (failure, grace) => void failures.push({ ...failure, grace }),
+    }),
+    isFinished: () => false,
+    onStatus: () => undefined,
+  });
+  pods.terminate(made("a", 1), 5);
+  const message = "Pod was terminated in response to imminent node shutdown.";
+  assert.deepEqual(failures, [{ reason: "Terminated", message, disruption: message, untilReboot: true, grace: 5 }]);
+});
+
+test("pods that have stopped already are not waited for", async () => {
+  const pods = shutdownPods({
+    uids: () => [],
+    worker: () => undefined,
+    isFinished: () => true,
+    onStatus: () => undefined,
+  });
+  await pods.stopped([made("a", 1)], new AbortController());
+});

@@ -11,7 +11,10 @@ export interface PodPool {
     | {
         readonly pod: Pod;
         readonly life: { readonly phase: "syncing" | "stopping" | "stopped" | "gone" };
-        evict(failure: { reason: string; message: string; disruption?: string }, graceSeconds: number): void;
+        evict(
+          failure: { reason: string; message: string; disruption?: string; untilReboot?: boolean },
+          graceSeconds: number,
+        ): void;
       }
     | undefined;
   /** True when nothing of the pod runs or is mounted any more. */
@@ -20,6 +23,7 @@ export interface PodPool {
 }
 
 const MESSAGE = "Pod was terminated in response to imminent node shutdown.";
+const FAILURE = { reason: "Terminated", message: MESSAGE, disruption: MESSAGE, untilReboot: true };
 
 /** The pods of the agent, for a shutdown. */
 export function shutdownPods(pool: PodPool): ShutdownPods {
@@ -31,8 +35,7 @@ export function shutdownPods(pool: PodPool): ShutdownPods {
         const { phase } = worker?.life ?? { phase: "gone" };
         return worker !== undefined && (phase === "syncing" || phase === "stopping") ? [worker.pod] : [];
       }),
-    terminate: (pod, graceSeconds) =>
-      pool.worker(uidOf(pod))?.evict({ reason: "Terminated", message: MESSAGE, disruption: MESSAGE }, graceSeconds),
+    terminate: (pod, graceSeconds) => pool.worker(uidOf(pod))?.evict(FAILURE, graceSeconds),
     stopped: (pods, { signal }) => {
       const uids = pods.map(uidOf);
       const done = new AbortController();

@@ -33,6 +33,48 @@ function onPort(name: string, port: Partial<ContainerPort>): Pod {
 
 test("a plain pod may run", () => assert.deepEqual(admit(asked({}), { others: [], node }), { kind: "admitted" }));
 
+test("resources of a pod as a whole need their gate", () => {
+  const whole = asked({ resources: { limits: { memory: "1Gi" } } });
+  const why = { reason: "PodLevelResourcesNotSupported", message: "PodLevelResources feature gate is disabled" };
+  assert.deepEqual(rejection(whole, { hasPodLevelResources: false }), why);
+  assert.equal(rejection(whole, { hasPodLevelResources: true }), undefined);
+  assert.equal(rejection(asked({ resources: {} }), { hasPodLevelResources: false }), undefined);
+});
+
+test("tolerations compare numbers only with their gate", () => {
+  const taints = [{ key: "level", value: "5", effect: "NoExecute" }];
+  const reasons = (comparesNumbers: boolean, operator: string, ...values: string[]) =>
+    values.map((value) => {
+      const tolerations = [{ key: "level", operator, value, effect: "NoExecute" }];
+      return rejection(asked({ tolerations }), { taints, comparesNumbers })?.reason ?? "";
+    });
+  const not = "TaintToleration";
+  assert.deepEqual(reasons(true, "Lt", "6", "5", "-7", "06"), ["", not, not, not]);
+  assert.deepEqual(reasons(true, "Gt", "4", "5", "x", "99999999999999999999"), ["", not, not, not]);
+  assert.deepEqual(reasons(false, "Lt", "6", "5"), [not, not]);
+  assert.deepEqual(reasons(true, "Equal", "5", "6"), ["", not]);
+});
+
+describe("a pod that needs a feature which the node does not declare", () => {
+  const restartPolicyRules = [{ action: "RestartAllContainers", exitCodes: { operator: "In", values: [1] } }];
+  const restarting = pod("web").container("app", { restartPolicyRules }).build();
+  const shared = asked({ hostNetwork: true, hostUsers: false });
+  const [restarts, users] = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"];
+  const cases: [string, Pod, readonly string[] | undefined, string | undefined][] = [
+    ["to restart all containers is rejected", restarting, [], restarts],
+    ["of the host's network in a user namespace is rejected", shared, [restarts], users],
+    ["is admitted where it is declared", restarting, [restarts], undefined],
+    ["is admitted where nothing is declared at all", shared, undefined, undefined],
+  ];
+  for (const [name, of, declaredFeatures, missing] of cases) {
+    test(name, () => {
+      const message = `Pod requires node features that are not available: ${missing}`;
+      const want = missing === undefined ? undefined : { reason: "PodFeatureUnsupported", message };
+      assert.deepEqual(rejection(of, { declaredFeatures }), want);
+    });
+  }
+});
+
 test("no pod is admitted while the node shuts down, not even a critical one", () => {
   for (const priority of [0, 2_000_000_000]) {
     assert.deepEqual(rejection(asked({ priority }), { isShuttingDown: true }), {
@@ -102,6 +144,17 @@ describe("room", () => {
   const needs = (requests: Record<string, string>, name = "web"): Pod =>
     pod(name).container("app", { resources: { requests } }).build();
   const others = [needs({ cpu: "3", memory: "1Gi" }, "a"), needs({}, "b")];
+  const CLASS = "deviceclass.resource.kubernetes.io/gpu";
+  /** A plugin had devices of it before a driver took over. */
+  const had = { ...node.allocatable, "example.com/x": "0" };
+  const claimed = (of: Pod, containerName = "app"): Pod => {
+    const requestMappings = ["example.com/x", CLASS].map((resourceName) => ({
+      containerName,
+      resourceName,
+      requestName: "r",
+    }));
+    return { ...of, status: { extendedResourceClaimStatus: { resourceClaimName: "c", requestMappings } } };
+  };
   const cases: [string, Pod, Partial<AdmissionNode>, string | undefined][] = [
     ["enough", needs({ cpu: "1", memory: "7Gi" }), {}, undefined],
     [
@@ -129,6 +182,37 @@ describe("room", () => {
       needs({ "hugepages-2Mi": "4Mi" }),
       { allocatable: { ...node.allocatable, "hugepages-2Mi": "2Mi" } },
       `hugepages-2Mi, requested: ${2 ** 22}, used: 0, capacity: ${2 ** 21}`,
+    ],
+    [
+      "huge pages of a size that the node does not have",
+      needs({ "hugepages-1Gi": "1Gi" }),
+      {},
+      `hugepages-1Gi, requested: ${2 ** 30}, used: 0, capacity: 0`,
+    ],
+    ["huge pages that are not asked for", needs({ "hugepages-1Gi": "0" }), {}, undefined],
+    [
+      "devices of a class that nobody has claimed",
+      needs({ [CLASS]: "1" }),
+      {},
+      `${CLASS}, requested: 1, used: 0, capacity: 0`,
+    ],
+    [
+      "devices that are claimed",
+      claimed(needs({ "example.com/x": "1", [CLASS]: "1" })),
+      { allocatable: had },
+      undefined,
+    ],
+    [
+      "devices that are claimed for another container",
+      claimed(needs({ "example.com/x": "1" }), "other"),
+      { allocatable: had },
+      "example.com/x, requested: 1, used: 0, capacity: 0",
+    ],
+    [
+      "devices that nothing but a plugin can provide",
+      claimed(needs({ "example.com/x": "1" })),
+      { allocatable: had, claimsExtendedResources: false },
+      "example.com/x, requested: 1, used: 0, capacity: 0",
     ],
     ["a resource that the node does not know is not asked for", needs({ "example.com/x": "1" }), {}, undefined],
     ["a pod that asks for nothing fits everywhere", asked({}), { allocatable: { cpu: "1" } }, undefined],

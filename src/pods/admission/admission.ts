@@ -4,9 +4,11 @@ import type { AdmissionCheck, AdmissionFacts, Rejection, ResizeVerdict } from ".
 import {
   affinityProblem,
   appArmorProblem,
+  featuresProblem,
   groupsProblem,
   nameProblem,
   osProblem,
+  podLevelProblem,
   shutdownProblem,
   taintProblem,
 } from "./node.ts";
@@ -21,7 +23,8 @@ export type { AdmissionFacts, AdmissionNode, Rejection } from "./facts.ts";
 /** The result of the admission checks. */
 export type Admission =
   | { readonly kind: "admitted" }
-  | { readonly kind: "rejected"; readonly rejection: Rejection }
+  /** `isShortage`: it asks for more than the node has. */
+  | { readonly kind: "rejected"; readonly rejection: Rejection; readonly isShortage?: true }
   /** The pod is critical, and fits once the victims have stopped. */
   | { readonly kind: "preempts"; readonly victims: readonly Pod[]; readonly rejection: Rejection };
 
@@ -29,7 +32,7 @@ export type Admission =
 const FIRST: readonly AdmissionCheck[] = [shutdownProblem, pressureProblem, sysctlProblem, osProblem, groupsProblem];
 /** Predicates after the resources. */
 const PREDICATES: readonly AdmissionCheck[] = [affinityProblem, nameProblem, portProblem, taintProblem];
-const LAST: readonly AdmissionCheck[] = [appArmorProblem];
+const LAST: readonly AdmissionCheck[] = [appArmorProblem, podLevelProblem, featuresProblem];
 
 /** Decides whether a pod may run here. Runs once, when the pod is added; what runs already was admitted. Pure. */
 export function admit(pod: Pod, facts: AdmissionFacts): Admission {
@@ -39,7 +42,7 @@ export function admit(pod: Pod, facts: AdmissionFacts): Admission {
   const other = firstOf(PREDICATES, pod, facts) ?? firstOf(LAST, pod, facts);
   const [first] = missing;
   if (first === undefined) return other === undefined ? { kind: "admitted" } : { kind: "rejected", rejection: other };
-  if (!isCriticalPod(pod)) return { kind: "rejected", rejection: shortageProblem(first) };
+  if (!isCriticalPod(pod)) return { kind: "rejected", rejection: shortageProblem(first), isShortage: true };
   // A critical pod is never rejected for a shortage itself: for another reason, or because preemption cannot end it.
   if (other !== undefined) return { kind: "rejected", rejection: other };
   const { victims, unmet } = chooseVictims(pod, facts.others, missing);
@@ -55,16 +58,13 @@ function preemptionProblem(unmet: readonly UnmetRequest[]): Rejection {
   return { reason: "UnexpectedAdmissionError", message };
 }
 
-/** Decides about a resize: infeasible on this node, deferred until there is room, or granted (undefined). Pure. */
+/**
+ * Decides about a resize: granted (undefined), or deferred until the pod would be admitted with what it asks for. As in
+ * Kubernetes since 1.36, all rules of admission count, and more than the node has is deferred, too. Pure.
+ */
 export function resizeVerdict(pod: Pod, facts: AdmissionFacts): ResizeVerdict {
-  const [never] = shortages(pod, { ...facts, others: [] });
-  if (never !== undefined) {
-    const { resource, requested, capacity } = never;
-    const message = `Node didn't have enough capacity: ${resource}, requested: ${requested}, capacity: ${capacity}`;
-    return { reason: "Infeasible", message };
-  }
-  const [now] = shortages(pod, facts);
-  return now === undefined ? undefined : { reason: "Deferred", message: shortageProblem(now).message };
+  const admission = admit(pod, facts);
+  return admission.kind === "admitted" ? undefined : { reason: "Deferred", message: admission.rejection.message };
 }
 
 function firstOf(checks: readonly AdmissionCheck[], pod: Pod, facts: AdmissionFacts): Rejection | undefined {

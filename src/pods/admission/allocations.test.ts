@@ -31,6 +31,25 @@ describe("an allocation", () => {
     assert.deepEqual(allocator().asked, ["web"]);
   });
 
+  test("of nothing admits the pod, and leaves no record", async () => {
+    const ring = new FakeRing({ app: { termMs: 1000 } });
+    const cards = new FakeAllocator(["card-0"]);
+    ring.allocators = () => [
+      { name: "none", allocate: () => Promise.resolve(undefined), release: () => undefined, restore: () => undefined },
+    ];
+    await ring.restartAgent();
+    await ring.want(web);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.equal(ring.files.entries.has(FILE), false);
+    // One of two allocators has something for the pod.
+    const none = ring.allocators();
+    ring.allocators = () => [...none, cards];
+    await ring.restartAgent();
+    await ring.want(web, other);
+    assert.equal(ring.status("other")?.phase, "Running");
+    assert.deepEqual([...cards.given], [["uid-of-other", "card-0"]]);
+  });
+
   test("that is rejected is the pod's rejection, and nothing of it stays allocated", async () => {
     const { ring, allocator } = await machine(["card-0"]);
     await ring.want(web, other);
@@ -38,6 +57,20 @@ describe("an allocation", () => {
     assert.deepEqual([phase, reason, message], ["Failed", "NoCard", "Pod was rejected: no card is free"]);
     assert.equal(ring.pool.worker("uid-of-other"), undefined);
     assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
+  });
+
+  test("that fails is the rejection of a pod that also asks for more than the node has", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    const huge = (name: string) =>
+      pod(name)
+        .container("app", { resources: { requests: { cpu: "1000" } } })
+        .build();
+    await ring.want(huge("one"));
+    assert.equal(ring.status("one")?.reason, "OutOfcpu");
+    Object.assign(allocator(), { problem: () => ({ reason: "NoCard", message: "no card is free" }) });
+    await ring.want(huge("two"));
+    assert.equal(ring.status("two")?.reason, "NoCard");
+    assert.deepEqual(allocator().asked, []);
   });
 
   test("whose allocator fails is UnexpectedAdmissionError, as in Kubernetes", async () => {
@@ -142,6 +175,24 @@ describe("an allocation", () => {
     assert.equal(ring.files.entries.has(FILE), false);
   });
 
+  test("of a pod whose manifest cannot be read yet is kept", async () => {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.want(web);
+    const text = ring.files.entries.get(FILE) ?? "";
+    await ring.want();
+    await ring.clock.advance(1000);
+    ring.files.entries.set(FILE, text.replace("card-0", "card-1"));
+    await ring.restartAgent();
+    await ring.clock.advance(0);
+    // As of a machine that has rebooted: the runtime has nothing of the pod.
+    ring.publish({ isIncomplete: true });
+    await ring.clock.advance(0);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-1"]]);
+    await ring.want(web);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-1"]]);
+    assert.deepEqual(allocator().asked, []);
+  });
+
   test("that an allocator records itself is released if its pod was removed while no agent ran", async () => {
     const { ring, allocator } = await machine(["card-0"]);
     await ring.want(web);
@@ -186,6 +237,60 @@ describe("an allocation", () => {
     assert.deepEqual([...allocator().given], []);
     assert.equal(ring.files.entries.has(FILE), false);
     assert.deepEqual(await ring.containers(), []);
+  });
+});
+
+describe("an allocation that a plugin takes long for", () => {
+  async function slow(name: string): Promise<{ ring: FakeRing; allocator: () => FakeAllocator }> {
+    const { ring, allocator } = await machine(["card-0", "card-1"]);
+    await ring.clock.advance(0);
+    Object.assign(allocator(), { clock: ring.clock, takesMs: 60_000, slow: name });
+    return { ring, allocator };
+  }
+  const needs = (name: string, cpu: string) =>
+    pod(name)
+      .container("app", { resources: { requests: { cpu } } })
+      .build();
+
+  test("delays no other pod", async () => {
+    const { ring, allocator } = await slow("web");
+    await ring.want(web, other);
+    assert.equal(ring.status("other")?.phase, "Running");
+    assert.equal(ring.status("web"), undefined);
+    assert.deepEqual(Object.fromEntries(allocator().given), { "uid-of-web": "card-0", "uid-of-other": "card-1" });
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status("web")?.phase, "Running");
+  });
+
+  test("counts: what has no room beside it waits until it is decided", async () => {
+    const { ring, allocator } = await slow("one");
+    await ring.want(needs("one", "1500m"), needs("two", "1"));
+    assert.equal(ring.status("two"), undefined);
+    allocator().fault = new Error("plugin is gone");
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status("one")?.reason, "UnexpectedAdmissionError");
+    assert.equal(ring.status("two")?.phase, "Running");
+  });
+
+  test("rejects what has no room beside it once it is admitted", async () => {
+    const { ring } = await slow("one");
+    await ring.want(needs("one", "1500m"), needs("two", "1"));
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status("one")?.phase, "Running");
+    assert.equal(ring.status("two")?.reason, "OutOfcpu");
+  });
+
+  test("ends with its pod: another gets the card at once, also the same pod that comes back", async () => {
+    const { ring, allocator } = await slow("web");
+    await ring.want(web);
+    await ring.want();
+    assert.deepEqual([...allocator().given], []);
+    await ring.want(web);
+    await ring.want();
+    allocator().slow = "nobody";
+    await ring.want(web);
+    assert.equal(ring.status("web")?.phase, "Running");
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
   });
 });
 

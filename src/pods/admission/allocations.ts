@@ -13,10 +13,13 @@ export interface Allocator {
   /** The key of its records on disk: must not change between versions of the agent. */
   readonly name: string;
   /**
-   * Allocates what the pod needs, once, at admission; undefined if it needs nothing. The allocation must survive JSON:
-   * `restore` gets it after a restart of the agent. An error rejects the pod with UnexpectedAdmissionError.
+   * Allocates what the pod needs, once, at admission; undefined if it needs nothing. It is reserved when the call returns:
+   * other pods are decided while this one waits for a disk or a plugin. The allocation must survive JSON: `restore` gets
+   * it after a restart of the agent. An error rejects the pod with UnexpectedAdmissionError.
    */
   allocate(pod: Pod, options: Abortable): Promise<AllocatorAnswer | undefined>;
+  /** Why it could not allocate what the pod needs. Allocates nothing, and releases what the pod has. */
+  problem?(pod: Pod): Rejection | undefined;
   /** Releases what the pod has. Safe to repeat, and for a pod that has nothing. */
   release(uid: string): void;
   /**
@@ -34,6 +37,12 @@ interface AllocationDeps {
   readonly allocators: readonly Allocator[];
   readonly files: Pick<PodFiles, "list" | "readTail" | "replaceFile" | "removeFile">;
   readonly log: Pick<Logger, "warn">;
+}
+
+/** What an allocator has reserved, and its answer. */
+interface Reserved {
+  readonly name: string;
+  readonly answer: Promise<AllocatorAnswer | undefined>;
 }
 
 /** By allocator's name. */
@@ -72,27 +81,31 @@ export class PodAllocations {
     return this.restored;
   }
 
-  /** Allocates for a pod and persists the result; answers why it is rejected, then nothing is left allocated. */
-  async allocate(pod: Pod, options: Abortable): Promise<Rejection | undefined> {
+  /**
+   * Resolves when everything is reserved for the pod. `outcome` is why it is rejected, then nothing is left allocated;
+   * undefined if what it has is persisted. After an abort the caller calls `release`.
+   */
+  async begin(pod: Pod, options: Abortable): Promise<{ readonly outcome: Promise<Rejection | undefined> }> {
     const { uid = "" } = pod.metadata;
     await this.releases.get(uid);
-    const before = this.records.get(uid);
-    const given: Record<string, unknown> = { ...before };
+    let reserved: readonly Reserved[] = [];
     try {
       await this.readAgain();
-      for (const allocator of this.deps.allocators) {
-        if (Object.hasOwn(given, allocator.name)) continue;
-        const answer = await allocator.allocate(pod, options);
-        if (answer !== undefined && "rejection" in answer) return await this.reject(uid, answer.rejection);
-        if (answer !== undefined) given[allocator.name] = answer.allocation;
-      }
-      if (Object.keys(given).length > Object.keys(before ?? {}).length) await this.persist(uid, given);
-      return undefined;
+      const missing = this.deps.allocators.filter(({ name }) => !Object.hasOwn(this.records.get(uid) ?? {}, name));
+      reserved = missing.map((allocator) => ({ name: allocator.name, answer: allocator.allocate(pod, options) }));
     } catch (error) {
-      options.signal.throwIfAborted();
-      const message = `Allocate failed due to ${messageOf(error)}, which is unexpected`;
-      return await this.reject(uid, { reason: "UnexpectedAdmissionError", message });
+      reserved = [{ name: "", answer: Promise.reject(error as Error) }]; // reason: whatever it is, it is reported
     }
+    return { outcome: this.complete(uid, reserved, options) };
+  }
+
+  /** Why an allocator would reject the pod, for a pod that is rejected anyway. */
+  problem(pod: Pod): Rejection | undefined {
+    for (const allocator of this.deps.allocators) {
+      const found = allocator.problem?.(pod);
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
   /** Releases what the pod has, also on disk. Safe to repeat; never rejects. */
@@ -114,6 +127,32 @@ export class PodAllocations {
     const own = this.deps.allocators.flatMap((allocator) => [...(allocator.held?.() ?? [])]);
     const recorded = new Set([...this.records.keys(), ...this.unreadable.keys(), ...own]);
     await Promise.all([...recorded].filter((uid) => !isKnown(uid)).map((uid) => this.release(uid)));
+  }
+
+  private async complete(
+    uid: string,
+    reserved: readonly Reserved[],
+    options: Abortable,
+  ): Promise<Rejection | undefined> {
+    // None is left alone with what it reserved: it might allocate it after the release.
+    const answers = await Promise.allSettled(reserved.map(({ answer }) => answer));
+    try {
+      const before = this.records.get(uid);
+      const given: Record<string, unknown> = { ...before };
+      for (const [at, settled] of answers.entries()) {
+        if (settled.status === "rejected") throw settled.reason;
+        if (settled.value === undefined) continue;
+        if ("rejection" in settled.value) return await this.reject(uid, settled.value.rejection);
+        given[reserved[at]?.name ?? ""] = settled.value.allocation;
+      }
+      options.signal.throwIfAborted();
+      if (Object.keys(given).length > Object.keys(before ?? {}).length) await this.persist(uid, given);
+      return undefined;
+    } catch (error) {
+      options.signal.throwIfAborted();
+      const message = `Allocate failed due to ${messageOf(error)}, which is unexpected`;
+      return await this.reject(uid, { reason: "UnexpectedAdmissionError", message });
+    }
   }
 
   private async reject(uid: string, rejection: Rejection): Promise<Rejection> {

@@ -16,6 +16,14 @@ export interface AdmissionNode {
   /** True if the runtime supports supplementalGroupsPolicy Strict; undefined until it has reported. */
   readonly hasStrictGroups: boolean | undefined;
   readonly allowedUnsafeSysctls: readonly string[];
+  /** False if the scheduler cannot have claimed devices for extended resources (gate DRAExtendedResource). */
+  readonly claimsExtendedResources?: boolean;
+  /** False if pods have no resources as a whole (gate PodLevelResources). */
+  readonly hasPodLevelResources?: boolean;
+  /** Tolerations may compare numbers (gate TaintTolerationComparisonOperators). */
+  readonly comparesNumbers?: boolean;
+  /** The features that the node declares; undefined if it declares none (gate NodeDeclaredFeatures). */
+  readonly declaredFeatures?: readonly string[] | undefined;
   /** The conditions of pressure, such as `MemoryPressure`. */
   readonly pressure?: readonly string[];
   /** True while the node shuts down: no pod is admitted. */

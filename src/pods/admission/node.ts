@@ -1,8 +1,7 @@
-import { ownValue } from "../../lib/own-value.ts";
-import type { Pod, Taint, Toleration } from "../../model/generated/types.ts";
+import type { Pod } from "../../model/generated/types.ts";
 import { APPARMOR_ANNOTATION_PREFIX } from "../../model/labels.ts";
-import { matchesNodeSelector } from "../../model/node-selector.ts";
-import { allContainers, isStaticPod } from "../../model/pod-facts.ts";
+import { selectsNode, untolerated } from "../../model/node-fit.ts";
+import { allContainers, declaredContainers, isStaticPod } from "../../model/pod-facts.ts";
 import type { AdmissionFacts, Rejection } from "./facts.ts";
 
 const OS_LABEL = "kubernetes.io/os";
@@ -48,13 +47,40 @@ function asksForAppArmor(pod: Pod): boolean {
   });
 }
 
+/** Resources of a pod as a whole need their gate. */
+export function podLevelProblem({ spec }: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  const { requests = {}, limits = {} } = spec.resources ?? {};
+  const names = [...Object.keys(requests), ...Object.keys(limits)];
+  const isSet = names.some((name) => name === "cpu" || name === "memory" || name.startsWith("hugepages-"));
+  if (node.hasPodLevelResources !== false || !isSet) return undefined;
+  return { reason: "PodLevelResourcesNotSupported", message: "PodLevelResources feature gate is disabled" };
+}
+
+/** What a pod needs of the features that nodes declare. */
+const NEEDED_FEATURES: readonly (readonly [string, (pod: Pod) => boolean])[] = [
+  [
+    "RestartAllContainersOnContainerExits",
+    (pod) =>
+      declaredContainers(pod).some(({ restartPolicyRules }) =>
+        (restartPolicyRules ?? []).some(({ action }) => action === "RestartAllContainers"),
+      ),
+  ],
+  ["UserNamespacesHostNetworkSupport", ({ spec }) => spec.hostNetwork === true && spec.hostUsers === false],
+];
+
+/** A pod that needs a feature which the node does not declare. */
+export function featuresProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
+  const { declaredFeatures } = node;
+  if (declaredFeatures === undefined) return undefined;
+  const missing = NEEDED_FEATURES.filter(([name, isNeeded]) => !declaredFeatures.includes(name) && isNeeded(pod));
+  if (missing.length === 0) return undefined;
+  const names = missing.map(([name]) => name).join(", ");
+  return { reason: "PodFeatureUnsupported", message: `Pod requires node features that are not available: ${names}` };
+}
+
 /** The node selector, and the required node affinity. */
 export function affinityProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
-  const selector = Object.entries(pod.spec.nodeSelector ?? {});
-  const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const isSelected = selector.every(([key, value]) => ownValue(node.labels, key) === value);
-  const isAffine = required === undefined || matchesNodeSelector(required, node);
-  if (isSelected && isAffine) return undefined;
+  if (selectsNode(pod, node)) return undefined;
   return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector");
 }
 
@@ -69,17 +95,8 @@ export function nameProblem(pod: Pod, { node }: AdmissionFacts): Rejection | und
 export function taintProblem(pod: Pod, { node }: AdmissionFacts): Rejection | undefined {
   if (isStaticPod(pod)) return undefined;
   const noExecute = node.taints.filter(({ effect }) => effect === "NoExecute");
-  const isTolerated = (taint: Taint): boolean => (pod.spec.tolerations ?? []).some((one) => tolerates(one, taint));
-  if (noExecute.every(isTolerated)) return undefined;
+  if (untolerated(pod, noExecute, node).length === 0) return undefined;
   return predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate");
-}
-
-/** True if a toleration covers a taint: an empty key with Exists covers all, an empty effect covers every effect. */
-export function tolerates(toleration: Toleration, taint: Taint): boolean {
-  if (toleration.effect && toleration.effect !== taint.effect) return false;
-  if (toleration.key && toleration.key !== taint.key) return false;
-  if (toleration.operator === "Exists") return true;
-  return (toleration.key ?? "") !== "" && (toleration.value ?? "") === (taint.value ?? "");
 }
 
 function predicate(name: string, why: string): Rejection {

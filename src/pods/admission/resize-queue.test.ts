@@ -90,8 +90,21 @@ describe("beside a deferred resize with room for one of both", () => {
   });
 });
 
-test("a resize that is infeasible does not wait", () => {
+test("a resize that never fits holds up nobody behind it", () => {
   const queue = new ResizeQueue();
-  assert.equal(queue.verdict(growing("a", "64"), [], node)?.reason, "Infeasible");
+  assert.deepEqual(queue.verdict(growing("a", "64"), [], node), {
+    reason: "Deferred",
+    message: "Node didn't have enough resource: cpu, requested: 64000, used: 0, capacity: 10000",
+  });
   assert.equal(queue.verdict(growing("b", "8"), [growing("a", "64")], node), undefined);
+});
+
+test("a resize under disk pressure is deferred, except of a critical pod", () => {
+  const pressed = { ...node, pressure: ["DiskPressure"] };
+  assert.deepEqual(new ResizeQueue().verdict(growing("a", "1"), [], pressed), {
+    reason: "Deferred",
+    message: "The node had condition: [DiskPressure]. ",
+  });
+  const critical = growing("b", "1", { priority: 2_000_000_000 });
+  assert.equal(new ResizeQueue().verdict(critical, [], pressed), undefined);
 });

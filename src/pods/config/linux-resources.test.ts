@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { LIMITS } from "../../../test/support/limits.ts";
 import { pod } from "../../../test/support/pods.ts";
 import type { ResourceRequirements } from "../../model/generated/types.ts";
-import { containerResources, type LimitFacts, sandboxResources } from "./linux-resources.ts";
+import { containerResources, type LimitFacts, resizedResources, sandboxResources } from "./linux-resources.ts";
 
 const GIB = 2 ** 30;
 const full = { cpu: "500m", memory: "256Mi" };
@@ -37,6 +37,12 @@ const cases: { name: string; resources: ResourceRequirements; pod?: ResourceRequ
   {
     name: "the pod's memory limit holds for a container that has none",
     resources: { requests: { memory: "512Mi" } },
+    pod: { limits: { memory: "768Mi" }, requests: { memory: "512Mi" } },
+    want: { cpuShares: 2, cpuPeriod: 100_000, cpuQuota: 0, oomScoreAdj: 500, memoryLimitBytes: 768 * 2 ** 20 },
+  },
+  {
+    name: "a memory limit of 0 is none",
+    resources: { requests: { memory: "0" }, limits: { memory: "0" } },
     pod: { limits: { memory: "768Mi" }, requests: { memory: "512Mi" } },
     want: { cpuShares: 2, cpuPeriod: 100_000, cpuQuota: 0, oomScoreAdj: 500, memoryLimitBytes: 768 * 2 ** 20 },
   },
@@ -101,6 +107,22 @@ describe("a container's limits for the runtime", () => {
   }
 });
 
+test("huge pages of the pod are each container's that names none of that size itself", () => {
+  const of = pod()
+    .container("own", { resources: { limits: { "hugepages-2Mi": "4Mi" } } })
+    .container("any")
+    .with({ resources: { limits: { "hugepages-2Mi": "16Mi", "hugepages-1Gi": "1Gi" } } })
+    .build();
+  const limits = of.spec.containers.map(
+    (container) => containerResources(of, container, { ...LIMITS, hugepageSizes: ["2MB", "1GB"] }).hugepageLimits,
+  );
+  const both = (small: number) => [
+    { pageSize: "2MB", limit: small * 2 ** 20 },
+    { pageSize: "1GB", limit: 2 ** 30 },
+  ];
+  assert.deepEqual(limits, [both(4), both(16)]);
+});
+
 describe("what the runtime is told of the whole pod", () => {
   test("its sums, and its overhead apart", () => {
     const of = pod()
@@ -114,14 +136,24 @@ describe("what the runtime is told of the whole pod", () => {
     });
   });
 
-  test("no limit as soon as one container has none", () => {
+  test("the limits of those containers that have one; of a resize none as soon as one has none", () => {
     const of = pod()
       .container("a", { resources: { limits: full, requests: full } })
       .container("b")
       .build();
     assert.deepEqual(sandboxResources(of, LIMITS), {
+      resources: { cpuShares: 512, cpuPeriod: 100_000, cpuQuota: 50_000, memoryLimitBytes: 256 * 2 ** 20 },
+    });
+    assert.deepEqual(resizedResources(of, LIMITS), {
       resources: { cpuShares: 512, cpuPeriod: 100_000, cpuQuota: 0 },
     });
+  });
+
+  test("shares by its limits if nothing is requested", () => {
+    const of = pod()
+      .container("a", { resources: { limits: { cpu: "1" } } })
+      .build();
+    assert.equal(sandboxResources(of, LIMITS).resources.cpuShares, 1024);
   });
 });
 

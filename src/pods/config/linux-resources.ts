@@ -36,7 +36,8 @@ export interface LimitFacts {
 
 /** Returns the limits that the runtime puts on a container. */
 export function containerResources(pod: Pod, container: Container, node: LimitFacts): LinuxResources {
-  const limits = parseResources(container.resources?.limits);
+  // Of what the pod has as a whole, each container may use everything, unless it has a limit of its own.
+  const limits = parseResources({ ...pod.spec.resources?.limits, ...container.resources?.limits });
   const memory = containerMemoryLimit(pod, container);
   const hugepages = Object.entries(hugepageValues(limits, node.hugepageSizes));
   return {
@@ -70,15 +71,37 @@ function memoryControls(
   return Object.keys(unified).length === 0 ? {} : { unified };
 }
 
-/** Returns the resources of the pod as a whole for its sandbox: the sums without overhead, and the overhead alone. */
-export function sandboxResources(pod: Pod, node: LimitFacts): { resources: LinuxResources; overhead?: LinuxResources } {
+/** The resources of a pod as a whole: the sums without overhead, and the overhead alone. */
+export interface SandboxResources {
+  readonly resources: LinuxResources;
+  readonly overhead?: LinuxResources;
+}
+
+/**
+ * Returns what a new sandbox is sized by. As in Kubernetes, limits are the sums of those that containers have, even if
+ * others have none: a runtime with virtual machines adds them to the size of its own.
+ */
+export function sandboxResources(pod: Pod, node: LimitFacts): SandboxResources {
+  return wholeOf(pod, node, () => true);
+}
+
+/** Returns what a sandbox is told of a resize: there is a limit only if all containers have one, as of the pod's cgroup. */
+export function resizedResources(pod: Pod, node: LimitFacts): SandboxResources {
+  return wholeOf(pod, node, (plain, resource) => isLimited(plain, resource));
+}
+
+function wholeOf(
+  pod: Pod,
+  node: LimitFacts,
+  hasLimit: (pod: Pod, resource: "cpu" | "memory") => boolean,
+): SandboxResources {
   const { overhead, ...bare } = pod.spec;
   const plain: Pod = { ...pod, spec: bare };
-  const limits = podLimits(plain);
-  const memory = isLimited(plain, "memory") ? bytesOf(limits, "memory") : undefined;
-  const milli = isLimited(plain, "cpu") ? cpuMilli(limits) : 0;
+  const [requests, limits] = [podRequests(plain), podLimits(plain)];
+  const memory = hasLimit(plain, "memory") ? bytesOf(limits, "memory") : undefined;
+  const milli = hasLimit(plain, "cpu") ? cpuMilli(limits) : 0;
   const resources: LinuxResources = {
-    cpuShares: cpuShares(cpuMilli(podRequests(plain))),
+    cpuShares: cpuShares(cpuMilli(requests.cpu === undefined ? limits : requests)),
     ...quotaOf(milli, node, node.hasExclusiveCpus?.(plain)),
     ...(memory === undefined ? {} : { memoryLimitBytes: memory }),
   };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
-import type { PodSpec, ResourceRequirements } from "../../model/generated/types.ts";
-import { type SwapFacts, swapLimit } from "./swap-limit.ts";
+import type { Container, Pod, PodSpec, ResourceRequirements } from "../../model/generated/types.ts";
+import { type SwapFacts, swapLimit, swapResizeProblem } from "./swap-limit.ts";
 
 const MIB = 2 ** 20;
 const FACTS: SwapFacts = { memoryCapacity: 1000 * MIB, swapBytes: 500 * MIB };
@@ -44,5 +44,47 @@ describe("the swap of a container", () => {
       const of = pod().container("app", { resources }).with(spec).build();
       assert.equal(swapLimit(of, of.spec.containers[0] ?? { name: "" }, { ...FACTS, ...facts }), want);
     });
+  }
+});
+
+describe("a resize in place", () => {
+  const WHY = "In-place resize of containers with swap is not supported.";
+  const sized = (resources: ResourceRequirements, more: Partial<Container> = {}): Pod =>
+    pod()
+      .container("app", { resources, ...more })
+      .container("other", { resources: { requests: { cpu: "1" } } })
+      .build();
+  const bytes = (memory: string): ResourceRequirements => ({ requests: { memory } });
+  const fixed = (memory: string): ResourceRequirements => ({ requests: { memory }, limits: { memory } });
+  const restarts = { resizePolicy: [{ resourceName: "memory", restartPolicy: "RestartContainer" }] };
+  const cases: [string, Pod, Pod, Partial<SwapFacts>, string | undefined][] = [
+    ["of a memory request with swap is infeasible", sized(bytes("2Mi")), sized(bytes("1Mi")), {}, WHY],
+    ["that ends with swap is infeasible", sized(bytes("2Mi")), sized(fixed("1Mi")), {}, WHY],
+    ["that begins with swap is infeasible", sized(fixed("2Mi")), sized(bytes("1Mi")), {}, WHY],
+    [
+      "of no swap is none of its business",
+      sized(bytes("2Mi")),
+      sized(bytes("1Mi")),
+      { swapBytes: undefined },
+      undefined,
+    ],
+    ["without swap on both sides is feasible", sized(fixed("2Mi")), sized(fixed("1Mi")), {}, undefined],
+    [
+      "of the limit alone is feasible",
+      sized({ ...bytes("1Mi"), limits: { memory: "9Mi" } }),
+      sized(bytes("1Mi")),
+      {},
+      undefined,
+    ],
+    [
+      "that restarts the container is feasible",
+      sized(bytes("2Mi"), restarts),
+      sized(bytes("1Mi"), restarts),
+      {},
+      undefined,
+    ],
+  ];
+  for (const [name, desired, allocated, facts, want] of cases) {
+    test(name, () => assert.equal(swapResizeProblem(desired, allocated, { ...FACTS, ...facts }), want));
   }
 });

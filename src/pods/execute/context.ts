@@ -39,8 +39,14 @@ export interface ImageProvider {
 
 /** A directory or a block device of the host, or an image that the runtime mounts. */
 export type VolumeSource =
-  /** What is the user's (a hostPath) is not labelled for the pod. */
-  | { readonly kind: "path"; readonly path: string; readonly readonly: boolean; readonly isUsers?: boolean }
+  /** What is the user's (a hostPath) is not labelled for the pod, unless `relabels` says otherwise. */
+  | {
+      readonly kind: "path";
+      readonly path: string;
+      readonly readonly: boolean;
+      readonly isUsers?: boolean;
+      readonly relabels?: boolean;
+    }
   | { readonly kind: "device"; readonly path: string; readonly readonly: boolean }
   | { readonly kind: "image"; readonly reference: string; readonly pullPolicy: string };
 
@@ -66,6 +72,10 @@ export interface VolumeProvider {
     mount: { volume: string; container: string; index: number; subPath: string },
     options: Abortable,
   ): Promise<string>;
+  /**
+   * Ends what processes of a pod that terminates wait for from servers of its volumes that do not answer. Safe to repeat.
+   */
+  release(uid: string, options: Abortable): Promise<void>;
   /** Takes down what `prepare` made; never touches what belongs to the user. Safe to repeat. */
   teardown(uid: string, options: Abortable): Promise<void>;
 }
@@ -115,8 +125,12 @@ export interface NodeFacts {
   allocatable(): Readonly<Record<string, string>>;
   /** `containerd` …, the scheme of container ids. */
   readonly runtimeName: string;
+  /** Changes with each start of the machine. */
+  readonly bootId?: string | undefined;
   /** True if the runtime's handler of the pod supports recursive read-only mounts, as far as is known. */
   hasRecursiveReadOnly(pod: Pod): boolean;
+  /** True if the status of a pod shows the images of its image volumes (feature gate ImageVolumeWithDigest). */
+  readonly showsVolumeImages?: boolean;
   /** The kernel has SELinux on: what is mounted gets the label of the pod. */
   readonly hasSelinux?: boolean;
   /** Host access that pods may have; everything if missing. */
@@ -185,6 +199,11 @@ export interface PodRun {
   onPullWait(container: string, text: string | undefined): void;
   /** The ready sandbox that containers go into, set by `createSandbox` or from what was observed. */
   sandbox: { id: string; attempt: number; ips: readonly string[] } | undefined;
+  /** The pull for the first container in a new sandbox, which begins before the sandbox. */
+  earlyPull?: {
+    begin(sandboxAttempt: number): void;
+    take(container: Container): Promise<{ ref: string; image: RuntimeImage }> | undefined;
+  };
 }
 
 /** The addresses of a pod: those of the node on the host's network, else those of its sandbox. */

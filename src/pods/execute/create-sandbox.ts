@@ -46,6 +46,7 @@ export function pullSandbox(
 export async function createSandbox(deps: ExecuteDeps, run: PodRun, attempt: number): Promise<void> {
   const { pod, journal } = run;
   const identity = podIdentity(pod);
+  run.earlyPull?.begin(attempt);
   await enterLane(run);
   const step = journal.begin("sandbox", { detail: attempt === 0 ? "" : `attempt ${attempt}` });
   let created: string | undefined;

@@ -1,5 +1,6 @@
+import { machineInfo } from "../../adapters/host/machine.ts";
 import { hasSelinux } from "../../adapters/host/node-facts.ts";
-import type { AgentOptions } from "../../config/index.ts";
+import { type AgentOptions, isGateOn } from "../../config/index.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import { thermalPaths } from "../config/masked-paths.ts";
 import type { PodPaths } from "../config/paths.ts";
@@ -25,19 +26,21 @@ export function nodeFacts(
   { files, options, machine, rules, limits, handlerOf }: NodeFactsDeps,
   fixed: Pick<NodeFacts, "runtimeName"> & { readonly containerLogsDir: string; readonly owner?: string },
 ): NodeFacts {
-  const { rootDir, podLogsDir, seccompDefault, seccompDefaultFlag } = options();
+  const { rootDir, podLogsDir, seccompDefault, seccompDefaultFlag, featureGates } = options();
   const { runtimeName, owner, containerLogsDir } = fixed;
   const paths: PodPaths = { rootDir, podLogsDir, containerLogsDir };
   return {
     paths,
     limits,
     runtimeName,
+    bootId: machineInfo().bootId,
     get hostIps() {
       return machine.addresses;
     },
     allocatable: () => rules.resources().allocatable,
     extraMaskedPaths: thermalPaths(files),
     hasRecursiveReadOnly: (pod) => rules.hasRecursiveReadOnly(handlerOf(pod)),
+    showsVolumeImages: isGateOn("ImageVolumeWithDigest", featureGates),
     hasSelinux: hasSelinux(),
     security: () => options(),
     seccompDefault: seccompDefault || seccompDefaultFlag,

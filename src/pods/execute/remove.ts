@@ -33,6 +33,16 @@ export async function removeInstances(
   await Promise.all(sandboxIds.map((id) => deps.runtime.removeSandbox(id, options)));
 }
 
+/** Removes the files of the agent that containers could write to; nothing of the pod may run any more. Safe to repeat. */
+export async function removeWrittenFiles(
+  { files, node }: Pick<ExecuteDeps, "files" | "node">,
+  uid: string,
+): Promise<void> {
+  const directory = podDir(node.paths, uid);
+  await files.removeFile(`${directory}/etc-hosts`);
+  await files.removeTree(`${directory}/containers`);
+}
+
 /** Removes the pod's log directory. Safe to repeat. */
 export function removeLogs({ files, node }: Pick<ExecuteDeps, "files" | "node">, pod: PodIdentity): Promise<void> {
   return files.removeTree(podLogDir(node.paths, pod));

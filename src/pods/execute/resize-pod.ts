@@ -1,5 +1,5 @@
 import type { ObservedPod } from "../../model/observed.ts";
-import { sandboxResources } from "../config/linux-resources.ts";
+import { resizedResources } from "../config/linux-resources.ts";
 import { belowUsage } from "./below-usage.ts";
 import type { ExecuteDeps, PodRun } from "./context.ts";
 
@@ -13,7 +13,7 @@ export async function resizePod(
   run: PodRun,
   { sandboxId, observed, begin }: { sandboxId: string; observed: ObservedPod; begin: () => Promise<void> },
 ): Promise<void> {
-  const limits = sandboxResources(run.pod, deps.node.limits());
+  const limits = resizedResources(run.pod, deps.node.limits());
   const limit = limits.resources.memoryLimitBytes;
   if (limit !== undefined && run.pod.spec.resources !== undefined) {
     const running = observed.containers.filter(({ state }) => state === "running");

@@ -34,7 +34,7 @@ export async function startContainer(deps: ExecuteDeps, run: PodRun, start: Cont
   const onWait = (text: string | undefined): void => run.onPullWait(container.name, text);
   const request = { pod: run.pod, container, journal, slot: run.slot, onWait, ...pullSandbox(deps, run) };
   const [found, files] = await Promise.allSettled([
-    deps.images.ensure(request, { signal: run.interrupt }),
+    run.earlyPull?.take(container) ?? deps.images.ensure(request, { signal: run.interrupt }),
     prepareFiles(deps, run, container),
   ]);
   if (found.status === "rejected") throw found.reason;
@@ -100,7 +100,8 @@ async function killStarted(deps: ExecuteDeps, run: PodRun, { id, name }: { id: s
   }
 }
 
-function containerOf(run: PodRun, start: ContainerStart): Container {
+/** Returns the container of the pod that is to be started. */
+export function containerOf(run: PodRun, start: ContainerStart): Container {
   const found = containersOf(run.pod, start.kind).find((container) => container.name === start.name);
   if (found === undefined) throw new Error(`start container ${start.name}: not in the pod`);
   return found;

@@ -127,7 +127,13 @@ describe("how things turned out", () => {
     await ring.want(web("50"));
     await ring.clock.advance(1000);
     assert.deepEqual(await lines(/^kubelet_pod_(infeasible|pending)/), [
-      'kubelet_pod_infeasible_resizes_total{reason_detail="insufficient_node_allocatable"} 1',
+      'kubelet_pod_pending_resizes{reason="deferred"} 1',
+    ]);
+    ring.resizeProblem = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"';
+    await ring.want(web("51"));
+    await ring.clock.advance(1000);
+    assert.deepEqual(await lines(/^kubelet_pod_(infeasible|pending)/), [
+      'kubelet_pod_infeasible_resizes_total{reason_detail="guaranteed_pod_cpu_manager_static_policy"} 1',
       'kubelet_pod_pending_resizes{reason="infeasible"} 1',
     ]);
   });

@@ -4,7 +4,8 @@ import { pod } from "../../../test/support/pods.ts";
 import { FakeRing } from "../../../test/support/ring.ts";
 import { Metrics } from "../../lib/metrics.ts";
 import type { Pod } from "../../model/generated/types.ts";
-import { containerType, countPods } from "./pod-metrics.ts";
+import { podIdentity } from "../../model/pod-facts.ts";
+import { containerType, countPods, rejectionLabel } from "./pod-metrics.ts";
 
 const signal = new AbortController().signal;
 
@@ -77,7 +78,7 @@ describe("the numbers of pods", () => {
     await ring.want(web);
     await ring.clock.advance(60_000);
     assert.equal(ring.status()?.phase, "Running");
-    assert.deepEqual(await lines(/^kubelet_pod_start_.*count/), []);
+    assert.deepEqual(await lines(/^kubelet_pod_start_.*count [^0]/), []);
     assert.deepEqual(await lines(/^kubelet_started_pods_total/), ["kubelet_started_pods_total 0"]);
   });
 
@@ -102,9 +103,33 @@ describe("the numbers of pods", () => {
         .build(),
     );
     assert.deepEqual(await lines(/^kubelet_admission_rejections_total/), [
-      'kubelet_admission_rejections_total{reason="NodeAffinity"} 1',
+      'kubelet_admission_rejections_total{reason="Other"} 1',
     ]);
   });
+
+  test("a pod that is rejected for its volumes counts, too", async () => {
+    const ring = new FakeRing();
+    const { lines } = counted(ring);
+    const web = pod("web").container("app").build();
+    await ring.want(web);
+    ring.journal.of(podIdentity(web)).event("Warning", "VolumeAttachmentLimitExceeded", { message: "full" });
+    assert.deepEqual(await lines(/^kubelet_admission_rejections_total/), [
+      'kubelet_admission_rejections_total{reason="VolumeAttachmentLimitExceeded"} 1',
+    ]);
+  });
+
+  const labels: [string, string][] = [
+    ["OutOfcpu", "OutOfcpu"],
+    ["OutOfexample.com/x", "OutOfExtendedResources"],
+    ["OutOfhugepages-1Gi", "OutOfExtendedResources"],
+    ["Evicted", "Evicted"],
+    ["TaintToleration", "Other"],
+    ["SMTAlignmentError", "Other"],
+  ];
+  for (const [reason, label] of labels) {
+    test(`a rejection for ${reason} is counted as ${label}, as in Kubernetes`, () =>
+      assert.equal(rejectionLabel(reason), label));
+  }
 });
 
 test("a container that no pod has any more counts as a plain one", () => {

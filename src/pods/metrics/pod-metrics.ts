@@ -2,7 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import type { Pod } from "../../model/generated/types.ts";
-import type { PodStep } from "../../model/step.ts";
+import type { PodEvent, PodStep } from "../../model/step.ts";
 import { RejectionError } from "../admission/rejection-error.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { DesiredPods } from "../desired.ts";
@@ -70,7 +70,8 @@ function countSteps({ metrics, journal, desired, clock }: PodMetricsDeps, option
     else if (step.step === "create" && isFailed) {
       ofContainer(step, step.error instanceof ConfigError ? "CreateContainerConfigError" : "CreateContainerError");
     } else if (step.step === "pull" && isFailed) ofContainer(step, "ErrImagePull");
-    else if (step.step === "admitted" && step.error instanceof RejectionError) rejected.inc([step.error.reason]);
+    else if (step.step === "admitted" && step.error instanceof RejectionError)
+      rejected.inc([rejectionLabel(step.error.reason)]);
     else if (step.step === "admitted" && !isFailed) {
       const wanted = desired.get(step.pod.uid);
       if (wanted === undefined) return;
@@ -79,6 +80,26 @@ function countSteps({ metrics, journal, desired, clock }: PodMetricsDeps, option
     }
   };
   journal.onStep(count, options);
+  // A pod without room for its volumes is rejected while it waits for them, not at admission.
+  const told = ({ reason }: PodEvent): void => {
+    if (reason === "VolumeAttachmentLimitExceeded") rejected.inc([rejectionLabel(reason)]);
+  };
+  journal.onEvent(told, options);
+}
+
+/** The reasons of rejections that have a label of their own, as in Kubernetes. */
+const REJECTION_REASONS: ReadonlySet<string> = new Set([
+  ...["AppArmor", "Evicted", "InvalidNodeInfo", "NodeShutdown", "PodFeatureUnsupported", "PodOSNotSupported"],
+  "PodLevelResourcesNotSupported",
+  ...["PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden"],
+  ...["TopologyAffinityError", "UnexpectedAdmissionError", "VolumeAttachmentLimitExceeded"],
+  ...["OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods"],
+]);
+
+/** The label of a rejection: names of resources, which pods choose, are not part of it. Pure. */
+export function rejectionLabel(reason: string): string {
+  if (REJECTION_REASONS.has(reason)) return reason;
+  return reason.startsWith("OutOf") ? "OutOfExtendedResources" : "Other";
 }
 
 /** Kubernetes' word for the list of a pod that a container is in. Pure. */

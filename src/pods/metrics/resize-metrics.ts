@@ -6,7 +6,7 @@ import type { PodEvent } from "../../model/step.ts";
 import type { PodMetricsDeps } from "./pod-metrics.ts";
 
 /** Milliseconds, as in Kubernetes: from ten to ten minutes. */
-const BUCKETS = [10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000];
+const BUCKETS = [10, 50, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000];
 
 /** Counts changes of running pods' resources, from what the journal tells and what the statuses show. */
 export function countResizes(
@@ -35,9 +35,9 @@ export function countResizes(
   });
   const since = new Map<string, number>();
   const deferred = new Set<string>();
-  const told = ({ reason, pod: { uid } }: PodEvent): void => {
+  const told = ({ reason, message, pod: { uid } }: PodEvent): void => {
     const now = clock.now().mono;
-    if (reason === "ResizeInfeasible") infeasible.inc(["insufficient_node_allocatable"]);
+    if (reason === "ResizeInfeasible") infeasible.inc([infeasibleDetail(message)]);
     else if (reason === "ResizeDeferred") deferred.add(uid);
     else if (reason === "ResizeStarted") {
       since.set(uid, now);
@@ -57,6 +57,19 @@ export function countResizes(
     deferred.delete(uid);
   };
   pool.onStatus(gone, options);
+}
+
+/** Why a resize is infeasible, by the words that Kubernetes has for its message and its metric. */
+const DETAILS: readonly (readonly [string, string])[] = [
+  ["containers with swap", "swap_limitation"],
+  ["alongside CPU Manager policy", "guaranteed_pod_cpu_manager_static_policy"],
+  ["alongside Memory Manager policy", "guaranteed_pod_memory_manager_static_policy"],
+  ["InPlacePodLevelResourcesVerticalScaling is disabled", "plr_feature_gate_off"],
+];
+
+/** The label of an infeasible resize. Pure. */
+export function infeasibleDetail(message: string): string {
+  return DETAILS.find(([words]) => message.includes(words))?.[1] ?? "other";
 }
 
 /** How many statuses say that a resize waits, by the reason that they give. Pure. */

@@ -40,6 +40,8 @@ export interface ContainerFacts {
   readonly terminating: boolean;
   /** The runtime supports recursive read-only mounts. */
   readonly hasRecursiveReadOnly?: boolean;
+  /** Image volumes show which image they are (feature gate ImageVolumeWithDigest). */
+  readonly showsVolumeImages?: boolean;
   /** The actual resources of a running container. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
   /** RestartAllContainers removed it. */
@@ -56,7 +58,7 @@ export function deriveContainerStatus(container: Container, facts: ContainerFact
     ...status,
     ...(facts.kind === "ephemeral" ? {} : { started: false }),
     ...resourcesOf(container, newest, facts),
-    ...mountStatuses(container, facts.hasRecursiveReadOnly === true),
+    ...mountStatuses(container, newest, facts),
     ...readyFlags(container, status, facts),
   };
 }
@@ -266,14 +268,25 @@ function userOf(newest: ObservedContainer): Pick<ContainerStatus, "user"> {
 }
 
 /** `IfPossible` shows the effective value; with `Enabled` the container does not run if the runtime lacks it. */
-function mountStatuses(container: Container, canRecurse: boolean): { volumeMounts?: readonly VolumeMountStatus[] } {
+function mountStatuses(
+  container: Container,
+  newest: ObservedContainer | undefined,
+  { hasRecursiveReadOnly: canRecurse = false, showsVolumeImages = false }: ContainerFacts,
+): { volumeMounts?: readonly VolumeMountStatus[] } {
   const mounts = container.volumeMounts ?? [];
   if (mounts.length === 0) return {};
+  const imageOf = ({ mountPath }: VolumeMount): Pick<VolumeMountStatus, "volumeStatus"> => {
+    const mounted = newest?.mounts.find(
+      ({ containerPath, image }) => image !== undefined && containerPath === mountPath,
+    );
+    return mounted?.image === undefined ? {} : { volumeStatus: { image: { imageRef: mounted.image } } };
+  };
   return {
     volumeMounts: mounts.map((mount) => ({
       name: mount.name,
       mountPath: mount.mountPath,
       ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: recursion(mount, canRecurse) } : {}),
+      ...(showsVolumeImages ? imageOf(mount) : {}),
     })),
   };
 }

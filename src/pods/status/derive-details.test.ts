@@ -84,6 +84,25 @@ describe("a container", () => {
     assert.equal(status?.stopSignal, "SIGUSR1");
   });
 
+  test("shows the images of image volumes with the gate for it, once they are mounted", () => {
+    const volumeMounts = [
+      { name: "model", mountPath: "/model" },
+      { name: "data", mountPath: "/data" },
+    ];
+    const of = pod().container("app", { volumeMounts }).build();
+    const mounts = [
+      { containerPath: "/data", hostPath: "/srv" },
+      { containerPath: "/model", hostPath: "", image: "sha256:1" },
+    ];
+    const running = observed(of, [sandbox()], [seen(app, { mounts })]);
+    const shown = (what: ObservedPod, showsVolumeImages: boolean) =>
+      derive(of, what, { showsVolumeImages }).containerStatuses?.[0]?.volumeMounts;
+    const [model, data] = volumeMounts;
+    assert.deepEqual(shown(running, true), [{ ...model, volumeStatus: { image: { imageRef: "sha256:1" } } }, data]);
+    assert.deepEqual(shown(running, false), volumeMounts);
+    assert.deepEqual(shown(observed(of, [sandbox()], []), true), volumeMounts);
+  });
+
   test("shows what became of recursive read-only mounts", () => {
     const mount = (recursiveReadOnly?: string) => ({
       name: "v",

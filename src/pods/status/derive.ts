@@ -1,4 +1,4 @@
-import type { ContainerStatus, Pod, PodStatus, ResourceStatus } from "../../model/generated/types.ts";
+import type { ContainerStatus, Pod, PodStatus } from "../../model/generated/types.ts";
 import { allContainers, type ContainerKind, containersOf, isSidecar } from "../../model/pod-facts.ts";
 import { orderPodIps } from "../../model/pod-ips.ts";
 import { qosClass } from "../../model/qos.ts";
@@ -10,6 +10,7 @@ import { deriveContainerStatus, time } from "./derive-container.ts";
 import { endedStatuses } from "./derive-end.ts";
 import { isTerminalPhase, phaseOf } from "./derive-phase.ts";
 import type { StatusFacts } from "./status-facts.ts";
+import { withHealth } from "./with-health.ts";
 
 export { isTerminalPhase } from "./derive-phase.ts";
 export type { StatusFacts, StatusFailure } from "./status-facts.ts";
@@ -119,6 +120,7 @@ function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
       probes: facts.probes?.get(container.name),
       terminating: facts.terminating,
       hasRecursiveReadOnly: facts.hasRecursiveReadOnly === true,
+      showsVolumeImages: facts.showsVolumeImages === true,
       restartingAll: facts.restartingAll === true,
       ...(facts.actualOf && { actualOf: facts.actualOf }),
     });
@@ -132,16 +134,6 @@ function statuses(facts: StatusFacts, kind: ContainerKind): ContainerStatus[] {
       status.state?.waiting !== undefined;
     return isTakenAsDone ? { ...status, ready: true, state: { terminated: TAKEN_AS_DONE } } : status;
   });
-}
-
-/** Adds the health of the container's devices. Once they are released, what was last known of it stays. */
-function withHealth(
-  { allocatedResourcesStatus: _before, ...status }: ContainerStatus,
-  health: readonly ResourceStatus[],
-  last: ContainerStatus | undefined,
-): ContainerStatus {
-  const known = health.length > 0 || status.state?.terminated === undefined ? health : last?.allocatedResourcesStatus;
-  return known === undefined || known.length === 0 ? status : { ...status, allocatedResourcesStatus: known };
 }
 
 function previousOf(previous: PodStatus | undefined, kind: ContainerKind): readonly ContainerStatus[] {

@@ -19,6 +19,7 @@ export interface StatusFacts {
   /** Its containers have all stopped for good: the phase becomes terminal. */
   readonly finished: boolean;
   readonly hasRecursiveReadOnly?: boolean;
+  readonly showsVolumeImages?: boolean;
   /** The actual resources of a container; absent or undefined means the allocated ones. */
   actualOf?(container: ObservedContainer): ResourceRequirements | undefined;
   /** The actual resources of the pod as a whole. */
@@ -43,4 +44,6 @@ export interface StatusFailure {
   readonly disruption?: string;
   /** Succeeded if every container ended with 0, as a preempted pod does in Kubernetes. */
   readonly mayEndWell?: boolean;
+  /** Counts only until the machine is started again, as a shutdown of it does. */
+  readonly untilReboot?: boolean;
 }

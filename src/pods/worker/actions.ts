@@ -1,17 +1,18 @@
 import { messageOf } from "../../lib/errors.ts";
-import type { Container } from "../../model/generated/types.ts";
+import type { Container, Pod } from "../../model/generated/types.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
 import { StartError } from "../../model/start-error.ts";
 import type { PodIdentity } from "../../model/step.ts";
 import { POD_LEVEL } from "../admission/allocation.ts";
 import type { ExecuteDeps, PodRun } from "../execute/context.ts";
 import { createSandbox } from "../execute/create-sandbox.ts";
+import { EarlyPull } from "../execute/early-pull.ts";
 import { killContainer } from "../execute/kill.ts";
 import { NetworkNotReadyError, requireNetwork } from "../execute/network.ts";
 import { removeContainer } from "../execute/remove.ts";
 import { resizeContainer } from "../execute/resize-container.ts";
 import { resizePod } from "../execute/resize-pod.ts";
-import { startContainer } from "../execute/start-container.ts";
+import { containerOf, startContainer } from "../execute/start-container.ts";
 import { graceFor } from "../plan/grace.ts";
 import type { Acting } from "../plan/interrupt.ts";
 import { type ContainerStart, type PodAction, resizeHold } from "../plan/pod-plan.ts";
@@ -53,6 +54,10 @@ export class PodActions {
   async perform(run: PodRun, { observed, actions, begin }: Planned): Promise<void> {
     const { execute } = this.deps;
     const volumes = new VolumePreparation(execute.volumes, run);
+    // A pod whose sandbox fails again and again pulls nothing, as in Kubernetes.
+    const first = this.deps.memory.hasNoSandbox ? undefined : firstStarted(run, actions);
+    const pull = new EarlyPull(execute, run, first);
+    run.earlyPull = pull;
     let ready: { cancel(): void } | undefined;
     try {
       for (const action of actions) {
@@ -69,7 +74,7 @@ export class PodActions {
       }
     } finally {
       ready?.cancel();
-      await volumes.end();
+      await Promise.all([volumes.end(), pull.end()]);
     }
   }
 
@@ -116,7 +121,9 @@ export class PodActions {
     memory.isNetworkDown = false;
     try {
       await createSandbox(execute, run, attempt);
+      memory.hasNoSandbox = false;
     } catch (error) {
+      memory.hasNoSandbox = true;
       // Only asked after a failure: a start costs no call for it.
       await requireNetwork(execute.runtime, run, options).catch((why: unknown) => {
         if (!(why instanceof NetworkNotReadyError)) return;
@@ -156,7 +163,7 @@ export class PodActions {
     try {
       await resizeContainer(execute, run, { running, spec, begin: () => resize.begin(running.id) });
     } catch (error) {
-      return this.holdResize(spec.name, error);
+      return this.holdResize(run.pod, spec.name, error);
     }
     memory.holds.delete(resizeHold(spec.name));
     resize.done(running.id, spec.resources ?? {});
@@ -168,19 +175,27 @@ export class PodActions {
     try {
       await resizePod(execute, run, { sandboxId, observed, begin: () => resize.begin(POD_LEVEL) });
     } catch (error) {
-      return this.holdResize(POD_LEVEL, error);
+      return this.holdResize(run.pod, POD_LEVEL, error);
     }
     memory.holds.delete(resizeHold(POD_LEVEL));
     resize.done(POD_LEVEL, run.pod.spec.resources ?? {});
     return true;
   }
 
-  private holdResize(name: string, error: unknown): false {
+  private holdResize(pod: Pod, name: string, error: unknown): false {
     const { execute, memory, resize } = this.deps;
     const message = messageOf(error);
-    resize.failed(message);
+    resize.failed(pod, message);
     const untilMono = execute.clock.now().mono + RESIZE_ERROR_MS;
     memory.holds.set(resizeHold(name), { untilMono, hash: "", reason: "ResizeError", message });
     return false;
   }
+}
+
+/** The container that the actions start in a new sandbox before any other. */
+function firstStarted(run: PodRun, actions: readonly PodAction[]): Container | undefined {
+  const sandbox = actions.findIndex((action) => action.do === "createSandbox");
+  if (sandbox === -1) return undefined;
+  const first = actions.slice(sandbox).find((action) => action.do === "startContainer");
+  return first?.do === "startContainer" ? containerOf(run, first.start) : undefined;
 }

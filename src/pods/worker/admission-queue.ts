@@ -1,3 +1,4 @@
+import { AbortScope } from "../../lib/abort.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -28,16 +29,23 @@ interface QueueDeps {
   rejected(pod: Pod, rejection: Rejection): void;
 }
 
+/** A pod that is about to get its allocations. */
+interface Allocating {
+  readonly pod: Pod;
+  readonly scope: AbortScope;
+}
+
 /**
  * Pods that were added and have no worker yet. One is decided at a time, in the order of their creation, so that each
- * is decided on what those before it got:
+ * is decided on what those before it have reserved; what an allocator waits for delays nobody else:
  *
- *     waiting ──► verdict ──► allocations, persisted ──► admitted
- *        ▲           │ waits          │ rejected
- *        └───────────┴────────────────┴──────────────► rejected
+ *     waiting ──► verdict ──► reserved ──► allocations, persisted ──► admitted
+ *        ▲           │ waits      │                │
+ *        └───────────┴────────────┴────────────────┴──────────────► rejected
  */
 export class AdmissionQueue {
   private readonly waiting = new Set<string>();
+  private readonly allocating = new Map<string, Allocating>();
   /** What each pod waits for, as its journal was told. */
   private readonly reasons = new Map<string, string>();
   /** Nothing is decided before the runtime was listed once: what it already has might be the same pod. */
@@ -55,6 +63,11 @@ export class AdmissionQueue {
     return this.waiting.has(uid);
   }
 
+  /** Pods whose resources are reserved, and that may still be rejected. */
+  get undecided(): readonly Pod[] {
+    return [...this.allocating.values()].map(({ pod }) => pod);
+  }
+
   /** Takes a pod in; `review` decides. */
   add({ uid, pod }: DesiredPod): void {
     this.waiting.add(uid);
@@ -67,6 +80,7 @@ export class AdmissionQueue {
   delete(uid: string): void {
     this.waiting.delete(uid);
     this.reasons.delete(uid);
+    this.allocating.get(uid)?.scope.abort();
   }
 
   /** Begins to decide; safe to repeat. */
@@ -134,7 +148,7 @@ export class AdmissionQueue {
   }
 
   private decide(uid: string): "allocates" | undefined {
-    if (!this.waiting.has(uid)) return undefined;
+    if (!this.waiting.has(uid) || this.allocating.has(uid)) return undefined;
     const desired = this.deps.desired.get(uid);
     if (desired === undefined) {
       this.delete(uid);
@@ -148,7 +162,7 @@ export class AdmissionQueue {
         return undefined;
       case "rejected":
         this.delete(uid);
-        this.deps.rejected(desired.pod, verdict.rejection);
+        this.deps.rejected(desired.pod, this.rejectionOf(desired.pod, verdict));
         return undefined;
       case "admitted":
         if (!this.deps.allocations.isEmpty && verdict.isAdopted !== true) return "allocates";
@@ -158,19 +172,59 @@ export class AdmissionQueue {
     }
   }
 
+  /** The reason of an allocator comes before that of a shortage, as in Kubernetes. */
+  private rejectionOf(
+    pod: Pod,
+    { rejection, isShortage }: AdmissionVerdict & { readonly kind: "rejected" },
+  ): Rejection {
+    return (isShortage === true ? this.deps.allocations.problem(pod) : undefined) ?? rejection;
+  }
+
+  /** Resolves when the pod's resources are reserved: the next pod is decided then. */
   private async allocate(uid: string): Promise<void> {
     const { desired, allocations, signal } = this.deps;
-    const asked = desired.get(uid);
-    if (asked === undefined) return;
-    const rejection = await allocations.allocate(asked.pod, { signal });
-    const current = desired.get(uid);
-    if (!this.waiting.has(uid) || current === undefined) {
-      await allocations.release(uid);
-      return;
+    const pod = desired.get(uid)?.pod;
+    if (pod === undefined) return;
+    const entry = { pod, scope: new AbortScope([signal]) };
+    this.allocating.set(uid, entry);
+    try {
+      const { outcome } = await allocations.begin(pod, entry.scope);
+      void this.settle(uid, outcome, entry);
+    } catch (error) {
+      this.end(uid, entry);
+      throw error;
     }
-    this.delete(uid);
-    if (rejection === undefined) this.deps.admitted(current);
-    else this.deps.rejected(current.pod, rejection);
+  }
+
+  /** Never rejects. */
+  private async settle(uid: string, outcome: Promise<Rejection | undefined>, entry: Allocating): Promise<void> {
+    const { desired, allocations, signal, log } = this.deps;
+    try {
+      const rejection = await outcome;
+      const current = desired.get(uid);
+      entry.scope.signal.throwIfAborted();
+      if (current === undefined) await allocations.release(uid);
+      this.waiting.delete(uid);
+      this.reasons.delete(uid);
+      if (current !== undefined && rejection === undefined) this.deps.admitted(current);
+      else if (current !== undefined && rejection !== undefined) this.deps.rejected(current.pod, rejection);
+    } catch (error) {
+      if (signal.aborted) return;
+      // It is no longer wanted, or came back as another pod with its UID.
+      if (entry.scope.signal.aborted) await allocations.release(uid);
+      else {
+        log.error("Failed to decide on the admission of a pod", error, { podUID: uid });
+        this.retry();
+      }
+    } finally {
+      this.end(uid, entry);
+    }
+    this.review();
+  }
+
+  private end(uid: string, { scope }: Allocating): void {
+    scope.dispose();
+    this.allocating.delete(uid);
   }
 
   /** Tells the journal once what the pod waits for. */

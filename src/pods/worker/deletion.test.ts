@@ -43,6 +43,19 @@ test("a shorter grace period counts at once, a longer one never", async () => {
   ring.stopAgent();
 });
 
+test("a pod that was removed and does not end is ended by an eviction, and nothing of it is left", async () => {
+  const ring = new FakeRing({ main: { ignoresTerm: true } });
+  const patient = web();
+  await ring.want({ ...patient, spec: { ...patient.spec, terminationGracePeriodSeconds: 86_400 } });
+  await ring.want();
+  await ring.clock.advance(60_000);
+  assert.deepEqual(await states(ring), ["running"]);
+  ring.pool.worker(uid)?.evict({ reason: "Evicted", message: "m" }, 1);
+  await ring.clock.advance(10_000);
+  assert.deepEqual([await states(ring), ring.pool.worker(uid)], [[], undefined]);
+  ring.stopAgent();
+});
+
 test("a pod that was deleted before the agent started is only terminated", async () => {
   const ring = new FakeRing();
   await ring.want(deleted(web(), 5));
@@ -121,3 +134,45 @@ test("a container that was only created is stopped without an event, and a failu
   assert.equal(ring.pool.isFinished(uid), true);
   ring.stopAgent();
 });
+
+test("a container whose processes hang on a lost server is freed a minute after its grace period, and each minute", async () => {
+  const ring = new FakeRing();
+  await ring.want(web());
+  const released: number[] = [];
+  const began = ring.clock.now().mono;
+  ring.releaseVolumes = async (of) => {
+    assert.equal(of, uid);
+    released.push((ring.clock.now().mono - began) / 1000);
+  };
+  ring.runtime.control.delay("stopContainer", 150_000);
+  await ring.want(deleted(web(), 20));
+  await ring.clock.advance(79_000);
+  assert.deepEqual(released, []);
+  await ring.clock.advance(71_000);
+  assert.deepEqual(released, [80, 140]);
+  assert.equal(ring.pool.isFinished(uid), true);
+  await ring.clock.advance(600_000);
+  assert.deepEqual(released, [80, 140]);
+  ring.stopAgent();
+});
+
+for (const { name, delayMs, want } of [
+  { name: "that gives up after the SIGKILL", delayMs: 35_000, want: 1 },
+  { name: "that fails at once", delayMs: 0, want: 0 },
+]) {
+  test(`a runtime ${name} frees what hangs on a lost server ${want} times`, async () => {
+    const ring = new FakeRing();
+    await ring.want(web());
+    let released = 0;
+    ring.releaseVolumes = async () => {
+      released++;
+      throw new Error("an answer that does not matter");
+    };
+    ring.runtime.control.delay("stopContainer", delayMs);
+    ring.runtime.control.fail("stopContainer", new RuntimeError("Timeout", "no answer"), 1);
+    await ring.want(deleted(web(), 20));
+    await ring.clock.advance(delayMs);
+    assert.equal(released, want);
+    ring.stopAgent();
+  });
+}

@@ -31,14 +31,20 @@ describe("terminated containers that the node has too many of", () => {
 
   test("of a pod that ended go with their sandbox, and its status stays", async () => {
     const ring = new FakeRing();
-    await ring.want(pod("web").container("app").restart("Never").build());
+    await ring.want(
+      pod("web").container("app", { terminationMessagePath: "/dev/termination-log" }).restart("Never").build(),
+    );
     await exit(ring, 0);
     await ring.clock.advance(1000);
     const before = ring.status();
     assert.equal(before?.phase, "Succeeded");
+    const written = (): readonly string[] =>
+      [...ring.files.entries.keys()].filter((path) => /^\/root\/pods\/uid-of-web\/(etc-hosts|containers)/.test(path));
+    assert.equal(written().length, 2);
     const done = ring.pool.discard("uid-of-web", "all");
     await ring.clock.advance(1000);
     await done;
+    assert.deepEqual(written(), [], "what its containers wrote takes no room any more");
     assert.deepEqual(await ids(ring), []);
     const never = { signal: new AbortController().signal };
     assert.deepEqual(await ring.runtime.listSandboxes({}, never), []);

@@ -19,6 +19,7 @@ import { RunningAction } from "./running-action.ts";
 import { StartMemory } from "./start-memory.ts";
 import type { StartSlot } from "./start-slot.ts";
 import { StatusReport } from "./status-report.ts";
+import { StopRecord } from "./stop-record.ts";
 import { SyncRetry } from "./sync-retry.ts";
 
 /** Upper limit of the record of a pod's resources. */
@@ -82,6 +83,7 @@ export interface WorkerParts extends WorkerState {
   readonly actions: PodActions;
   readonly discards: Discards;
   readonly pullWaits: PullWaits;
+  readonly stops: StopRecord;
 }
 
 /** Builds the parts of one worker. */
@@ -89,7 +91,8 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
   const { identity } = state;
   const { journal, clock, execute, probes, log } = deps;
   const memory = new StartMemory({ identity, journal, clock, crashLimits: options.crashLimits }, options.known);
-  const record = `${podDir(execute.node.paths, identity.uid)}/resize.json`;
+  const directory = podDir(execute.node.paths, identity.uid);
+  const record = `${directory}/resize.json`;
   const resize = new PodResize({
     log,
     load: () => execute.files.readTail(record, MAX_RECORD_BYTES),
@@ -113,6 +116,7 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
     retry: new SyncRetry(),
     discards: new Discards(),
     pullWaits: new PullWaits({ clock, report }),
+    stops: new StopRecord({ clock, log, files: execute.files, directory, bootId: execute.node.bootId }),
     actions: new PodActions({ execute, identity, memory, resize, readyToStart: () => report.readyToStart() }),
   };
 }

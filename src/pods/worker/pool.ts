@@ -2,7 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { Lane } from "../../lib/lane.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
-import { isNodeCriticalPod, isStaticPod, podIdentity } from "../../model/pod-facts.ts";
+import { isCriticalPod, isNodeCriticalPod, isStaticPod, podIdentity } from "../../model/pod-facts.ts";
 import { unsupportedFields } from "../../model/pod-support.ts";
 import type { ProbeKind } from "../../model/probe.ts";
 import { PodAllocations } from "../admission/allocations.ts";
@@ -10,6 +10,7 @@ import type { Rejection, ResizeVerdict } from "../admission/facts.ts";
 import { RejectionError } from "../admission/rejection-error.ts";
 import { ResizeQueue } from "../admission/resize-queue.ts";
 import { type AdmissionVerdict, admissionVerdict } from "../admission/verdict.ts";
+import { swapResizeProblem } from "../config/swap-limit.ts";
 import type { DesiredChange, DesiredPod } from "../desired.ts";
 import type { ListedPod } from "../observe/observe.ts";
 import { DEFAULT_DEAD_LIMITS } from "../plan/prune.ts";
@@ -174,7 +175,8 @@ export class WorkerPool {
     }
     // What is terminal, or asked to go, needs no room any more: its worker only stops it. What runs was admitted before.
     if (isEnding(pod) || this.isInRuntime(uid)) return { kind: "admitted", isAdopted: true };
-    return admissionVerdict(pod, nodeLoad(this.workers.values(), this.unread), this.options.node());
+    const load = { ...nodeLoad(this.workers.values(), this.unread), undecided: this.queue.undecided };
+    return admissionVerdict(pod, load, this.options.node());
   }
 
   private start({ uid, pod, source }: DesiredPod): void {
@@ -210,12 +212,24 @@ export class WorkerPool {
   private resizeVerdict(worker: PodWorker, asked: Pod): ResizeVerdict {
     const others = [...this.workers.values()].filter((other) => other !== worker);
     const pod = { desired: asked, allocated: worker.allocated };
-    const message = this.deps.resizeProblem?.(asked, worker.allocated);
+    const message =
+      swapResizeProblem(asked, worker.allocated, this.deps.execute.node.limits()) ??
+      this.deps.resizeProblem?.(asked, worker.allocated);
     if (message !== undefined) {
       this.resizes.delete(worker.identity.uid);
       return { reason: "Infeasible", message };
     }
-    return this.resizes.verdict(pod, allocatedPods(others), this.options.node());
+    const undecided = this.queue.undecided.map((each) => ({ desired: each, allocated: each }));
+    const verdict = this.resizes.verdict(pod, [...allocatedPods(others), ...undecided], this.options.node());
+    if (verdict !== undefined && isCriticalPod(asked)) this.preemptFor(asked, others);
+    return verdict;
+  }
+
+  /** A critical pod that grows preempts others as one that is added does, as in Kubernetes; it is resized when they ended. */
+  private preemptFor(asked: Pod, others: readonly PodWorker[]): void {
+    const load = { ...nodeLoad(others, this.unread), undecided: this.queue.undecided };
+    const admission = admissionVerdict(asked, load, this.options.node());
+    if (admission.kind === "waits") this.preempt(admission.victims ?? [], admission.shortOf ?? "");
   }
 
   private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
@@ -282,10 +296,13 @@ export class WorkerPool {
     });
   }
 
-  /** Releases, once after the start, allocations of pods that were removed while no agent ran. */
+  /**
+   * Releases, once after the start, allocations of pods that were removed while no agent ran; not while a source is
+   * incomplete: an unreadable manifest, or one that is still being read, may be theirs.
+   */
   private releaseOthers(): void {
     const { desired } = this.deps;
-    if (this.hasReleasedOthers || this.inRuntime === undefined || !desired.allSourcesReady) return;
+    if (this.hasReleasedOthers || this.inRuntime === undefined || !desired.isComplete) return;
     this.hasReleasedOthers = true;
     if (this.allocations.isEmpty) return;
     const isKnown = (uid: string): boolean => this.isInRuntime(uid) || desired.get(uid) !== undefined;

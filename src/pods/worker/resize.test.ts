@@ -119,14 +119,66 @@ describe("a resize", () => {
     assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 150_000);
   });
 
-  test("beyond the capacity of the node is infeasible", async () => {
+  test("beyond the capacity of the node is deferred, as in Kubernetes", async () => {
     const ring = new FakeRing();
     await ring.want(web(both("500m", "64Mi")));
     await ring.want(web(both("64", "64Mi")));
-    assert.deepEqual(conditions(ring), { PodResizePending: "Infeasible" });
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
     assert.equal(ring.status()?.phase, "Running");
-    const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeInfeasible");
-    assert.equal(event?.message, "Node didn't have enough capacity: cpu, requested: 64100, capacity: 2000");
+    const pending = ring.status()?.conditions?.find(({ type }) => type === "PodResizePending");
+    assert.equal(pending?.message, "Node didn't have enough resource: cpu, requested: 64100, used: 0, capacity: 2000");
+  });
+
+  test("records events in the format of Kubernetes, and one for each size that waits", async () => {
+    const ring = new FakeRing();
+    const messages = (): string[] =>
+      ring.journal.events(0).flatMap(({ reason, message }) => (reason.startsWith("Resize") ? [message] : []));
+    const other = pod("other")
+      .container("app", { resources: { requests: { cpu: "1" } } })
+      .build();
+    const sized = (cpu: string): Pod => {
+      const made = pod("web").container("app", { resources: { requests: { cpu } } });
+      return made.init("setup", { restartPolicy: "Always" }).build();
+    };
+    const start = { initContainers: [{ name: "setup", resources: {} }] };
+    const whole = (cpu: string) => ({ ...start, containers: [{ name: "app", resources: { requests: { cpu } } }] });
+    await ring.want(sized("500m"), other);
+    await ring.want(sized("1500m"), other);
+    const error = "Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000";
+    const deferred = `Pod resize Deferred: ${JSON.stringify({ ...whole("1500m"), generation: 0, error })}`;
+    assert.deepEqual(messages(), [deferred]);
+    const third = pod("third")
+      .container("app", { resources: { requests: { cpu: "100m" } } })
+      .build();
+    await ring.want(sized("1500m"), other, third);
+    await ring.clock.advance(400_000);
+    assert.deepEqual(messages(), [deferred], "also when the numbers are others");
+    await ring.want(sized("1600m"), other);
+    assert.match(messages()[1] ?? "", /^Pod resize Deferred: .*"cpu":"1600m".*requested: 1600, used: 1\d00/);
+    await ring.want(sized("600m"), other);
+    assert.deepEqual(messages().slice(2), [
+      `Pod resize started: ${JSON.stringify({ ...whole("600m"), generation: 0 })}`,
+      `Pod resize completed: ${JSON.stringify({ ...whole("600m"), generation: 0 })}`,
+    ]);
+  });
+
+  test("of a critical pod preempts another, and is done when that has ended", async () => {
+    const ring = new FakeRing({ app: { termMs: 3000 } });
+    const critical = (resources: ResourceRequirements): Pod => {
+      const made = web(resources);
+      return { ...made, spec: { ...made.spec, priority: 2_000_000_000 } };
+    };
+    const other = pod("other")
+      .container("app", { resources: { requests: { cpu: "1" } } })
+      .build();
+    await ring.want(critical(both("500m", "64Mi")), other);
+    const id = await idOf(ring);
+    await ring.want(critical(both("1500m", "64Mi")), other);
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    await ring.clock.advance(60_000);
+    assert.deepEqual([ring.status("other")?.phase, ring.status("other")?.reason], ["Failed", "Preempting"]);
+    assert.deepEqual(conditions(ring), {});
+    assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 150_000);
   });
 
   test("below what the container uses is rejected, and retried", async () => {
@@ -139,7 +191,7 @@ describe("a resize", () => {
     const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeError");
     assert.match(
       event?.message ?? "",
-      /^cannot decrease memory limits: attempting to set container "app" memory limit \(\d+\) below current usage \(\d+\)$/,
+      /^Pod resize error: .*"error":"cannot decrease memory limits: attempting to set container \\"app\\" memory limit \(\d+\) below current usage \(\d+\)"}$/,
     );
     ring.memoryUsage = 10 * MIB;
     await ring.clock.advance(10_000);
@@ -291,7 +343,7 @@ describe("a resize of the whole pod", () => {
     const event = ring.journal.events(0).find(({ reason }) => reason === "ResizeError");
     assert.match(
       event?.message ?? "",
-      /: attempting to set pod memory limit \(67108864\) below current usage \(83886080\)$/,
+      /: attempting to set pod memory limit \(67108864\) below current usage \(83886080\)"}$/,
     );
     ring.memoryUsage = 10 * MIB;
     await ring.clock.advance(10_000);

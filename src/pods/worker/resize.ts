@@ -32,6 +32,8 @@ export class PodResize {
   /** Containers, or `POD_LEVEL`, whose resize began and was not reported as applied: what they have is unknown. */
   private readonly uncertain = new Set<string>();
   private waits: ResizeVerdict;
+  /** The resize that waits and of which an event was recorded. */
+  private recorded: string | undefined;
   private failure: string | undefined;
   private isAdopted = false;
   private isResizing = false;
@@ -82,16 +84,16 @@ export class PodResize {
     if (!this.actual.has(POD_LEVEL)) this.actual.set(POD_LEVEL, current.spec.resources ?? {});
     if (current === desired) {
       this.waits = undefined;
+      this.recorded = undefined;
       return desired;
     }
-    const before = this.waits;
     this.waits = this.deps.verdict(desired);
     if (this.waits !== undefined) {
-      const { reason, message } = this.waits;
-      if (message !== before?.message) this.deps.event("Warning", `Resize${reason}`, message);
+      this.recordWait(this.waits, desired);
       return current;
     }
     this.allocation = allocationOf(desired);
+    this.recorded = undefined;
     void this.store();
     return desired;
   }
@@ -130,9 +132,10 @@ export class PodResize {
     void this.store();
   }
 
-  /** A resize failed; an error that is new is recorded as an event. */
-  failed(message: string): void {
-    if (message !== this.failure) this.deps.event("Warning", "ResizeError", message);
+  /** A resize of the pod failed; an error that is new is recorded as an event. */
+  failed(pod: Pod, message: string): void {
+    if (message !== this.failure)
+      this.deps.event("Warning", "ResizeError", `Pod resize error: ${summaryOf(pod, message)}`);
     this.failure = message;
   }
 
@@ -140,14 +143,20 @@ export class PodResize {
   follow(pod: Pod, observed: ObservedPod): void {
     const isNow = this.differs(pod, observed);
     if (isNow !== this.isResizing) {
-      const { resources } = pod.spec;
-      const level = resources === undefined ? {} : { resources };
-      const what = JSON.stringify({ containers: resourcesOf(pod), ...level, generation: pod.metadata.generation ?? 0 });
+      const what = summaryOf(pod);
       if (isNow) this.deps.event("Normal", "ResizeStarted", `Pod resize started: ${what}`);
       else this.deps.event("Normal", "ResizeCompleted", `Pod resize completed: ${what}`);
     }
     this.isResizing = isNow;
     if (!isNow) this.failure = undefined;
+  }
+
+  /** Once for each reason and what is asked for: the numbers in the message change with every other pod. */
+  private recordWait({ reason, message }: NonNullable<ResizeVerdict>, desired: Pod): void {
+    const asked = `${reason} ${summaryOf(desired)}`;
+    if (asked === this.recorded) return;
+    this.recorded = asked;
+    this.deps.event("Warning", `Resize${reason}`, `Pod resize ${reason}: ${summaryOf(desired, message)}`);
   }
 
   private differs(pod: Pod, { containers }: ObservedPod): boolean {
@@ -219,6 +228,26 @@ function parseRequirements(text: string | undefined): ResourceRequirements | und
   }
 }
 
-function resourcesOf({ spec }: Pod): readonly { name: string; resources?: ResourceRequirements }[] {
-  return spec.containers.map(({ name, resources }) => ({ name, ...(resources && { resources }) }));
+/** The resources of the pod as the events of Kubernetes have them, and those of the pod as a whole. */
+function summaryOf({ spec, metadata }: Pod, error?: string): string {
+  const { initContainers = [], containers, resources } = spec;
+  const of = (list: typeof containers) => list.map((one) => ({ name: one.name, resources: ordered(one.resources) }));
+  return JSON.stringify({
+    ...(initContainers.length > 0 && { initContainers: of(initContainers) }),
+    containers: of(containers),
+    ...(resources && { resources: ordered(resources) }),
+    generation: metadata.generation ?? 0,
+    ...(error !== undefined && { error }),
+  });
+}
+
+/** In the order in which Go writes them. */
+function ordered({ limits, requests, claims }: ResourceRequirements = {}): ResourceRequirements {
+  const sorted = (list: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(list).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return {
+    ...(limits && { limits: sorted(limits) }),
+    ...(requests && { requests: sorted(requests) }),
+    ...(claims && { claims }),
+  };
 }

@@ -37,6 +37,8 @@ export class StartMemory implements PlanMemory {
   restartingAll = false;
   /** Containers run outside the pod's cgroup: an earlier agent with other settings created them. */
   isMisplaced = false;
+  /** The last sandbox could not be created. */
+  hasNoSandbox = false;
   /** The last sandbox failed because the runtime's network was not ready. */
   isNetworkDown = false;
   readonly preStops = new PreStopHooks();

@@ -15,7 +15,7 @@ interface ReportDeps {
   readonly memory: StartMemory;
   readonly resize: PodResize;
   readonly probes: Pick<PodProbes, "results">;
-  readonly node: Pick<NodeFacts, "runtimeName" | "hostIps" | "hasRecursiveReadOnly">;
+  readonly node: Pick<NodeFacts, "runtimeName" | "hostIps" | "hasRecursiveReadOnly" | "showsVolumeImages">;
   readonly health: readonly ResourceHealthProvider[];
   readonly clock: Clock;
   /** True while the pod has something of the node that others must not get yet. */
@@ -59,6 +59,7 @@ export class StatusReport {
       finished: stage.finished === true,
       restartingAll: memory.restartingAll,
       hasRecursiveReadOnly: node.hasRecursiveReadOnly(pod),
+      showsVolumeImages: node.showsVolumeImages === true,
       actualOf: (container) => resize.actualOf(container),
       actualPod: resize.actualPod,
       healthOf: (container) => health.flatMap((provider) => provider.healthOf(pod, container)),

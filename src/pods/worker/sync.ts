@@ -24,7 +24,8 @@ export class PodSync {
   /** The version of the pod whose refusal is known. */
   private checked: Pod | undefined;
   private refusal: WaitingReason | undefined;
-  private isAdopted = false;
+  /** True once what an earlier agent left was taken over. */
+  isAdopted = false;
   /** The version of the pod whose limits are set on its cgroup. */
   private limited: Pod | undefined;
 
@@ -43,6 +44,7 @@ export class PodSync {
     const began = deps.clock.now().mono;
     try {
       const observed = await deps.observer.read(identity, { signal: interrupt });
+      await this.resumeStop();
       return life().stop === undefined ? await this.sync(podRun(this.parts, observed, interrupt), observed) : 0;
     } finally {
       deps.measured?.(operation, deps.clock.now().mono - began);
@@ -68,6 +70,14 @@ export class PodSync {
     retry.unblock();
     if (plan.actions.length > 0) return this.perform(run, { observed, plan, deadlineMs });
     return this.parts.memory.takeUnreported() ? 0 : this.settle(plan, deadlineMs);
+  }
+
+  /** Goes on with a stop that an earlier agent began for a reason of its own. */
+  private async resumeStop(): Promise<void> {
+    if (this.isAdopted) return;
+    const { stops, requestStop } = this.parts;
+    const stop = await stops.load();
+    if (stop !== undefined) requestStop(stop);
   }
 
   /** Takes over what an earlier agent left. Does nothing when called again. */

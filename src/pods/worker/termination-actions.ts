@@ -1,6 +1,7 @@
 import { podIdentity } from "../../model/pod-facts.ts";
 import type { ExecuteDeps, PodRun } from "../execute/context.ts";
-import { killContainers, stopSandboxes } from "../execute/kill.ts";
+import { stopSandboxes } from "../execute/kill.ts";
+import { killHungContainers } from "../execute/kill-hung.ts";
 import { removeDirectory, removeInstances, removeLogs } from "../execute/remove.ts";
 import type { TerminationAction } from "../plan/termination.ts";
 
@@ -53,7 +54,7 @@ async function perform(deps: ExecuteDeps, run: PodRun, action: Single): Promise<
   const options = { signal: run.interrupt };
   switch (action.do) {
     case "killContainers":
-      return killContainers(deps, run, action);
+      return killHungContainers(deps, run, action);
     case "stopSandboxes":
       return stopSandboxes(deps, run, action.sandboxIds);
     case "removeInstances":

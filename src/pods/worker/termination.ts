@@ -1,7 +1,8 @@
 import { messageOf } from "../../lib/errors.ts";
 import type { ObservedPod } from "../../model/observed.ts";
+import { isStaticPod } from "../../model/pod-facts.ts";
 import type { PodRun } from "../execute/context.ts";
-import { removeContainer } from "../execute/remove.ts";
+import { removeContainer, removeWrittenFiles } from "../execute/remove.ts";
 import { planTermination, type TerminationStage } from "../plan/termination.ts";
 import { podRun, type WorkerParts } from "./parts.ts";
 import { performTermination } from "./termination-actions.ts";
@@ -19,7 +20,9 @@ export class PodTermination {
     if (waitMs > 0) return waitMs;
     const { deps, identity, report, life } = this.parts;
     const observed = await deps.observer.read(identity, { signal: interrupt });
-    const graceSeconds = life().stop?.graceSeconds ?? 1;
+    const { stop = { graceSeconds: 1 } } = life();
+    const { graceSeconds } = stop;
+    await this.parts.stops.save(stop, { signal: interrupt });
     const run = podRun(this.parts, observed, interrupt);
     this.publish(observed, { finished: false });
     const step = run.journal.begin("terminate", { detail: describeGrace(graceSeconds) });
@@ -29,6 +32,8 @@ export class PodTermination {
       this.publish(after, { finished: true });
       this.parts.killed();
       await this.perform("cleanUp", run, { observed: after, graceSeconds: 0 });
+      // It runs again with the next agent, as in Kubernetes.
+      if (isStaticPod(run.pod)) await this.parts.stops.remove();
       step.done(report.current?.phase ?? "");
       this.left = life().isWanted ? undefined : after;
     } catch (error) {
@@ -71,6 +76,8 @@ export class PodTermination {
     }
     const emptied = discards.isAll ? observed.sandboxes : [];
     for (const { id } of emptied) await deps.execute.runtime.removeSandbox(id, options);
+    // Their space is what is missing, and the pod's directory stays as long as its object.
+    if (discards.isAll) await removeWrittenFiles(deps.execute, identity.uid);
     await deps.observer.read(identity, options);
     discards.done();
   }

@@ -87,6 +87,11 @@ export class PodWorker {
     return this.parts.resize.pending !== undefined;
   }
 
+  /** True once it is known what an earlier agent did to the pod, such as that its eviction began. */
+  get isAdopted(): boolean {
+    return this.sync.isAdopted;
+  }
+
   /** The status that was published last, or known before this agent began. */
   get lastStatus(): PodStatus | undefined {
     return this.parts.report.current;

@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../adapters/runtime/port.ts";
 import { ConfigError } from "../../model/config-error.ts";
+import { formatDuration } from "../../model/duration.ts";
 import { expandWords } from "../../model/env-expand.ts";
 import type { Container, ExecAction } from "../../model/generated/types.ts";
 import { failed, type ProbeHandler, type Verdict } from "./handler.ts";
@@ -25,7 +26,8 @@ export const exec: ProbeHandler = {
       return { result: exitCode === 0 ? "success" : "failure", output };
     } catch (error) {
       if (!(error instanceof RuntimeError && error.code === "Timeout")) throw error;
-      return failed(`command timed out: "${command.join(" ")}" timed out after ${timeoutSeconds}s`);
+      const shown = JSON.stringify(command.join(" "));
+      return failed(`command timed out: ${shown} timed out after ${formatDuration(timeoutMs)}`);
     }
   },
 };

@@ -2,6 +2,7 @@ import { ProbeNetError } from "../../adapters/net/probe-error.ts";
 import type { GrpcHealthAnswer } from "../../adapters/net/probe-grpc.ts";
 import { TimeLimitError } from "../../lib/abort.ts";
 import { gitVersion } from "../../lib/version.ts";
+import { formatDuration } from "../../model/duration.ts";
 import { hostAndPort } from "../../model/http-action.ts";
 import { failed, type ProbeHandler, probeUserAgent, SUCCESS, type Verdict } from "./handler.ts";
 
@@ -16,7 +17,7 @@ export const grpc: ProbeHandler = {
     if (probe.grpc === undefined) throw new Error("grpc probe: action is not set");
     const { port, service = "" } = probe.grpc;
     const address = hostAndPort(target.podIp, port);
-    const limit = `${timeoutMs / 1000}s`;
+    const limit = formatDuration(timeoutMs);
     try {
       return judge(await net.grpc({ host: target.podIp, port, service, userAgent }, { signal }), limit);
     } catch (error) {

@@ -62,6 +62,11 @@ describe("exec", () => {
       { ...nobody, runtime: { execSync: () => Promise.reject(timeout) } },
     );
     assert.deepEqual(ran, { result: "failure", output: 'command timed out: "cat /x" timed out after 2s' });
+    const script = await run(
+      { exec: { command: ["sh", "-c", 'test "$X"'] }, timeoutSeconds: 60 },
+      { ...nobody, runtime: { execSync: () => Promise.reject(timeout) } },
+    );
+    assert.equal(script.output, 'command timed out: "sh -c test \\"$X\\"" timed out after 1m0s');
   });
 
   test("a command that cannot be run is tried three times, and says nothing about the container", async () => {
@@ -233,6 +238,8 @@ describe("grpc", () => {
     const refused = () => Promise.reject(new ProbeNetError("Dial", "refused"));
     const ran = await run(probe, { ...nobody, net: { ...nobody.net, grpc: refused } });
     assert.equal(ran.output, 'timeout: failed to connect service "10.0.0.5:50" within 1s: refused');
+    const slow = await run({ ...probe, timeoutSeconds: 90 }, { ...nobody, net: { ...nobody.net, grpc: refused } });
+    assert.equal(slow.output, 'timeout: failed to connect service "10.0.0.5:50" within 1m30s: refused');
     const late = await run(probe, { ...nobody, net: { ...nobody.net, grpc: silent } });
     assert.equal(late.output, "timeout: health rpc did not complete within 1s");
   });

@@ -1,7 +1,6 @@
 import { type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { CodedError } from "../../lib/errors.ts";
 import type { ContainerStatus, Pod } from "../../model/generated/types.ts";
-import type { ObservedContainer } from "../../model/observed.ts";
 import { allContainers } from "../../model/pod-facts.ts";
 import type { ApiDeps } from "../api-deps.ts";
 
@@ -18,12 +17,6 @@ export function containerStatus({ status }: Pod, name: string): ContainerStatus 
     ...(status?.ephemeralContainerStatuses ?? []),
   ];
   return all.find((one) => one.name === name);
-}
-
-/** The newest running instance of a container, else the newest of all. */
-export function instanceOf({ pods }: ApiDeps, uid: string, name: string): ObservedContainer | undefined {
-  const all = (pods.observed(uid)?.containers ?? []).filter((one) => one.name === name);
-  return all.find(({ state }) => state === "running") ?? all[0];
 }
 
 /** The pod of a path, by namespace and name; 404 when there is none. */

@@ -4,7 +4,7 @@ import { TEXT_TYPE } from "../../lib/metrics-text.ts";
 import { ALWAYS, type ApiRoute, nothingBelow, toSlash } from "../api-route.ts";
 import { SliMetrics } from "../sli-metrics.ts";
 import { oldStatsRoutes } from "./cadvisor.ts";
-import { piecesAnswer } from "./pieces.ts";
+import { pageAnswer, piecesAnswer } from "./pieces.ts";
 
 const NOT_YET = "container and node statistics are not measured by this version of the agent\n";
 
@@ -15,14 +15,14 @@ export const metricsRoutes: readonly ApiRoute[] = [
     methods: "any",
     gate: ALWAYS,
     summary: "Metrics of the agent itself (Prometheus text).",
-    handle: async ({ metrics }) => page(await metrics.agent()),
+    handle: async ({ metrics }, request) => pageAnswer(await metrics.agent(), request),
   },
   {
     path: "/metrics/probes",
     methods: "any",
     gate: ALWAYS,
     summary: "Results and durations of probes (Prometheus text).",
-    handle: async ({ metrics }) => page(await metrics.probes()),
+    handle: async ({ metrics }, request) => pageAnswer(await metrics.probes(), request),
   },
   {
     path: "/metrics/slis",
@@ -30,8 +30,9 @@ export const metricsRoutes: readonly ApiRoute[] = [
     gate: ALWAYS,
     summary: "Whether each health check passes (Prometheus text).",
     handle: ({ checks, slis = new SliMetrics(checks) }, { method }) => {
-      if (method === "DELETE") slis.reset();
-      return page(slis.page());
+      if (method !== "DELETE") return page(slis.page());
+      slis.reset();
+      return textAnswer(200, "metrics reset\n");
     },
   },
   {
@@ -49,8 +50,10 @@ export const metricsRoutes: readonly ApiRoute[] = [
     methods: "any",
     gate: ALWAYS,
     summary: "CPU and memory of node, pods and containers (Prometheus text), at most 10 s old.",
-    handle: async ({ stats }, { signal }) =>
-      stats?.resource === undefined ? textAnswer(501, NOT_YET) : page(await stats.resource({ signal })),
+    handle: async ({ stats }, request) =>
+      stats?.resource === undefined
+        ? textAnswer(501, NOT_YET)
+        : pageAnswer(await stats.resource({ signal: request.signal }), request),
   },
   {
     path: "/stats/summary",
@@ -65,8 +68,8 @@ export const metricsRoutes: readonly ApiRoute[] = [
       const wanted = [...request.query.getAll("only_cpu_and_memory"), ...(form?.getAll("only_cpu_and_memory") ?? [])];
       const onlyCpuAndMemory = wanted.length === 1 && wanted[0] === "true";
       try {
-        const summary = await stats.summary({ signal: request.signal, onlyCpuAndMemory });
-        return { ...jsonAnswer(200, undefined), body: `${JSON.stringify(summary, undefined, 1)}\n` };
+        const body = await stats.summary({ signal: request.signal, onlyCpuAndMemory });
+        return { ...jsonAnswer(200, undefined), body };
       } catch (error) {
         request.signal.throwIfAborted();
         return textAnswer(500, `Internal Error: ${messageOf(error)}\n`);

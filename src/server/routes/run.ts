@@ -1,9 +1,9 @@
 import { jsonAnswer, type RouteAnswer, type RouteRequest, textAnswer } from "../../adapters/net/http-route.ts";
 import { RuntimeError } from "../../adapters/runtime/port.ts";
-import { messageOf } from "../../lib/errors.ts";
+import { CodedError, messageOf } from "../../lib/errors.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { type ApiRoute, DEBUGGING, hidden, nothingBelow, toSlash } from "../api-route.ts";
-import { containerNames, instanceOf, isAnswer, podOf, runtimeRefusal } from "./find-container.ts";
+import { containerNames, isAnswer, podOf, runtimeRefusal } from "./find-container.ts";
 
 const CHECKPOINT = hidden("ContainerCheckpoint");
 
@@ -42,13 +42,13 @@ async function run(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const pod = podOf(deps, request);
   if (isAnswer(pod)) return pod;
   const { uid = "", name = "" } = pod.metadata;
-  const { container = "", uid: wanted } = request.params;
-  const found = wanted === undefined || wanted === uid ? instanceOf(deps, uid, container) : undefined;
-  if (found === undefined) return textAnswer(500, `container not found ("${container}" in pod "${name}")\n`);
+  const { container = "", uid: wanted = uid } = request.params;
+  if (wanted !== uid) return textAnswer(500, `container not found ("${container}" in pod "${name}")\n`);
   // Split at single spaces, without quotes, as in Kubernetes.
   const command = (request.query.get("cmd") ?? "").split(" ");
   try {
-    const { exitCode, stdout, stderr } = await deps.runtime.execSync(found.id, { command, timeoutSeconds: 0 }, request);
+    const { id } = await deps.streams.instance(pod, container, request);
+    const { exitCode, stdout, stderr } = await deps.runtime.execSync(id, { command, timeoutSeconds: 0 }, request);
     const output = Buffer.concat([stdout, stderr]);
     if (exitCode !== 0) {
       return textAnswer(500, `command '${command.join(" ")}' exited with ${exitCode}: ${output.toString("utf8")}\n`);
@@ -62,20 +62,22 @@ async function run(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
 async function checkpoint(deps: ApiDeps, request: RouteRequest): Promise<RouteAnswer> {
   const pod = podOf(deps, request);
   if (isAnswer(pod)) return pod;
-  const { uid = "", name = "", namespace = "" } = pod.metadata;
+  const { name = "", namespace = "" } = pod.metadata;
   const { container = "" } = request.params;
-  const found = containerNames(pod).includes(container) ? instanceOf(deps, uid, container) : undefined;
-  if (found === undefined) return textAnswer(404, `container ${container} does not exist\n`);
+  const missing = textAnswer(404, `container ${container} does not exist\n`);
+  if (!containerNames(pod).includes(container)) return missing;
   const timeout = request.query.getAll("timeout").at(-1) ?? "0";
   if (!/^\d{1,9}$/.test(timeout)) return textAnswer(404, `cannot parse value of timeout parameter: "${timeout}"\n`);
   const time = `${new Date(deps.now()).toISOString().slice(0, 19)}Z`;
   const folder = `${deps.rootDir}/checkpoints`;
   const location = `${folder}/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
   try {
+    const { id } = await deps.streams.instance(pod, container, request);
     await deps.makeDir(folder, 0o700);
-    await deps.runtime.checkpointContainer(found.id, { location, timeoutSeconds: Number(timeout) }, request);
+    await deps.runtime.checkpointContainer(id, { location, timeoutSeconds: Number(timeout) }, request);
     return jsonAnswer(200, { items: [location] });
   } catch (error) {
+    if (error instanceof CodedError && error.code === "NoContainer") return missing;
     const { status } = runtimeRefusal(error);
     const words = `checkpointing of ${namespace}/${name}/${container} failed (${grpcWords(error)})\n`;
     return textAnswer(status === 404 ? 404 : 500, words);

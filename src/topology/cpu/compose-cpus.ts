@@ -6,9 +6,11 @@ import { type CpuSet, NO_CPUS, without } from "../../model/cpu-set.ts";
 import type { MachineTopology } from "../../model/machine-topology.ts";
 import { milliValue, parseQuantity } from "../../model/quantity.ts";
 import type { HintProvider } from "../../model/topology.ts";
+import type { Demand } from "../demand.ts";
 import type { TopologyPolicy } from "../merge-hints.ts";
 import type { TopologyCounters } from "../metrics.ts";
 import { OtherPolicyError } from "../other-policy-error.ts";
+import type { AllocationCounters } from "../pinning-metrics.ts";
 import { type StateFiles, StateWriter } from "../state-writer.ts";
 import { CPU_STATE_FILE, decodeCpuState, encodeCpuState, type FindContainer } from "./cpu-checkpoint.ts";
 import { CpuLayout } from "./cpu-layout.ts";
@@ -24,6 +26,10 @@ export interface CpuParts {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly files: StateFiles;
+  readonly demand: Demand;
+  readonly allocations: AllocationCounters;
+  /** The gate PodLevelResourceManagers. */
+  readonly managesPodLevel: boolean;
   readonly topology: TopologyCounters;
   readonly reserved: CpuSet;
   resources(): Readonly<Record<"capacity" | "allocatable", Readonly<Record<string, string>>>>;
@@ -55,27 +61,24 @@ export function composeCpus(parts: CpuParts): CpuPart {
   const loaded = loadState(parts);
   const state = rules === undefined ? loaded : validated(() => validCpuState(layout, rules, loaded));
   const path = pathOf(parts);
-  const text = (): string => encodeCpuState({ policy: options.cpuManagerPolicy, state });
+  const text = (): string =>
+    encodeCpuState({ policy: options.cpuManagerPolicy, state, hasPods: parts.managesPodLevel });
   const writer = new StateWriter(parts, { path, text });
   writer.saveLater();
   const available = (): CpuSet => without(state.shared, rules?.reserved ?? NO_CPUS);
   const counted = cpuMetrics(metrics, {
     sharedPool: () => available().size * 1000,
-    exclusive: () => layout.count(state.allExclusive(), "numa"),
+    exclusive: () => {
+      const counts = layout.count(state.allExclusive(), "numa");
+      return new Map([...layout.groups.numa.keys()].map((node) => [node, counts.get(node) ?? 0]));
+    },
   });
   if (rules === undefined) return { state, reserved: NO_CPUS, allocatable: NO_CPUS, providers: [] };
-  topology.declareAligned("container", "physical_cpu");
-  const notify = {
-    save: () => {
-      parts.changed();
-      return writer.save();
-    },
-    saveLater: () => {
-      parts.changed();
-      writer.saveLater();
-    },
-  };
-  const provider = new StaticCpus({ layout, state, writer: notify, counted: { ...counted, ...topology } }, rules);
+  for (const boundary of ["physical_cpu", "uncore_cache"] as const) topology.declareAligned("container", boundary);
+  const provider = new StaticCpus(
+    { ...parts, layout, state, writer, counted: { ...counted, ...topology }, changed: () => parts.changed() },
+    rules,
+  );
   const allocatable = without(layout.all, rules.reserved);
   return { state, reserved: rules.reserved, allocatable, providers: [provider] };
 }

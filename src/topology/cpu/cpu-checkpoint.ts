@@ -10,6 +10,8 @@ export const CPU_STATE_FILE = "cpu_manager_state";
 export interface CpuCheckpoint {
   readonly policy: string;
   readonly state: CpuState;
+  /** Write the format of the gate PodLevelResourceManagers also if no pod has CPUs as a whole. */
+  readonly hasPods?: boolean;
 }
 
 /** Finds the pod and the name of a container, which the oldest format lists by its id. */
@@ -17,17 +19,31 @@ export type FindContainer = (id: string) => { readonly uid: string; readonly nam
 
 type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Returns the file of Kubernetes 1.18 and later: containers by their pod's UID and their name. */
-export function encodeCpuState({ policy, state }: CpuCheckpoint): string {
+/**
+ * Returns the file of Kubernetes 1.18 and later, containers by their pod's UID and their name, or the one of 1.36 with
+ * the gate PodLevelResourceManagers, which has CPUs of whole pods as well.
+ */
+export function encodeCpuState({ policy, state, hasPods = false }: CpuCheckpoint): string {
   const defaultCpuSet = formatCpuSet(state.shared);
   const pods = sorted(state.entries).map(([uid, containers]) => {
     const of = sorted(containers).map(([name, cpus]) => [name, formatCpuSet(cpus)] as const);
     return [uid, Object.fromEntries(of)] as const;
   });
   const entries = Object.fromEntries(pods);
-  const checksum = checksumOf(dumpOf({ policyName: policy, defaultCpuSet, entries }));
-  const isEmpty = state.entries.size === 0;
-  return JSON.stringify({ policyName: policy, defaultCpuSet, ...(isEmpty ? {} : { entries }), checksum });
+  const podEntries = Object.fromEntries(sorted(state.podEntries).map(([uid, cpus]) => [uid, formatCpuSet(cpus)]));
+  const isWithPods = hasPods || state.podEntries.size > 0;
+  const checksum = checksumOf(
+    dumpOf({ policyName: policy, defaultCpuSet, entries }, isWithPods ? podEntries : undefined),
+  );
+  return JSON.stringify({
+    policyName: policy,
+    defaultCpuSet,
+    ...(state.entries.size > 0 && { entries }),
+    ...(state.podEntries.size > 0 && {
+      podEntries: Object.fromEntries(Object.entries(podEntries).map(([uid, cpuSet]) => [uid, { cpuSet }])),
+    }),
+    checksum,
+  });
 }
 
 /**
@@ -36,22 +52,27 @@ export function encodeCpuState({ policy, state }: CpuCheckpoint): string {
  */
 export function decodeCpuState(text: string, policy: string, find: FindContainer = () => undefined): CpuState {
   const file = documentOf(text);
-  if (file.checksum !== 0 && !checksumsOf(file).includes(file.checksum)) throw new Error("checkpoint is corrupted");
+  const hasPods = !isFlat(file.entries) && file.checksum === checksumOf(dumpOf(file, file.podEntries));
+  if (file.checksum !== 0 && !hasPods && !checksumsOf(file).includes(file.checksum)) {
+    throw new Error("checkpoint is corrupted");
+  }
   const { policyName, defaultCpuSet } = file;
   const entries = withPods(file.entries, find);
   if (policyName !== policy) {
     throw new OtherPolicyError(`configured policy "${policy}" differs from state checkpoint policy "${policyName}"`);
   }
   const shared = parsed(defaultCpuSet, (why) => `could not parse default cpu set "${defaultCpuSet}": ${why}`);
-  const pods = Object.entries(entries).map(([uid, containers]) => {
-    const of = Object.entries(containers).map(([name, cpus]): [string, CpuSet] => {
+  const containers = Object.entries(entries).map(([uid, names]) => {
+    const of = Object.entries(names).map(([name, cpus]): [string, CpuSet] => {
       const problem = (why: string) =>
         `could not parse cpuset "${cpus}" for container "${name}" in pod "${uid}": ${why}`;
       return [name, parsed(cpus, problem)];
     });
     return [uid, new Map(of)] as const;
   });
-  return new CpuState(shared, pods);
+  // Only the checksum of the newest format covers them.
+  const pods = Object.entries(hasPods ? file.podEntries : {}).map(([uid, cpus]) => [uid, parseCpuSet(cpus)] as const);
+  return new CpuState(shared, { entries: containers, pods });
 }
 
 interface Document {
@@ -103,11 +124,11 @@ function isFlat(entries: Document["entries"]): entries is Readonly<Record<string
   return values.length > 0 && values.every((each) => typeof each === "string");
 }
 
-/** The checksums that releases wrote for it: they differ in the structure's name and fields. */
+/** The checksums that releases wrote for containers alone: they differ in the structure's name. */
 function checksumsOf(file: Document): readonly number[] {
   const dump = dumpOf(file);
   const renamed = dump.replace("CPUManagerCheckpoint", "CPUManagerCheckpointV2");
-  return [dump, renamed, ...(isFlat(file.entries) ? [] : [dumpOf(file, file.podEntries)])].map(checksumOf);
+  return [dump, renamed].map(checksumOf);
 }
 
 function dumpOf(

@@ -19,18 +19,21 @@ export function cpuHints(layout: CpuLayout, request: CpuRequest): readonly Topol
   const nodes = [...layout.groups.numa.keys()];
   const available = layout.count(request.available, "numa");
   const reusable = layout.count(request.reusable, "numa");
-  const reusableNodes = [...reusable.keys()];
   let fewest = nodes.length;
   const found: NodeSet[] = [];
   for (const set of subsetsOf(nodes)) {
-    const members = set.nodes;
-    const sum = (counts: (node: number) => number): number => members.reduce((all, node) => all + counts(node), 0);
-    if (sum((node) => layout.groups.numa.get(node)?.size ?? 0) >= request.wanted) {
-      fewest = Math.min(fewest, members.length);
+    let all = 0;
+    let free = 0;
+    let reused = 0;
+    for (const node of set.nodes) {
+      all += layout.groups.numa.get(node)?.size ?? 0;
+      free += available.get(node) ?? 0;
+      if (reusable.has(node)) reused++;
+      free += reusable.get(node) ?? 0;
     }
-    if (!reusableNodes.every((node) => members.includes(node))) continue;
-    const matching = sum((node) => (available.get(node) ?? 0) + (reusable.get(node) ?? 0));
-    if (matching >= request.wanted) found.push(set);
+    if (all >= request.wanted && set.nodes.length < fewest) fewest = set.nodes.length;
+    // What the pod has already has to be on these nodes.
+    if (reused === reusable.size && free >= request.wanted) found.push(set);
   }
   return found.map(({ mask, nodes: members }) => ({
     numa: mask,

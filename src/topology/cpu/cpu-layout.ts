@@ -31,7 +31,12 @@ export class CpuLayout {
 
   /** Where these CPUs are; those that the machine does not have are left out. */
   placesOf(cpus: Iterable<number>): readonly CpuPlace[] {
-    return [...cpus].flatMap((cpu) => this.places.get(cpu) ?? []);
+    const found: CpuPlace[] = [];
+    for (const cpu of cpus) {
+      const place = this.places.get(cpu);
+      if (place !== undefined) found.push(place);
+    }
+    return found;
   }
 
   /** The groups of a level that these CPUs are in. */
@@ -47,7 +52,10 @@ export class CpuLayout {
   /** How many of these CPUs each group of a level has; groups without any are left out. */
   count(cpus: Iterable<number>, level: Level): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();
-    for (const place of this.placesOf(cpus)) counts.set(place[level], (counts.get(place[level]) ?? 0) + 1);
+    for (const cpu of cpus) {
+      const id = this.places.get(cpu)?.[level];
+      if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
     return counts;
   }
 }

@@ -1,44 +1,71 @@
 import { type CpuSet, NO_CPUS, unionOf } from "../../model/cpu-set.ts";
 
-/** Which CPUs belong to whom: those of single containers, and the pool that all others share. */
+/** CPUs of single containers by their pod's UID and their name, and of whole pods by UID. */
+interface Assignments {
+  readonly entries?: Iterable<readonly [string, ReadonlyMap<string, CpuSet>]>;
+  readonly pods?: Iterable<readonly [string, CpuSet]>;
+}
+
+/**
+ * Which CPUs belong to whom: those of single containers, those of whole pods, and the pool that all others share. What a
+ * container of a whole pod has is a part of what the pod has, and may be shared with other containers of it.
+ */
 export class CpuState {
   /** CPUs of everybody who has none for himself; empty without the static policy. */
   shared: CpuSet;
-  private readonly pods = new Map<string, Map<string, CpuSet>>();
+  private readonly containers = new Map<string, Map<string, CpuSet>>();
+  private readonly pods: Map<string, CpuSet>;
 
-  constructor(shared: CpuSet = NO_CPUS, entries: Iterable<readonly [string, ReadonlyMap<string, CpuSet>]> = []) {
+  constructor(shared: CpuSet = NO_CPUS, { entries = [], pods = [] }: Assignments = {}) {
     this.shared = shared;
-    for (const [uid, containers] of entries) this.pods.set(uid, new Map(containers));
+    for (const [uid, containers] of entries) this.containers.set(uid, new Map(containers));
+    this.pods = new Map(pods);
   }
 
   /** UIDs of pods with CPUs of their own, and what their containers have. */
   get entries(): ReadonlyMap<string, ReadonlyMap<string, CpuSet>> {
+    return this.containers;
+  }
+
+  /** What pods have as a whole. */
+  get podEntries(): ReadonlyMap<string, CpuSet> {
     return this.pods;
   }
 
-  /** The CPUs that the container has for itself. */
+  /** The CPUs that the container has for itself, or shares within its pod. */
   exclusive(uid: string, container: string): CpuSet | undefined {
-    return this.pods.get(uid)?.get(container);
+    return this.containers.get(uid)?.get(container);
   }
 
   ofPod(uid: string): ReadonlyMap<string, CpuSet> {
-    return this.pods.get(uid) ?? new Map();
+    return this.containers.get(uid) ?? new Map();
   }
 
   assign(uid: string, container: string, cpus: CpuSet): void {
-    const containers = this.pods.get(uid) ?? new Map<string, CpuSet>();
-    this.pods.set(uid, containers.set(container, cpus));
+    const containers = this.containers.get(uid) ?? new Map<string, CpuSet>();
+    this.containers.set(uid, containers.set(container, cpus));
+  }
+
+  assignPod(uid: string, cpus: CpuSet): void {
+    this.pods.set(uid, cpus);
   }
 
   /** Takes everything of the pod; returns the CPUs that nobody has now. */
   remove(uid: string): CpuSet {
-    const cpus = unionOf(...this.ofPod(uid).values());
+    const cpus = unionOf(...this.ofPod(uid).values(), this.pods.get(uid) ?? NO_CPUS);
+    this.containers.delete(uid);
     this.pods.delete(uid);
     return cpus;
   }
 
+  /** UIDs of pods that have CPUs. */
+  holders(): Iterable<string> {
+    return new Set([...this.containers.keys(), ...this.pods.keys()]);
+  }
+
   /** All CPUs that somebody has for himself. */
   allExclusive(): CpuSet {
-    return unionOf(...[...this.pods.values()].flatMap((containers) => [...containers.values()]));
+    const containers = [...this.containers.values()].flatMap((each) => [...each.values()]);
+    return unionOf(...containers, ...this.pods.values());
   }
 }

@@ -44,8 +44,9 @@ export function staticCpuRules(layout: CpuLayout, settings: CpuSettings): Static
 export function validCpuState(layout: CpuLayout, rules: StaticCpuRules, state: CpuState): CpuState {
   const all = rules.options.reservesStrictly ? without(layout.all, rules.reserved) : layout.all;
   if (state.shared.size === 0) {
-    if (state.entries.size > 0) throw new Error("default cpuset cannot be empty");
-    return new CpuState(all);
+    if ([...state.holders()].length === 0) return new CpuState(all);
+    // With strict reservation containers may have all the rest for themselves; the original does not start then.
+    if (!rules.options.reservesStrictly) throw new Error("default cpuset cannot be empty");
   }
   checkReserved(rules, state.shared);
   for (const [uid, containers] of state.entries) {
@@ -54,6 +55,11 @@ export function validCpuState(layout: CpuLayout, rules: StaticCpuRules, state: C
       const sets = `cpuset: "${formatCpuSet(cpus)}" overlaps with default cpuset "${formatCpuSet(state.shared)}"`;
       throw new Error(`pod: ${uid}, container: ${name} ${sets}`);
     }
+  }
+  for (const [uid, cpus] of state.podEntries) {
+    if (intersection(cpus, state.shared).size === 0) continue;
+    const sets = `cpuset: "${formatCpuSet(cpus)}" overlaps with default cpuset "${formatCpuSet(state.shared)}"`;
+    throw new Error(`pod: ${uid} ${sets}`);
   }
   const known = unionOf(state.shared, state.allExclusive());
   if (!isSameSet(known, all)) {

@@ -1,10 +1,12 @@
 import { type CpuSet, intersection, NO_CPUS, unionOf, without } from "../../model/cpu-set.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
-import { isSidecar } from "../../model/pod-facts.ts";
+import { declaredContainers, isSidecar } from "../../model/pod-facts.ts";
 import type { Rejection } from "../../model/rejection.ts";
-import { type Grant, type HintProvider, type Hints, type NumaMask, nodesOf } from "../../model/topology.ts";
-import { exclusiveCpus, podDemand } from "../demand.ts";
+import { type HintProvider, type Hints, type NumaMask, nodesOf, type TopologyHint } from "../../model/topology.ts";
+import type { Demand } from "../demand.ts";
 import type { TopologyCounters } from "../metrics.ts";
+import type { AllocationCounters, AllocationSource } from "../pinning-metrics.ts";
+import { emptyPool } from "../shared-pool.ts";
 import type { StateWriter } from "../state-writer.ts";
 import { cpuHints } from "./cpu-hints.ts";
 import type { CpuLayout } from "./cpu-layout.ts";
@@ -12,13 +14,18 @@ import type { CpuCounters } from "./cpu-metrics.ts";
 import type { CpuOptions } from "./cpu-options.ts";
 import type { CpuState } from "./cpu-state.ts";
 import { distributeCpus } from "./distribute-cpus.ts";
+import { divideCpus } from "./divide-cpus.ts";
 import { takeCpus } from "./take-cpus.ts";
 
 interface StaticCpusDeps {
   readonly layout: CpuLayout;
   readonly state: CpuState;
+  readonly demand: Demand;
   readonly writer: Pick<StateWriter, "save" | "saveLater">;
   readonly counted: CpuCounters & Pick<TopologyCounters, "aligned" | "misaligned">;
+  readonly allocations: AllocationCounters;
+  /** The shared pool has changed. */
+  changed(): void;
 }
 
 /** The rules of the static policy on this machine. */
@@ -28,7 +35,9 @@ export interface StaticCpuRules {
   readonly reserved: CpuSet;
 }
 
+const NOTHING: ReadonlyMap<string, number> = new Map();
 const NONE: Hints = new Map();
+const IMPOSSIBLE: Hints = new Map([["cpu", []]]);
 
 /**
  * Gives whole CPUs to single containers of Guaranteed pods: the policy static.
@@ -39,6 +48,8 @@ const NONE: Hints = new Map();
  */
 export class StaticCpus implements HintProvider {
   readonly name = "cpu";
+  /** Pods whose CPUs are reserved and not on the disk yet. */
+  private readonly unsaved = new Map<string, AllocationSource>();
 
   constructor(
     private readonly deps: StaticCpusDeps,
@@ -46,56 +57,111 @@ export class StaticCpus implements HintProvider {
   ) {}
 
   hints(pod: Pod, container: Container): Hints {
-    const wanted = exclusiveCpus(pod, container);
+    const wanted = this.deps.demand.cpus(pod, container);
     if (wanted === 0) return NONE;
     const had = this.deps.state.exclusive(uidOf(pod), container.name);
     if (had === undefined) return this.hintsFor(wanted, this.available(), this.reusable(pod));
-    return had.size === wanted ? this.hintsFor(wanted, had, NO_CPUS) : new Map([["cpu", []]]);
+    return had.size === wanted ? this.hintsFor(wanted, had, NO_CPUS) : IMPOSSIBLE;
   }
 
   podHints(pod: Pod): Hints {
-    const wanted = podDemand(pod, demandOf(pod)).get("cpu") ?? 0;
+    const { state, demand } = this.deps;
+    const wanted = demand.podCpus(pod);
     if (wanted === 0) return NONE;
-    const had = this.deps.state.ofPod(uidOf(pod));
-    const isOther = containersOf(pod).some(
-      (container) => had.has(container.name) && had.get(container.name)?.size !== exclusiveCpus(pod, container),
+    if (this.problem(pod) !== undefined) return IMPOSSIBLE;
+    const whole = state.podEntries.get(uidOf(pod));
+    if (whole !== undefined) return whole.size === wanted ? this.hintsFor(wanted, whole, NO_CPUS) : IMPOSSIBLE;
+    const had = state.ofPod(uidOf(pod));
+    const isOther = declaredContainers(pod).some(
+      (container) => had.has(container.name) && had.get(container.name)?.size !== demand.cpus(pod, container),
     );
-    if (isOther) return new Map([["cpu", []]]);
+    if (isOther) return IMPOSSIBLE;
     const assigned = unionOf(...had.values());
     if (assigned.size === wanted) return this.hintsFor(wanted, assigned, NO_CPUS);
     return this.hintsFor(wanted, this.available(), unionOf(this.reusable(pod), assigned));
   }
 
-  async allocate(pod: Pod, container: Container, { affinity }: Grant): Promise<Rejection | undefined> {
-    const { state, writer, counted } = this.deps;
-    const wanted = exclusiveCpus(pod, container);
+  problem(pod: Pod): string | undefined {
+    const { demand } = this.deps;
+    const total = demand.isPodLevel(pod) ? demand.podCpus(pod) : 0;
+    if (total === 0) return undefined;
+    const of = (container: Container): ReadonlyMap<string, number> => this.needs(pod, container);
+    return emptyPool(pod, { total: new Map([["cpu", total]]), of });
+  }
+
+  reserve(pod: Pod, container: Container, affinity: TopologyHint): Rejection | undefined {
+    const { state, counted, allocations } = this.deps;
+    const wanted = this.deps.demand.cpus(pod, container);
     if (wanted === 0) return undefined;
     counted.requested();
-    let isDone = false;
-    try {
+    return this.attempt("node", () => {
+      if (state.exclusive(uidOf(pod), container.name) !== undefined) return undefined;
       const rejection = this.misalignment(wanted);
       if (rejection !== undefined) return rejection;
-      if (state.exclusive(uidOf(pod), container.name) === undefined) {
-        const cpus = this.take(wanted, affinity.numa, this.reusable(pod));
-        state.assign(uidOf(pod), container.name, cpus);
-        state.shared = without(state.shared, cpus);
-        if (this.deps.layout.groupsOf(cpus, "uncore").size === 1) counted.aligned("container", "uncore_cache");
-        await writer.save();
-      }
-      isDone = true;
+      const cpus = this.take(wanted, affinity.numa, this.reusable(pod));
+      state.assign(uidOf(pod), container.name, cpus);
+      this.taken(pod, cpus, "node");
+      allocations.allocated("node");
+      allocations.assigned("node_exclusive");
       return undefined;
-    } finally {
-      if (!isDone) counted.failed();
-      if (this.rules.options.fullCoresOnly) counted[isDone ? "aligned" : "misaligned"]("container", "physical_cpu");
+    });
+  }
+
+  /** Reserves for the pod as a whole, and divides it among the containers. */
+  reservePod(pod: Pod, affinity: TopologyHint): Rejection | undefined {
+    const { state, demand, counted, allocations } = this.deps;
+    const uid = uidOf(pod);
+    const wanted = demand.podCpus(pod);
+    if (wanted === 0) return undefined;
+    return this.attempt("pod", () => {
+      const message = this.problem(pod);
+      if (message !== undefined) return { reason: "EmptyPodSharedPoolError", message };
+      // What containers have of an agent with another scope stays.
+      if (state.podEntries.has(uid) || state.ofPod(uid).size > 0) return undefined;
+      const rejection = this.misalignment(wanted);
+      if (rejection !== undefined) return rejection;
+      const cpus = this.take(wanted, affinity.numa, NO_CPUS);
+      const portions = divideCpus(pod, {
+        cpus,
+        wanted: (container) => demand.cpus(pod, container),
+        take: (from, count) => this.choose(from, count),
+      });
+      state.assignPod(uid, cpus);
+      for (const [name, portion] of portions) {
+        if (portion.isExclusive) counted.requested();
+        allocations.assigned(portion.isExclusive ? "pod_exclusive" : "pod_shared");
+        allocations.allocated("pod");
+        state.assign(uid, name, portion.cpus);
+      }
+      this.taken(pod, cpus, "pod");
+      return undefined;
+    });
+  }
+
+  async commit(pod: Pod): Promise<void> {
+    const source = this.unsaved.get(uidOf(pod));
+    if (source === undefined) return;
+    this.unsaved.delete(uidOf(pod));
+    try {
+      await this.deps.writer.save();
+    } catch (error) {
+      this.failed(source);
+      throw error;
     }
   }
 
   release(uid: string): void {
-    const { state, writer } = this.deps;
-    if (state.ofPod(uid).size === 0) return;
+    const { state, writer, changed } = this.deps;
     const released = state.remove(uid);
+    if (released.size === 0) return;
     state.shared = unionOf(state.shared, without(released, state.allExclusive()));
+    this.unsaved.delete(uid);
+    changed();
     writer.saveLater();
+  }
+
+  held(): Iterable<string> {
+    return this.deps.state.holders();
   }
 
   free(): ReadonlyMap<number, number> {
@@ -103,8 +169,36 @@ export class StaticCpus implements HintProvider {
   }
 
   needs(pod: Pod, container: Container | undefined): ReadonlyMap<string, number> {
-    const needed = container === undefined ? podDemand(pod, demandOf(pod)) : demandOf(pod)(container);
-    return new Map([...needed].filter(([, amount]) => amount > 0));
+    const { demand } = this.deps;
+    const needed = container === undefined ? demand.podCpus(pod) : demand.cpus(pod, container);
+    return needed === 0 ? NOTHING : new Map([["cpu", needed]]);
+  }
+
+  /** Counts what comes out of it. */
+  private attempt(source: AllocationSource, reserve: () => Rejection | undefined): Rejection | undefined {
+    let isDone = false;
+    try {
+      const rejection = reserve();
+      isDone = rejection === undefined;
+      return rejection;
+    } finally {
+      if (!isDone) this.failed(source);
+      const isCounted = this.rules.options.fullCoresOnly && source === "node";
+      if (isCounted) this.deps.counted[isDone ? "aligned" : "misaligned"]("container", "physical_cpu");
+    }
+  }
+
+  private failed(source: AllocationSource): void {
+    this.deps.counted.failed();
+    this.deps.allocations.failed(source);
+  }
+
+  private taken(pod: Pod, cpus: CpuSet, source: AllocationSource): void {
+    const { state, layout, counted, changed } = this.deps;
+    state.shared = without(state.shared, cpus);
+    if (layout.groupsOf(cpus, "uncore").size === 1) counted.aligned("container", "uncore_cache");
+    this.unsaved.set(uidOf(pod), source);
+    changed();
   }
 
   /** CPUs that a container can still have for itself. */
@@ -177,14 +271,6 @@ export function chooseCpus(
   if (!options.distributesAcrossNuma) return takeCpus(from, wanted, { isSpread, alignsUncore: options.alignsByUncore });
   const groupSize = options.fullCoresOnly ? from.layout.cpusPerCore : 1;
   return distributeCpus(from, wanted, { groupSize, isSpread });
-}
-
-function demandOf(pod: Pod): (container: Container) => ReadonlyMap<string, number> {
-  return (container) => new Map([["cpu", exclusiveCpus(pod, container)]]);
-}
-
-function containersOf({ spec }: Pod): readonly Container[] {
-  return [...(spec.initContainers ?? []), ...spec.containers];
 }
 
 function uidOf({ metadata }: Pod): string {

@@ -6,12 +6,14 @@ import type { Container, Pod } from "../../model/generated/types.ts";
 import type { MachineTopology } from "../../model/machine-topology.ts";
 import { type Amount, parseQuantity, subtractAmounts } from "../../model/quantity.ts";
 import type { HintProvider } from "../../model/topology.ts";
+import type { Demand } from "../demand.ts";
 import { OtherPolicyError } from "../other-policy-error.ts";
+import type { AllocationCounters } from "../pinning-metrics.ts";
 import { type StateFiles, StateWriter } from "../state-writer.ts";
 import { idleMemory, reservationProblem } from "./machine-memory.ts";
 import { decodeMemoryState, encodeMemoryState, MEMORY_STATE_FILE } from "./memory-checkpoint.ts";
 import { MemoryState } from "./memory-state.ts";
-import { validMemoryState } from "./start-memory.ts";
+import { type StartState, validMemoryState } from "./start-memory.ts";
 import { StaticMemory } from "./static-memory.ts";
 
 /** What the memory policy is built from. */
@@ -21,6 +23,10 @@ export interface MemoryParts {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly files: StateFiles;
+  readonly demand: Demand;
+  readonly allocations: AllocationCounters;
+  /** The gate PodLevelResourceManagers. */
+  readonly managesPodLevel: boolean;
   resources(): Readonly<Record<"capacity" | "allocatable", Readonly<Record<string, string>>>>;
 }
 
@@ -43,10 +49,12 @@ export function composeMemory(parts: MemoryParts): MemoryPart {
   }
   const path = `${options.rootDir}/${MEMORY_STATE_FILE}`;
   const loaded = loadState(parts, path);
-  const state = isStatic
+  const { state, isRecounted } = isStatic
     ? validated(() => validMemoryState(idleMemory(machine.nodes, reservedMemory), loaded))
-    : loaded;
-  const writer = new StateWriter(parts, { path, text: () => encodeMemoryState(policy, state) });
+    : { state: loaded, isRecounted: false };
+  if (isRecounted) parts.log.warn("Counted memory of NUMA nodes anew: the state file had lost count", { path });
+  const text = (): string => encodeMemoryState({ policy, state, hasPods: parts.managesPodLevel });
+  const writer = new StateWriter(parts, { path, text });
   writer.saveLater();
   const requests = metrics.counter(
     "kubelet_memory_manager_pinning_requests_total",
@@ -58,7 +66,7 @@ export function composeMemory(parts: MemoryParts): MemoryPart {
   );
   if (!isStatic) return { state, providers: [], created: () => undefined };
   const counted = { requested: () => requests.inc(), failed: () => errors.inc() };
-  const provider = new StaticMemory({ state, writer, counted });
+  const provider = new StaticMemory({ ...parts, state, writer, counted });
   return { state, providers: [provider], created: (pod, container) => provider.created(pod, container) };
 }
 
@@ -77,7 +85,7 @@ function loadState({ options, files, log }: MemoryParts, path: string): MemorySt
   }
 }
 
-function validated(validate: () => MemoryState): MemoryState {
+function validated(validate: () => StartState): StartState {
   try {
     return validate();
   } catch (error) {

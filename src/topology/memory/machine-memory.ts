@@ -20,7 +20,8 @@ export interface MemoryReservation {
 export function idleMemory(nodes: readonly NumaNode[], reserved: readonly MemoryReservation[]): NodeMap {
   return new Map(
     nodes.map(({ id, memoryBytes, hugePages }) => {
-      const limits = reserved.find(({ numaNode }) => numaNode === id)?.limits ?? {};
+      const own = reserved.filter(({ numaNode }) => numaNode === id);
+      const limits = Object.fromEntries(own.flatMap((each) => Object.entries(each.limits)));
       const table = (name: string, total: number, other = 0): [string, MemoryTable] => {
         const systemReserved = Object.hasOwn(limits, name) ? wholeValue(parseQuantity(limits[name] ?? "0")) : 0;
         const allocatable = Math.max(0, total - systemReserved - other);

@@ -5,8 +5,16 @@ import { type MemoryBlock, MemoryState, type MemoryTable, type NodeMemory } from
 /** The name of the file in the agent's directory, as in Kubernetes. */
 export const MEMORY_STATE_FILE = "memory_manager_state";
 
-/** Returns the state file of Kubernetes. */
-export function encodeMemoryState(policy: string, state: MemoryState): string {
+/** What is persisted of the memory policy. */
+export interface MemoryCheckpoint {
+  readonly policy: string;
+  readonly state: MemoryState;
+  /** Write the format of the gate PodLevelResourceManagers also if no pod has memory as a whole. */
+  readonly hasPods?: boolean;
+}
+
+/** Returns the state file of Kubernetes; with memory of whole pods it is the one of 1.36. */
+export function encodeMemoryState({ policy, state, hasPods = false }: MemoryCheckpoint): string {
   const machineState = Object.fromEntries(
     [...state.nodes].map(([id, { assignments, tables, cells }]) => {
       const memoryMap = Object.fromEntries(
@@ -24,50 +32,66 @@ export function encodeMemoryState(policy: string, state: MemoryState): string {
       return [uid, Object.fromEntries(of)];
     }),
   );
-  const isEmpty = state.entries.size === 0;
-  const checksum = checksumOf(dumpOf(policy, state));
-  return JSON.stringify({ policyName: policy, machineState, ...(isEmpty ? {} : { entries }), checksum });
+  const pods = sorted(state.podEntries).map(([uid, blocks]) => [uid, { memoryBlocks: blocks.map(blockJson) }]);
+  const checksum = checksumOf(dumpOf(policy, state, { hasPods: hasPods || state.podEntries.size > 0 }));
+  return JSON.stringify({
+    policyName: policy,
+    machineState,
+    ...(state.entries.size > 0 && { entries }),
+    ...(pods.length > 0 && { podEntries: Object.fromEntries(pods) }),
+    checksum,
+  });
 }
 
-/** Parses a state file of Kubernetes. Throws an Error, in Kubernetes' words, if it is damaged or of another policy. */
+/**
+ * Parses a state file of any Kubernetes release. Throws an Error, in Kubernetes' words, if it is damaged or of another
+ * policy.
+ */
 export function decodeMemoryState(text: string, policy: string): MemoryState {
   const file: unknown = JSON.parse(text);
   const found = field(file, "policyName");
   const checksum = field(file, "checksum");
-  const state = new MemoryState(new Map(nodesIn(field(file, "machineState"))), entriesIn(field(file, "entries")));
   if (typeof found !== "string" || typeof checksum !== "number") throw corrupted();
-  const pods = field(file, "podEntries");
-  const isEmpty = pods === undefined || Object.keys(mapOf(pods)).length === 0;
-  const dump = dumpOf(found, state);
-  // Releases differ in the structure's name and fields; pods with memory as a whole are not written here.
-  const versions = [
-    dump,
-    dump.replace("Checkpoint", "CheckpointV1"),
-    dump.replace(CHECKSUM, ` ${EMPTY_PODS}${CHECKSUM}`),
-  ];
-  if (checksum !== 0 && isEmpty && !versions.map(checksumOf).includes(checksum)) throw corrupted();
+  const nodes = new Map(nodesIn(field(file, "machineState")));
+  const entries = entriesIn(field(file, "entries"));
+  const whole = new MemoryState(nodes, { entries, pods: podsIn(field(file, "podEntries")) });
+  const hasPods = checksum === checksumOf(dumpOf(found, whole, { hasPods: true }));
+  const dump = dumpOf(found, whole, { hasPods: false });
+  // Releases differ in the structure's name.
+  const versions = [dump, dump.replace("Checkpoint", "CheckpointV1")];
+  if (checksum !== 0 && !hasPods && !versions.map(checksumOf).includes(checksum)) throw corrupted();
   if (found !== policy) {
     throw new OtherPolicyError(
       `[memorymanager] configured policy "${policy}" differs from state checkpoint policy "${found}"`,
     );
   }
-  return state;
+  // Only the checksum of the newest format covers memory of whole pods.
+  return hasPods ? whole : new MemoryState(nodes, { entries });
 }
 
-const CHECKSUM = " Checksum:(checksum.Checksum)0}";
-const EMPTY_PODS = "PodEntries:(state.PodMemoryAssignments)map[]";
-
-function dumpOf(policy: string, { nodes, entries }: MemoryState): string {
+function dumpOf(
+  policy: string,
+  { nodes, entries, podEntries }: MemoryState,
+  { hasPods }: { hasPods: boolean },
+): string {
   const pods = [...entries].map(([uid, containers]) => {
-    const of = [...containers].map(([name, blocks]) => [name, `[${blocks.map(dumpBlock).join(" ")}]`] as const);
+    const of = [...containers].map(([name, blocks]) => [name, dumpBlocks(blocks)] as const);
     return [uid, dumpMap(of)] as const;
   });
+  const whole = [...podEntries].map(
+    ([uid, blocks]) => [uid, dumpStruct([["MemoryBlocks", `([]state.Block)${dumpBlocks(blocks)}`]])] as const,
+  );
   return `(*state.MemoryManagerCheckpoint)${dumpStruct([
     ["PolicyName", `(string)${policy}`],
     ["MachineState", `(state.NUMANodeMap)${dumpMap([...nodes].map(([id, node]) => [id, dumpNode(node)] as const))}`],
     ["Entries", `(state.ContainerMemoryAssignments)${dumpMap(pods)}`],
+    ...(hasPods ? [["PodEntries", `(state.PodMemoryAssignments)${dumpMap(whole)}`] as const] : []),
     ["Checksum", "(checksum.Checksum)0"],
   ])}`;
+}
+
+function dumpBlocks(blocks: readonly MemoryBlock[]): string {
+  return `[${blocks.map(dumpBlock).join(" ")}]`;
 }
 
 function dumpNode({ assignments, tables, cells }: NodeMemory): string {
@@ -125,6 +149,12 @@ function entriesIn(value: unknown): readonly (readonly [string, ReadonlyMap<stri
     const of = Object.entries(mapOf(containers)).map(([name, blocks]) => [name, listOf(blocks).map(blockIn)] as const);
     return [uid, new Map(of)] as const;
   });
+}
+
+function podsIn(value: unknown): readonly (readonly [string, readonly MemoryBlock[]])[] {
+  return Object.entries(mapOf(value ?? {})).map(
+    ([uid, pod]) => [uid, listOf(field(pod, "memoryBlocks") ?? []).map(blockIn)] as const,
+  );
 }
 
 function blockIn(value: unknown): MemoryBlock {

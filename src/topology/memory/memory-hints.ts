@@ -23,18 +23,25 @@ export interface MemoryRequest {
  */
 export function memoryHints(nodes: NodeMap, request: MemoryRequest): readonly TopologyHint[] {
   const ids = [...nodes.keys()].sort((a, b) => a - b);
+  const wanted = [...request.wanted].map(([type, bytes]) => ({ type, bytes, free: 0, allocatable: 0 }));
   let fewest = ids.length;
   const found: NodeSet[] = [];
+  // Plain loops: with 8 nodes there are 255 sets, looked at several times for each container.
   for (const set of subsetsOf(ids)) {
-    const { mask } = set;
-    const members = set.nodes.flatMap((id) => nodes.get(id) ?? []);
-    const sum = (type: string, field: "free" | "allocatable"): number =>
-      members.reduce((all, { tables }) => all + (tables.get(type)?.[field] ?? 0), 0);
-    const wanted = [...request.wanted];
-    if (wanted.some(([type, bytes]) => sum(type, "allocatable") < bytes)) continue;
-    fewest = Math.min(fewest, members.length);
-    if (!isUsableGroup(members, set.nodes)) continue;
-    if (wanted.some(([type, bytes]) => sum(type, "free") + request.reusable(mask, type) < bytes)) continue;
+    for (const need of wanted) {
+      need.free = 0;
+      need.allocatable = 0;
+      for (const id of set.nodes) {
+        const table = nodes.get(id)?.tables.get(need.type);
+        if (table === undefined) continue;
+        need.free += table.free;
+        need.allocatable += table.allocatable;
+      }
+    }
+    if (wanted.some(({ bytes, allocatable }) => allocatable < bytes)) continue;
+    if (set.nodes.length < fewest) fewest = set.nodes.length;
+    if (!isUsableGroup(nodes, set.nodes)) continue;
+    if (wanted.some(({ type, bytes, free }) => free + request.reusable(set.mask, type) < bytes)) continue;
     found.push(set);
   }
   return found.map(({ mask, nodes: chosen }) => ({ numa: mask, isPreferred: chosen.length === fewest }));
@@ -50,7 +57,13 @@ export function hasEnough(nodes: NodeMap, mask: NumaMask, wanted: ReadonlyMap<st
 
 /** True if several nodes would be used together of which one is used otherwise already. */
 export function breaksGroup(nodes: NodeMap, mask: NumaMask): boolean {
-  return isUsedOtherwise(membersOf(nodes, mask), nodesOf(mask));
+  return isUsedOtherwise(nodes, nodesOf(mask));
+}
+
+/** True if one node would be used alone that is used together with others. */
+export function splitsGroup(nodes: NodeMap, mask: NumaMask): boolean {
+  const ids = nodesOf(mask);
+  return ids.length === 1 && !isUsableGroup(nodes, ids);
 }
 
 /** The best of the hints: preferred, then narrow; undefined if there is none. */
@@ -65,12 +78,19 @@ export function isPartOf(part: NumaMask, whole: NumaMask): boolean {
   return nodesOf(part).every((node) => hasNode(whole, node));
 }
 
-function isUsableGroup(members: readonly NodeMemory[], ids: readonly number[]): boolean {
-  return ids.length === 1 ? (members[0]?.cells.length ?? 0) <= 1 : !isUsedOtherwise(members, ids);
+function isUsableGroup(nodes: NodeMap, ids: readonly number[]): boolean {
+  const [first] = ids;
+  if (ids.length > 1 || first === undefined) return !isUsedOtherwise(nodes, ids);
+  return (nodes.get(first)?.cells.length ?? 0) <= 1;
 }
 
-function isUsedOtherwise(members: readonly NodeMemory[], ids: readonly number[]): boolean {
-  return ids.length > 1 && members.some(({ assignments, cells }) => assignments > 0 && !isSameGroup(cells, ids));
+function isUsedOtherwise(nodes: NodeMap, ids: readonly number[]): boolean {
+  if (ids.length <= 1) return false;
+  for (const id of ids) {
+    const node = nodes.get(id);
+    if (node !== undefined && node.assignments > 0 && !isSameGroup(node.cells, ids)) return true;
+  }
+  return false;
 }
 
 function membersOf(nodes: NodeMap, mask: NumaMask): readonly NodeMemory[] {

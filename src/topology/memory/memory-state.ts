@@ -24,39 +24,68 @@ export interface MemoryBlock {
 
 export type NodeMap = ReadonlyMap<number, NodeMemory>;
 
-/** Which memory belongs to whom. */
+type Blocks = readonly MemoryBlock[];
+
+/** Memory of single containers by their pod's UID and their name, and of whole pods by UID. */
+interface Assignments {
+  readonly entries?: Iterable<readonly [string, ReadonlyMap<string, Blocks>]>;
+  readonly pods?: Iterable<readonly [string, Blocks]>;
+}
+
+/** Which memory belongs to whom. What containers of a whole pod have is a part of what the pod has. */
 export class MemoryState {
-  private readonly pods = new Map<string, Map<string, readonly MemoryBlock[]>>();
+  private readonly containers = new Map<string, Map<string, Blocks>>();
+  private readonly pods: Map<string, Blocks>;
 
   constructor(
     readonly nodes: NodeMap = new Map(),
-    entries: Iterable<readonly [string, ReadonlyMap<string, readonly MemoryBlock[]>]> = [],
+    { entries = [], pods = [] }: Assignments = {},
   ) {
-    for (const [uid, containers] of entries) this.pods.set(uid, new Map(containers));
+    for (const [uid, containers] of entries) this.containers.set(uid, new Map(containers));
+    this.pods = new Map(pods);
   }
 
-  get entries(): ReadonlyMap<string, ReadonlyMap<string, readonly MemoryBlock[]>> {
+  get entries(): ReadonlyMap<string, ReadonlyMap<string, Blocks>> {
+    return this.containers;
+  }
+
+  /** What pods have as a whole. */
+  get podEntries(): ReadonlyMap<string, Blocks> {
     return this.pods;
   }
 
-  blocks(uid: string, container: string): readonly MemoryBlock[] | undefined {
-    return this.pods.get(uid)?.get(container);
+  blocks(uid: string, container: string): Blocks | undefined {
+    return this.containers.get(uid)?.get(container);
   }
 
-  setBlocks(uid: string, container: string, blocks: readonly MemoryBlock[]): void {
-    const containers = this.pods.get(uid) ?? new Map<string, readonly MemoryBlock[]>();
-    this.pods.set(uid, containers.set(container, blocks));
+  setBlocks(uid: string, container: string, blocks: Blocks): void {
+    const containers = this.containers.get(uid) ?? new Map<string, Blocks>();
+    this.containers.set(uid, containers.set(container, blocks));
+  }
+
+  setPodBlocks(uid: string, blocks: Blocks): void {
+    this.pods.set(uid, blocks);
   }
 
   delete(uid: string, container: string): void {
-    const containers = this.pods.get(uid);
+    const containers = this.containers.get(uid);
     containers?.delete(container);
-    if (containers?.size === 0) this.pods.delete(uid);
+    if (containers?.size === 0) this.containers.delete(uid);
+  }
+
+  deletePod(uid: string): void {
+    this.containers.delete(uid);
+    this.pods.delete(uid);
+  }
+
+  /** UIDs of pods that have memory. */
+  holders(): Iterable<string> {
+    return new Set([...this.containers.keys(), ...this.pods.keys()]);
   }
 }
 
-/** Takes an amount of the nodes in their order, and marks them as one group. */
-export function takeMemory(nodes: NodeMap, { nodes: cells, type, bytes }: MemoryBlock): void {
+/** Takes an amount of the nodes in their order, and marks them as one group. Returns how much they did not have. */
+export function takeMemory(nodes: NodeMap, { nodes: cells, type, bytes }: MemoryBlock): number {
   let rest = bytes;
   for (const id of cells) {
     const node = nodes.get(id);
@@ -70,6 +99,7 @@ export function takeMemory(nodes: NodeMap, { nodes: cells, type, bytes }: Memory
     table.free -= taken;
     rest -= taken;
   }
+  return rest;
 }
 
 /** The opposite of `takeMemory`. */

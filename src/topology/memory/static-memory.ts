@@ -1,7 +1,7 @@
 import type { Container, Pod } from "../../model/generated/types.ts";
 import { isSidecar } from "../../model/pod-facts.ts";
+import type { Rejection } from "../../model/rejection.ts";
 import {
-  type Grant,
   type HintProvider,
   type Hints,
   type NumaMask,
@@ -9,15 +9,20 @@ import {
   numaMask,
   type TopologyHint,
 } from "../../model/topology.ts";
-import { canHaveExclusive, exclusiveMemory, podDemand } from "../demand.ts";
+import type { Amounts, Demand } from "../demand.ts";
+import type { AllocationCounters, AllocationSource } from "../pinning-metrics.ts";
+import { emptyPool } from "../shared-pool.ts";
 import type { StateWriter } from "../state-writer.ts";
-import { bestHint, breaksGroup, hasEnough, isPartOf, memoryHints } from "./memory-hints.ts";
+import { divideMemory } from "./divide-memory.ts";
+import { bestHint, breaksGroup, hasEnough, isPartOf, memoryHints, splitsGroup } from "./memory-hints.ts";
 import { giveMemory, type MemoryBlock, type MemoryState, takeMemory } from "./memory-state.ts";
 
 interface StaticMemoryDeps {
   readonly state: MemoryState;
+  readonly demand: Demand;
   readonly writer: Pick<StateWriter, "save" | "saveLater">;
   readonly counted: { requested(): void; failed(): void };
+  readonly allocations: AllocationCounters;
 }
 
 const NONE: Hints = new Map();
@@ -27,49 +32,91 @@ export class StaticMemory implements HintProvider {
   readonly name = "memory";
   /** What containers that have initialized the pod hand on: bytes by nodes and kind. Of one pod at a time. */
   private readonly handedOn = { uid: "", bytes: new Map<string, number>() };
+  /** Pods whose memory is reserved and not on the disk yet. */
+  private readonly unsaved = new Map<string, AllocationSource>();
 
   constructor(private readonly deps: StaticMemoryDeps) {}
 
   hints(pod: Pod, container: Container): Hints {
-    if (!canHaveExclusive(pod)) return NONE;
-    const wanted = exclusiveMemory(pod, container);
-    const had = this.deps.state.blocks(uidOf(pod), container.name);
+    const { state, demand } = this.deps;
+    const wanted = demand.memory(pod, container);
+    if (wanted.size === 0) return NONE;
+    const had = state.blocks(uidOf(pod), container.name);
     return had === undefined ? this.hintsFor(pod, wanted) : knownHints(had, wanted);
   }
 
   podHints(pod: Pod): Hints {
-    if (!canHaveExclusive(pod)) return NONE;
-    const wanted = this.podNeeds(pod);
-    for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
-      const had = this.deps.state.blocks(uidOf(pod), name);
+    const { state, demand } = this.deps;
+    const wanted = demand.podMemory(pod);
+    if (wanted.size === 0) return NONE;
+    if (this.problem(pod) !== undefined) return new Map([...wanted.keys()].map((type) => [type, []]));
+    const whole = state.podEntries.get(uidOf(pod));
+    if (whole !== undefined) return knownHints(whole, wanted);
+    for (const { name } of containersOf(pod)) {
+      const had = state.blocks(uidOf(pod), name);
       if (had !== undefined) return knownHints(had, wanted);
     }
-    return wanted.size === 0 ? NONE : this.hintsFor(pod, wanted);
+    return this.hintsFor(pod, wanted);
   }
 
-  async allocate(pod: Pod, container: Container, { affinity }: Grant): Promise<undefined> {
-    if (!canHaveExclusive(pod)) return;
-    const { state, writer, counted } = this.deps;
-    const uid = uidOf(pod);
+  problem(pod: Pod): string | undefined {
+    const { demand } = this.deps;
+    if (!demand.isPodLevel(pod)) return undefined;
+    return emptyPool(pod, { total: demand.podMemory(pod), of: (container) => demand.memory(pod, container) });
+  }
+
+  reserve(pod: Pod, container: Container, affinity: TopologyHint): Rejection | undefined {
+    const { state, demand, counted } = this.deps;
+    const wanted = demand.memory(pod, container);
+    if (wanted.size === 0) return undefined;
     counted.requested();
+    return this.attempt("node", () => {
+      const had = state.blocks(uidOf(pod), container.name);
+      if (had !== undefined) this.handOn(pod, container, had);
+      else this.take(pod, container, { wanted, affinity });
+      return undefined;
+    });
+  }
+
+  /** Reserves for the pod as a whole, and divides it among the containers. */
+  reservePod(pod: Pod, affinity: TopologyHint): Rejection | undefined {
+    const { state, demand, counted } = this.deps;
+    const total = demand.podMemory(pod);
+    if (total.size === 0) return undefined;
+    counted.requested();
+    return this.attempt("pod", () => {
+      const message = this.problem(pod);
+      if (message !== undefined) return { reason: "EmptyPodSharedPoolError", message };
+      // What containers have of an agent with another scope stays.
+      if (state.podEntries.has(uidOf(pod)) || state.entries.has(uidOf(pod))) return undefined;
+      this.takePod(pod, total, nodesOf(this.place(pod, total, affinity)));
+      return undefined;
+    });
+  }
+
+  async commit(pod: Pod): Promise<void> {
+    const source = this.unsaved.get(uidOf(pod));
+    if (source === undefined) return;
+    this.unsaved.delete(uidOf(pod));
     try {
-      const had = state.blocks(uid, container.name);
-      if (had !== undefined) {
-        this.handOn(pod, container, had);
-        return;
-      }
-      this.take(pod, container, affinity);
-      await writer.save();
+      await this.deps.writer.save();
     } catch (error) {
-      counted.failed();
+      this.failed(source);
       throw error;
     }
   }
 
   release(uid: string): void {
-    const names = [...(this.deps.state.entries.get(uid)?.keys() ?? [])];
-    for (const name of names) this.releaseContainer(uid, name);
-    if (names.length > 0) this.deps.writer.saveLater();
+    const { state, writer } = this.deps;
+    // A static pod may come back with the same UID.
+    if (this.handedOn.uid === uid) this.handedOn.bytes.clear();
+    const whole = state.podEntries.get(uid);
+    const blocks = whole ?? [...(state.entries.get(uid)?.values() ?? [])].flat();
+    if (whole === undefined && !state.entries.has(uid)) return;
+    for (const block of blocks) giveMemory(state.nodes, block);
+    state.deletePod(uid);
+    this.unsaved.delete(uid);
+    writer.saveLater();
   }
 
   /** Releases what containers that initialize the pod had, once one after them is created: they have completed. */
@@ -82,20 +129,35 @@ export class StaticMemory implements HintProvider {
     if (had.length > 0) this.deps.writer.saveLater();
   }
 
+  held(): Iterable<string> {
+    return this.deps.state.holders();
+  }
+
   free(resource: string): ReadonlyMap<number, number> {
     const nodes = [...this.deps.state.nodes];
     return new Map(nodes.map(([id, { tables }]) => [id, tables.get(resource)?.free ?? 0]));
   }
 
   needs(pod: Pod, container: Container | undefined): ReadonlyMap<string, number> {
-    return container === undefined ? this.podNeeds(pod) : exclusiveMemory(pod, container);
+    const { demand } = this.deps;
+    return container === undefined ? demand.podMemory(pod) : demand.memory(pod, container);
   }
 
-  /** As in Kubernetes, kinds of memory that only initialization needs do not count for the pod. */
-  private podNeeds(pod: Pod): ReadonlyMap<string, number> {
-    const all = podDemand(pod, (container) => exclusiveMemory(pod, container));
-    const names = new Set(pod.spec.containers.flatMap((container) => [...exclusiveMemory(pod, container).keys()]));
-    return new Map([...all].filter(([name]) => names.has(name)));
+  /** Counts what comes out of it. */
+  private attempt(source: AllocationSource, reserve: () => Rejection | undefined): Rejection | undefined {
+    let isDone = false;
+    try {
+      const rejection = reserve();
+      isDone = rejection === undefined;
+      return rejection;
+    } finally {
+      if (!isDone) this.failed(source);
+    }
+  }
+
+  private failed(source: AllocationSource): void {
+    this.deps.counted.failed();
+    this.deps.allocations.failed(source);
   }
 
   private hintsFor(pod: Pod, wanted: ReadonlyMap<string, number>): Hints {
@@ -109,19 +171,42 @@ export class StaticMemory implements HintProvider {
     return memoryHints(this.deps.state.nodes, { wanted, reusable });
   }
 
-  private take(pod: Pod, container: Container, affinity: TopologyHint): void {
-    const { state } = this.deps;
+  private take(
+    pod: Pod,
+    container: Container,
+    { wanted, affinity }: { readonly wanted: Amounts; readonly affinity: TopologyHint },
+  ): void {
+    const { state, allocations } = this.deps;
     const uid = uidOf(pod);
-    const wanted = exclusiveMemory(pod, container);
     const numa = this.place(pod, wanted, affinity);
     const blocks = [...wanted].map(([type, bytes]): MemoryBlock => ({ nodes: nodesOf(numa), type, bytes }));
     for (const block of blocks) {
       const bytes = Math.max(0, block.bytes - this.reusable(uid, numa, block.type));
       takeMemory(state.nodes, { ...block, bytes });
+      allocations.allocated("node");
     }
     this.handOn(pod, container, blocks);
     state.setBlocks(uid, container.name, blocks);
     this.shrinkInitial(pod, container, blocks);
+    allocations.assigned("node_exclusive");
+    this.unsaved.set(uid, "node");
+  }
+
+  private takePod(pod: Pod, total: Amounts, nodes: readonly number[]): void {
+    const { state, demand, counted, allocations } = this.deps;
+    const uid = uidOf(pod);
+    const blocksOf = (amounts: Amounts): readonly MemoryBlock[] =>
+      [...amounts].map(([type, bytes]) => ({ nodes, type, bytes }));
+    const whole = blocksOf(total);
+    for (const block of whole) takeMemory(state.nodes, block);
+    state.setPodBlocks(uid, whole);
+    this.unsaved.set(uid, "pod");
+    for (const [name, portion] of divideMemory(pod, { total, of: (each) => demand.memory(pod, each) })) {
+      state.setBlocks(uid, name, blocksOf(portion.amounts));
+      if (portion.isExclusive) counted.requested();
+      allocations.assigned(portion.isExclusive ? "pod_exclusive" : "pod_shared");
+      allocations.allocated("pod");
+    }
   }
 
   /** The nodes to allocate on: those of the affinity, and more if they are not enough. */
@@ -129,8 +214,13 @@ export class StaticMemory implements HintProvider {
     const { nodes } = this.deps.state;
     const hint = affinity.numa === undefined ? this.anywhere(pod, wanted, affinity) : affinity;
     let numa = hint.numa ?? 0n;
-    if (!hasEnough(nodes, numa, wanted)) {
-      const wider = bestHint(this.possible(pod, wanted).filter((each) => isPartOf(numa, each.numa ?? 0n)));
+    // The original would use a node alone that is part of a group, and lose count of what the group has.
+    const isSplit = splitsGroup(nodes, numa);
+    if (isSplit || !hasEnough(nodes, numa, wanted)) {
+      const possible = this.possible(pod, wanted);
+      const wider =
+        bestHint(possible.filter((each) => isPartOf(numa, each.numa ?? 0n))) ??
+        (isSplit ? bestHint(possible) : undefined);
       if (wider?.numa === undefined) {
         throw new Error("[memorymanager] failed to find NUMA nodes to extend the current topology hint");
       }
@@ -197,7 +287,9 @@ export class StaticMemory implements HintProvider {
 
   private releaseContainer(uid: string, name: string): void {
     const { state } = this.deps;
-    for (const block of state.blocks(uid, name) ?? []) giveMemory(state.nodes, block);
+    // What a container has of its pod's memory is released with the pod.
+    const blocks = state.podEntries.has(uid) ? [] : (state.blocks(uid, name) ?? []);
+    for (const block of blocks) giveMemory(state.nodes, block);
     state.delete(uid, name);
   }
 }
@@ -207,6 +299,11 @@ function knownHints(had: readonly MemoryBlock[], wanted: ReadonlyMap<string, num
   const isSame = had.length === wanted.size && had.every(({ type, bytes }) => wanted.get(type) === bytes);
   if (!isSame) return NONE;
   return new Map(had.map(({ type, nodes }) => [type, [{ numa: numaMask(nodes), isPreferred: true }]]));
+}
+
+/** In the order in which they start. */
+function containersOf({ spec }: Pod): readonly Container[] {
+  return [...(spec.initContainers ?? []), ...spec.containers];
 }
 
 function isInitial({ spec }: Pod, { name }: Container): boolean {

@@ -1,57 +1,54 @@
-import { type Abortable, AbortScope } from "../../lib/abort.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { type Live, LiveValue } from "../../lib/live.ts";
+import type { Abortable } from "../../lib/abort.ts";
+import type { Live } from "../../lib/live.ts";
 import type { VolumeAttachment } from "../../model/generated/types.ts";
 import type { ObjectSource } from "../../model/object-source.ts";
-import type { VolumeMetadata } from "../kind.ts";
+import type { Stage, VolumeMetadata } from "../kind.ts";
+import { AttachLimitError, VolumePendingError } from "../volume-error.ts";
+import {
+  NOT_ATTACHED,
+  type UnnamedStage,
+  VolumesInUse,
+  type VolumesInUseDeps,
+  type VolumeUse,
+} from "../volumes-in-use.ts";
 import { uniqueName } from "./volume.ts";
 
-/** How long a mount waits until the node's status names its volume as in use, in milliseconds. */
-const REPORT_LIMIT_MS = 10_000;
+/** The code of gRPC that an attacher answers with when the node is full. */
+const RESOURCE_EXHAUSTED = 8;
 
 type Texts = Readonly<Record<string, string>>;
 
-export interface AttachedVolumesDeps {
-  readonly clock: Clock;
-  /**
-   * The volumes that the node's status on the API server names as in use. The attach controller detaches only what is
-   * not among them, so nothing is mounted before it is.
-   */
-  readonly reported: Live<readonly string[]>;
+export interface AttachedVolumesDeps extends VolumesInUseDeps {
+  /** A volume of the driver could not be attached for lack of room on the node. */
+  exhausted?(driver: string): void;
 }
 
 /** The attachable volumes of the node: what is in use, and whether the attach controller has attached it. */
 export class AttachedVolumes {
-  private readonly names = new Set<string>();
-  private readonly published = new LiveValue<readonly string[] | undefined>(undefined);
-  private isRestored = false;
-  /** Unmounted before `restore`, which may have been told of them. */
-  private readonly gone = new Set<string>();
+  private readonly used: VolumesInUse;
 
-  constructor(private readonly deps: AttachedVolumesDeps) {}
-
-  /**
-   * The names for `volumesInUse` of the node's status: set before a volume is mounted, until it is unmounted. Undefined
-   * before `restore`: an empty list would allow to detach what an earlier agent left mounted.
-   */
-  get inUse(): Live<readonly string[] | undefined> {
-    return this.published;
+  constructor(private readonly deps: AttachedVolumesDeps) {
+    this.used = new VolumesInUse(deps);
   }
 
-  /** Takes over the volumes that an earlier agent left staged. */
-  restore(staged: readonly VolumeMetadata[]): void {
-    this.isRestored = true;
-    const persistent = staged.filter(({ volumeLifecycleMode }) => volumeLifecycleMode !== "Ephemeral");
-    for (const name of persistent.map(uniqueName)) if (!this.gone.has(name)) this.names.add(name);
-    this.gone.clear();
-    this.publish();
+  /** The names for `volumesInUse` of the node's status; undefined before `restore`. */
+  get inUse(): Live<readonly string[] | undefined> {
+    return this.used.live;
+  }
+
+  /** Takes over the volumes that an earlier agent left staged, and stages of which it is not known what they use. */
+  restore(staged: readonly Stage[], rest?: Abortable & { readonly unnamed: readonly UnnamedStage[] }): void {
+    this.used.restore(staged.map(useOf), rest);
   }
 
   /** Resolves to what the attachment tells drivers once the volume is in use and attached; rejects while it is not. */
-  async wait(metadata: VolumeMetadata, objects: ObjectSource, options: Abortable): Promise<Texts> {
-    const name = uniqueName(metadata);
-    this.add(name);
-    await this.untilReported(name, options);
+  async wait(stage: Stage, objects: ObjectSource, options: Abortable): Promise<Texts> {
+    const use = useOf(stage);
+    const { metadata } = stage;
+    await this.used.use(use, options);
+    await this.used.attached(use.name, options).catch(async (error: unknown) => {
+      throw options.signal.aborted ? error : ((await this.failedAttach(metadata, objects, options)) ?? error);
+    });
     return this.context(metadata, objects, options);
   }
 
@@ -62,46 +59,38 @@ export class AttachedVolumes {
     return attachedContext(found, { id, handle });
   }
 
-  /** The volume is no longer mounted anywhere on this node. */
-  remove(metadata: VolumeMetadata): void {
-    const name = uniqueName(metadata);
-    if (!this.isRestored) this.gone.add(name);
-    if (this.names.delete(name)) this.publish();
+  /** The volume is no longer staged there. */
+  remove(stage: Stage): void {
+    this.used.remove(useOf(stage));
   }
 
-  private add(name: string): void {
-    this.gone.delete(name);
-    if (this.names.has(name)) return;
-    this.names.add(name);
-    this.publish();
+  /** The stage was removed, and what it was for is not known. */
+  discarded(directory: string): void {
+    this.used.discarded(directory);
   }
 
-  private publish(): void {
-    if (this.isRestored) this.published.set([...this.names].sort());
-  }
-
-  private async untilReported(name: string, { signal }: Abortable): Promise<void> {
-    const { reported, clock } = this.deps;
-    if (reported.current.includes(name)) return;
-    const scope = new AbortScope([signal]);
-    try {
-      await new Promise<void>((resolve, reject) => {
-        const late = clock.after(REPORT_LIMIT_MS, () => reject(new Error(NOT_IN_USE)));
-        scope.signal.addEventListener("abort", () => {
-          late.cancel();
-          if (signal.aborted) reject(signal.reason as Error); // reason: an abort of ours always has an Error
-        });
-        reported.onChange((names) => names.includes(name) && resolve(), scope);
-      });
-    } finally {
-      scope.abort();
-      scope.dispose();
+  /** Why the volume is not attached, if its attachment says so: the attach controller has reported it to the pod. */
+  private async failedAttach(
+    { attachmentID: name = "", driverName = "" }: VolumeMetadata,
+    objects: ObjectSource,
+    options: Abortable,
+  ): Promise<Error | undefined> {
+    const found = await objects.get({ kind: "VolumeAttachment", namespace: "", name }, options);
+    const { message, errorCode } = found?.status?.attachError ?? {};
+    if (errorCode === RESOURCE_EXHAUSTED) {
+      const object = await objects.get({ kind: "CSIDriver", namespace: "", name: driverName }, options);
+      // A driver that does not keep its limit up to date does not decide where pods run.
+      const isKept = (object?.spec.nodeAllocatableUpdatePeriodSeconds ?? 0) > 0;
+      if (isKept) this.deps.exhausted?.(driverName);
+      if (isKept) return new AttachLimitError(`${NOT_ATTACHED}: ${message ?? ""}`);
     }
+    return message === undefined ? undefined : new VolumePendingError(`${NOT_ATTACHED}: ${message}`);
   }
 }
 
-/** The words of Kubernetes. */
-const NOT_IN_USE = "Volume has not been added to the list of VolumesInUse in the node's volume status";
+function useOf({ directory, metadata }: Stage): VolumeUse {
+  return { name: uniqueName(metadata), stage: directory };
+}
 
 function attachedContext(
   attachment: VolumeAttachment | undefined,

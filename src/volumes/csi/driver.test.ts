@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import type { CsiCapabilities, CsiNodeInfo } from "../../adapters/plugins/csi-client.ts";
 import { silent } from "../../lib/log.ts";
 import { CsiDrivers, type CsiNodeService, type CsiPlugin } from "./driver.ts";
+import { VolumeCalls } from "./volume-calls.ts";
 
 const { signal } = new AbortController();
 const NONE: CsiCapabilities = {
@@ -24,12 +25,14 @@ class Site {
   refusal: Error | undefined;
   readonly drivers = new CsiDrivers({
     log: silent,
-    connect: (endpoint) => this.service(endpoint),
+    calls: new VolumeCalls(signal),
+    connect: ({ endpoint }) => this.service(endpoint),
     publish: {
       install: ({ name, nodeId }) => {
         this.calls.push(`install ${name} ${nodeId}`);
         return this.refusal === undefined ? Promise.resolve() : Promise.reject(this.refusal);
       },
+      update: () => Promise.resolve(),
       uninstall: (name) => void this.calls.push(`uninstall ${name}`),
     },
   });
@@ -46,6 +49,8 @@ class Site {
       unstage: unused,
       publish: unused,
       unpublish: unused,
+      expand: unused,
+      stats: unused,
       close: () => void this.calls.push(`close ${endpoint}`),
     };
   }
@@ -60,7 +65,7 @@ describe("a CSI driver", () => {
       /^Error: driver name disk\.example\.com not found in the list of registered CSI drivers$/,
     );
     let registered = 0;
-    drivers.onRegistered(() => registered++, { signal });
+    drivers.onChange(() => registered++, { signal });
     await drivers.register(plugin(["1.5.0"]), { signal });
     assert.equal(registered, 1);
     const driver = drivers.get("disk.example.com");

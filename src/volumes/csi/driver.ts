@@ -1,7 +1,8 @@
-import type { CsiCapabilities, CsiClient, CsiNodeInfo } from "../../adapters/plugins/csi-client.ts";
+import type { CsiCallOptions, CsiCapabilities, CsiClient, CsiNodeInfo } from "../../adapters/plugins/csi-client.ts";
 import type { Abortable } from "../../lib/abort.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Logger } from "../../lib/log.ts";
+import type { VolumeCalls } from "./volume-calls.ts";
 
 /** A driver as it introduced itself, see `PluginHandler` of the plugins. */
 export interface CsiPlugin {
@@ -14,12 +15,14 @@ export interface CsiPlugin {
 /** The node service of a driver. */
 export type CsiNodeService = Pick<
   CsiClient,
-  "info" | "capabilities" | "stage" | "unstage" | "publish" | "unpublish" | "close"
+  "info" | "capabilities" | "stage" | "unstage" | "publish" | "unpublish" | "expand" | "stats" | "close"
 >;
 
 export interface CsiDriversDeps {
   readonly log: Pick<Logger, "info" | "warn">;
-  connect(endpoint: string): CsiNodeService;
+  /** The calls about volumes of all drivers. */
+  readonly calls: VolumeCalls;
+  connect(plugin: CsiPlugin): CsiNodeService;
   /** Publishes the driver on the node's objects; undefined without an API server. Rejects if that cannot be done. */
   readonly publish?: CsiNodeReport | undefined;
 }
@@ -27,6 +30,8 @@ export interface CsiDriversDeps {
 /** Where the drivers of the node are reported. */
 export interface CsiNodeReport {
   install(driver: { readonly name: string } & CsiNodeInfo, options: Abortable): Promise<void>;
+  /** The driver is there, and says something else of the node by now. */
+  update(driver: { readonly name: string } & CsiNodeInfo, options: Abortable): Promise<void>;
   uninstall(name: string): void;
 }
 
@@ -60,8 +65,8 @@ export class CsiDrivers {
     return [...this.drivers.keys()];
   }
 
-  /** Calls `fn` whenever a driver was registered. */
-  onRegistered(fn: () => void, options: Abortable): void {
+  /** Calls `fn` whenever a driver was registered or deregistered. */
+  onChange(fn: () => void, options: Abortable): void {
     this.listeners.add(fn, options);
   }
 
@@ -84,7 +89,7 @@ export class CsiDrivers {
 
   async register(plugin: CsiPlugin, options: Abortable): Promise<void> {
     const { name, endpoint, socket, versions } = plugin;
-    const service = this.deps.connect(endpoint);
+    const service = inTurn(name, this.deps.connect(plugin), this.deps.calls);
     try {
       const info = await service.info(options);
       if (info.nodeId === "") throw new Error(`CSI driver "${name}": NodeGetInfo returned no node id`);
@@ -113,7 +118,32 @@ export class CsiDrivers {
     known.service.close();
     this.deps.publish?.uninstall(name);
     this.deps.log.info("Deregistered CSI driver", { driver: name });
+    this.listeners.call();
   }
+}
+
+/** The service with one call at a time for a volume; its statistics are read beside. */
+function inTurn(driver: string, service: CsiNodeService, calls: VolumeCalls): CsiNodeService {
+  const turn =
+    <R extends { readonly volumeId: string }, T>(call: (request: R, options: CsiCallOptions) => Promise<T>) =>
+    (request: R, { signal, ...rest }: CsiCallOptions): Promise<T> =>
+      calls.run(`${driver}^${request.volumeId}`, (options) => call.call(service, request, { ...rest, ...options }), {
+        signal,
+      });
+  return {
+    info: (options) => service.info(options),
+    capabilities: (options) => service.capabilities(options),
+    stage: turn(service.stage),
+    unstage: turn(service.unstage),
+    publish: turn(service.publish),
+    unpublish: turn(service.unpublish),
+    expand: turn(service.expand),
+    stats: (request, { signal, ...rest }) => {
+      const key = `${driver}^${request.volumeId} ${request.volumePath}`;
+      return calls.run(key, (options) => service.stats(request, { ...rest, ...options }), { signal });
+    },
+    close: () => service.close(),
+  };
 }
 
 /** Asks once for as long as the driver is registered; a failed call is asked again. */

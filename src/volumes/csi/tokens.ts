@@ -25,7 +25,10 @@ export async function serviceAccountTokens(
   for (const { audience, expirationSeconds = DEFAULT_EXPIRATION_SECONDS } of requests) {
     const found = await tokens.token({ pod, audience, expirationSeconds }, { signal });
     refreshAt = Math.min(refreshAt, found.refreshAt);
-    outputs[audience] = { token: found.token, expirationTimestamp: new Date(found.expiresAt).toISOString() };
+    outputs[audience] = {
+      token: found.token,
+      expirationTimestamp: `${new Date(found.expiresAt).toISOString().slice(0, 19)}Z`,
+    };
   }
   return { attributes: { "csi.storage.k8s.io/serviceAccount.tokens": JSON.stringify(outputs) }, refreshAt };
 }

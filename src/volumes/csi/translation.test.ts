@@ -149,15 +149,75 @@ describe("a PersistentVolume of an in-tree kind is one of its CSI driver", () =>
       pv({ gcePersistentDisk: { pdName: "d" } }, { labels: { "topology.kubernetes.io/zone": "us-a1-b__us-b1-c" } }),
       /multiple or no regions/,
     ],
+    [
+      "a GCE PD in zones of which one has no region",
+      pv({ gcePersistentDisk: { pdName: "d" } }, { labels: { "topology.kubernetes.io/zone": "us-a1-b__us-a1" } }),
+      /multiple or no regions/,
+    ],
   ];
   for (const [name, object, want] of refused) {
     test(`${name} is refused`, () => assert.throws(() => translatePersistentVolume(object), want));
   }
 });
 
+describe("the zone of a PersistentVolume is named by the label of its CSI driver", () => {
+  const [zone, region] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+  const [oldZone, oldRegion] = ["failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"];
+  type Place = readonly (readonly [key: string, ...values: string[]])[];
+  const affinity = (...place: Place) => ({
+    required: {
+      nodeSelectorTerms: [{ matchExpressions: place.map(([key, ...values]) => ({ key, operator: "In", values })) }],
+    },
+  });
+  const gce = { gcePersistentDisk: { pdName: "d" } };
+  const vsphere = { vsphereVolume: { volumePath: "p" } };
+  const cases: [string, PersistentVolumeSpec, Record<string, string>, Place | undefined][] = [
+    ["by the label of now", { ...gce, nodeAffinity: affinity([zone, "a"]) }, {}, [["topology.gke.io/zone", "a"]]],
+    [
+      "by the label of before, and the region by that of now",
+      { ...gce, nodeAffinity: affinity([oldZone, "a", "b"], [oldRegion, "r"], ["disk", "ssd"]) },
+      {},
+      [
+        ["topology.gke.io/zone", "a", "b"],
+        [region, "r"],
+        ["disk", "ssd"],
+      ],
+    ],
+    ["by a label of the volume", gce, { [oldZone]: "us-a-c__us-a-b" }, [["topology.gke.io/zone", "us-a-b", "us-a-c"]]],
+    [
+      "beside another label",
+      { awsElasticBlockStore: { volumeID: "v" }, nodeAffinity: affinity(["disk", "ssd"]) },
+      { [zone]: "a" },
+      [
+        ["disk", "ssd"],
+        ["topology.ebs.csi.aws.com/zone", "a"],
+      ],
+    ],
+    [
+      "with its region",
+      { ...vsphere, nodeAffinity: affinity([zone, "a"], [region, "r"]) },
+      {},
+      [
+        ["topology.csi.vmware.com/zone", "a"],
+        ["topology.csi.vmware.com/region", "r"],
+      ],
+    ],
+    ["not at all where nothing names one", gce, {}, undefined],
+    ["not for a driver without zones", { portworxVolume: { volumeID: "v" } }, { [zone]: "a" }, undefined],
+  ];
+  for (const [name, spec, labels, want] of cases) {
+    test(name, () => {
+      const { nodeAffinity } = translatePersistentVolume({ metadata: { name: "pv", labels }, spec }).spec;
+      assert.deepEqual(nodeAffinity, want && affinity(...want));
+    });
+  }
+});
+
 describe("a volume of a pod of an in-tree kind is a PersistentVolume of its CSI driver", () => {
   const cases: [Volume, string, readonly string[]][] = [
     [{ name: "v", gcePersistentDisk: { pdName: "d", readOnly: true } }, "pd.csi.storage.gke.io-d", ["ReadOnlyMany"]],
+    [{ name: "v", portworxVolume: { volumeID: "r", readOnly: true } }, "pxd.portworx.com-r", ["ReadOnlyMany"]],
+    [{ name: "v", portworxVolume: { volumeID: "w" } }, "pxd.portworx.com-w", ["ReadWriteOnce"]],
     [{ name: "v", awsElasticBlockStore: { volumeID: "aws:///vol-1" } }, "ebs.csi.aws.com-vol-1", ["ReadWriteOnce"]],
     [{ name: "v", azureFile: { secretName: "x", shareName: "s" } }, "#x#s#v#shop", ["ReadWriteMany"]],
     [{ name: "v", azureDisk: { diskName: "d", diskURI: "/sub/d" } }, "/sub/d", ["ReadWriteOnce"]],

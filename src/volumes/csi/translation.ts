@@ -5,6 +5,7 @@ import type {
   PersistentVolumeSpec,
   Volume,
 } from "../../model/generated/types.ts";
+import { type DriverLabels, translateAffinity } from "./translate-affinity.ts";
 
 /** The name of the CSI driver that has taken over each in-tree kind of volume, by its field. */
 export const MIGRATED_DRIVERS = {
@@ -16,6 +17,14 @@ export const MIGRATED_DRIVERS = {
   portworxVolume: "pxd.portworx.com",
   vsphereVolume: "csi.vsphere.vmware.com",
 } as const;
+
+/** The labels that drivers give nodes instead of those that the in-tree kind used. */
+const DRIVER_LABELS: Readonly<Record<string, DriverLabels>> = {
+  awsElasticBlockStore: { zone: "topology.ebs.csi.aws.com/zone" },
+  cinder: { zone: "topology.cinder.csi.openstack.org/zone" },
+  gcePersistentDisk: { zone: "topology.gke.io/zone" },
+  vsphereVolume: { zone: "topology.csi.vmware.com/zone", region: "topology.csi.vmware.com/region" },
+};
 
 type Field = keyof typeof MIGRATED_DRIVERS;
 const FIELDS = Object.keys(MIGRATED_DRIVERS) as Field[]; // reason: the keys of the table above
@@ -150,7 +159,12 @@ export function translatePersistentVolume(object: PersistentVolume): PersistentV
   });
   const { [field]: _replaced, ...rest } = spec;
   const accessModes = field === "gcePersistentDisk" ? gceModes(spec.accessModes) : spec.accessModes;
-  return { ...object, spec: { ...rest, csi, ...(accessModes && { accessModes }) } };
+  const labels = DRIVER_LABELS[field];
+  const nodeAffinity = labels && translateAffinity(object, labels);
+  return {
+    ...object,
+    spec: { ...rest, csi, ...(accessModes && { accessModes }), ...(nodeAffinity && { nodeAffinity }) },
+  };
 }
 
 /** Returns the PersistentVolume that a volume of a pod stands for, with the source of its CSI driver. */

@@ -8,8 +8,10 @@ import {
   checkLifecycle,
   csiMetadata,
   csiVolumeOf,
+  isExclusive,
   podAttributes,
   stageDirectory,
+  stageMetadata,
   takesGroup,
   uniqueName,
   useOf,
@@ -68,8 +70,29 @@ describe("a CSI volume", () => {
       attachmentID: metadata["attachmentID"],
     });
     assert.match(metadata["attachmentID"] ?? "", /^csi-[0-9a-f]{64}$/);
-    assert.match(stageDirectory(metadata), /^kubernetes\.io\/csi\/disk\.example\.com\/[0-9a-f]{64}$/);
+    assert.match(stageDirectory(metadata) ?? "", /^kubernetes\.io\/csi\/disk\.example\.com\/[0-9a-f]{64}$/);
     assert.equal(uniqueName(metadata), "kubernetes.io/csi/disk.example.com^vol-1");
+    assert.deepEqual(stageMetadata(metadata), { driverName: "disk.example.com", volumeHandle: "vol-1" });
+  });
+
+  test("that a pod names itself is not staged", () => {
+    assert.equal(stageDirectory(csiMetadata(inline({ driver: "disk.example.com" }), "node-1")), undefined);
+  });
+
+  for (const [modes, want] of [
+    [["ReadWriteOncePod"], true],
+    [["ReadWriteOnce"], false],
+    [["ReadWriteOncePod", "ReadWriteOnce"], false],
+    [[], false],
+  ] as const) {
+    test(`with the access modes [${modes}] may be used by ${want ? "one pod at a time" : "several pods"}`, () => {
+      assert.equal(isExclusive(persistent({ ...PV, accessModes: modes })), want);
+    });
+  }
+
+  test("says whether it was of an in-tree kind", () => {
+    assert.equal(persistent(PV).isMigrated, false);
+    assert.equal(persistent({ cinder: { volumeID: "v" } }).isMigrated, true);
   });
 
   for (const driver of ["../../etc", "a/b", "", ".hidden", "x".repeat(64), "a b"]) {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { CsiCapabilities, CsiUse } from "../../adapters/plugins/csi-client.ts";
 import type { CSIDriver, CSIPersistentVolumeSource, Pod, SecretReference } from "../../model/generated/types.ts";
 import type { VolumeMetadata, VolumeOfPod } from "../kind.ts";
-import { translateInlineVolume, translatePersistentVolume } from "./translation.ts";
+import { migratedField, translateInlineVolume, translatePersistentVolume } from "./translation.ts";
 
 export type Lifecycle = "Persistent" | "Ephemeral";
 
@@ -19,8 +19,11 @@ export interface CsiVolume {
   readonly mountOptions: readonly string[];
   readonly readonly: boolean;
   readonly isBlock: boolean;
+  /** Of an in-tree kind that the driver has taken over. */
+  readonly isMigrated: boolean;
   readonly stageSecret: SecretReference | undefined;
   readonly publishSecret: SecretReference | undefined;
+  readonly expandSecret: SecretReference | undefined;
 }
 
 /** The rule of CSI for names of drivers, which are parts of paths. */
@@ -39,7 +42,8 @@ function requestedVolume({ pod, volume, persistent }: VolumeOfPod): CsiVolume {
   if (object?.spec.csi !== undefined) {
     const { csi } = object.spec;
     const use = persistent ?? { isBlock: false, readonly: csi.readOnly === true };
-    return persistentVolume({ ...use, object }, csi);
+    const isMigrated = migratedField(persistent?.object.spec ?? volume) !== undefined;
+    return { ...persistentVolume({ ...use, object }, csi), isMigrated };
   }
   const inline = volume.csi;
   if (inline === undefined) throw new Error(`volume "${volume.name}" is no CSI volume`);
@@ -55,7 +59,9 @@ function requestedVolume({ pod, volume, persistent }: VolumeOfPod): CsiVolume {
     mountOptions: [],
     readonly: inline.readOnly === true,
     isBlock: false,
+    isMigrated: false,
     stageSecret: undefined,
+    expandSecret: undefined,
     publishSecret: secret === undefined ? undefined : { name: secret, namespace },
   };
 }
@@ -63,7 +69,7 @@ function requestedVolume({ pod, volume, persistent }: VolumeOfPod): CsiVolume {
 function persistentVolume(
   { object, isBlock, readonly }: NonNullable<VolumeOfPod["persistent"]>,
   source: CSIPersistentVolumeSource,
-): CsiVolume {
+): Omit<CsiVolume, "isMigrated"> {
   const { spec, metadata } = object;
   return {
     driver: source.driver,
@@ -78,12 +84,13 @@ function persistentVolume(
     isBlock,
     stageSecret: source.nodeStageSecretRef,
     publishSecret: source.nodePublishSecretRef,
+    expandSecret: source.nodeExpandSecretRef,
   };
 }
 
 /** What is persisted of a volume, under the names that Kubernetes gives it in `vol_data.json`. */
-export function csiMetadata(volume: CsiVolume, nodeName: string): VolumeMetadata {
-  const { driver, handle, lifecycle, name, isBlock } = volume;
+export function csiMetadata(volume: CsiVolume, nodeName: string, label?: string): VolumeMetadata {
+  const { driver, handle, lifecycle, name } = volume;
   return {
     driverName: driver,
     volumeHandle: handle,
@@ -91,8 +98,26 @@ export function csiMetadata(volume: CsiVolume, nodeName: string): VolumeMetadata
     nodeName,
     volumeLifecycleMode: lifecycle,
     attachmentID: attachmentName(handle, driver, nodeName),
-    ...(isBlock && { volumeMode: "Block" }),
+    ...(label !== undefined && { seLinuxMountContext: label }),
   };
+}
+
+/** Why a stage cannot be used for a volume: its files have another label of SELinux. */
+export function labelConflict(staged: VolumeMetadata, wanted: VolumeMetadata): string | undefined {
+  const [is = "", want = ""] = [staged.seLinuxMountContext, wanted.seLinuxMountContext];
+  if (is === want) return undefined;
+  return `conflicting SELinux labels of volume ${wanted.specVolID ?? ""}: "${is}" and "${want}"`;
+}
+
+/** What is persisted beside a stage. */
+export function stageMetadata(metadata: VolumeMetadata): VolumeMetadata {
+  const { driverName = "", volumeHandle = "", seLinuxMountContext } = metadata;
+  return { driverName, volumeHandle, ...(seLinuxMountContext !== undefined && { seLinuxMountContext }) };
+}
+
+/** True if the volume may be used by one pod at a time: it has no other access mode. */
+export function isExclusive({ accessModes }: CsiVolume): boolean {
+  return accessModes.length === 1 && accessModes[0] === "ReadWriteOncePod";
 }
 
 /** The name of the VolumeAttachment of a volume on a node. */
@@ -105,8 +130,18 @@ export function uniqueName({ driverName = "", volumeHandle = "" }: VolumeMetadat
   return `kubernetes.io/csi/${driverName}^${volumeHandle}`;
 }
 
-/** Where a volume is staged, relative to `ROOT/plugins`. */
-export function stageDirectory({ driverName = "", volumeHandle = "" }: VolumeMetadata): string {
+/** What a name of `uniqueName` was made of; undefined for names of other kinds. Names of drivers have no caret. */
+export function parseUniqueName(
+  name: string,
+): { readonly driverName: string; readonly volumeHandle: string } | undefined {
+  const [, driverName, volumeHandle] = /^kubernetes\.io\/csi\/([^/^]+)\^(.*)$/s.exec(name) ?? [];
+  return driverName === undefined || volumeHandle === undefined ? undefined : { driverName, volumeHandle };
+}
+
+/** Where a volume is staged, relative to `ROOT/plugins`; one that a pod names itself is not. */
+export function stageDirectory(metadata: VolumeMetadata): string | undefined {
+  const { driverName = "", volumeHandle = "", volumeLifecycleMode } = metadata;
+  if (volumeLifecycleMode === "Ephemeral") return undefined;
   return `kubernetes.io/csi/${driverName}/${sha256(volumeHandle)}`;
 }
 
@@ -131,10 +166,10 @@ const COUNTED_MODES: Readonly<Record<string, CsiUse["mode"]>> = {
 };
 
 /** Returns how the volume is to be used: access mode, filesystem, mount flags, and the group if the driver sets it. */
-export function useOf(volume: CsiVolume, capabilities: CsiCapabilities, pod: Pod): CsiUse {
+export function useOf(volume: CsiVolume, capabilities: CsiCapabilities, pod: Pod | undefined): CsiUse {
   const mode = volume.accessModes[0] ?? "ReadWriteOnce";
   const counted = capabilities.countsWriters ? COUNTED_MODES[mode] : undefined;
-  const group = capabilities.mountsWithGroup ? pod.spec.securityContext?.fsGroup : undefined;
+  const group = capabilities.mountsWithGroup ? pod?.spec.securityContext?.fsGroup : undefined;
   return {
     mode: counted ?? MODES[mode] ?? "UNKNOWN",
     filesystem: volume.isBlock

@@ -43,17 +43,19 @@ function tmpfsSize(pod: Pod, volume: Volume, node: VolumeNode): number | undefin
   return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
 
-/** The page size in the medium's name, else the one that the pod's containers ask for. */
+/** The page size in the medium's name, else the one that the pod's containers ask for: it must be asked for. */
 function hugePageSize(pod: Pod, medium: string): number {
-  const named = medium.startsWith("HugePages-") ? tryParseQuantity(medium.slice("HugePages-".length)) : undefined;
-  if (medium !== "HugePages") {
-    if (named === undefined) throw new Error(`emptyDir.medium "${medium}" does not name a huge page size`);
-    return wholeValue(named);
-  }
   const asked = Object.keys({ ...podRequests(pod), ...podLimits(pod) }).filter((name) => name.startsWith("hugepages-"));
-  if (asked.length !== 1) {
-    const found = asked.length === 0 ? "no huge pages" : `several huge page sizes (${asked.join(", ")})`;
+  const sizes = asked.map((name) => wholeValue(parseQuantity(name.slice("hugepages-".length))));
+  if (medium === "HugePages") {
+    const [only] = sizes;
+    if (only !== undefined && sizes.length === 1) return only;
+    const found = sizes.length === 0 ? "no huge pages" : `several huge page sizes (${asked.join(", ")})`;
     throw new Error(`emptyDir.medium HugePages requires one huge page size, containers request ${found}`);
   }
-  return wholeValue(parseQuantity((asked[0] ?? "").slice("hugepages-".length)));
+  const name = medium.startsWith("HugePages-") ? medium.slice("HugePages-".length) : "";
+  const named = tryParseQuantity(name);
+  if (named === undefined) throw new Error(`emptyDir.medium "${medium}" does not name a huge page size`);
+  if (sizes.includes(wholeValue(named))) return wholeValue(named);
+  throw new Error(`emptyDir.medium ${medium}: containers request no huge pages of ${name}`);
 }

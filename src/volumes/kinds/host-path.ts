@@ -27,6 +27,7 @@ export const hostPath: VolumeKind = {
   plugin: "kubernetes.io/host-path",
   handles: (volume) => volume.hostPath !== undefined,
   handlesPersistent: (spec) => spec.hostPath !== undefined,
+  refusesMountOptions: true,
 
   async setUp({ volume, persistent }, { host }, options) {
     const wanted = persistent?.object.spec.hostPath ?? volume.hostPath ?? { path: "" };

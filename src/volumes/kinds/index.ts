@@ -4,7 +4,8 @@ import { downwardApi } from "./downward-api.ts";
 import { emptyDir } from "./empty-dir.ts";
 import { hostPath } from "./host-path.ts";
 import { image } from "./image.ts";
-import { local } from "./local.ts";
+import { local, localBlock } from "./local.ts";
+import { nfs } from "./nfs.ts";
 import { persistentVolumeClaim } from "./persistent-volume-claim.ts";
 import { projected } from "./projected.ts";
 import { secret } from "./secret.ts";
@@ -20,4 +21,6 @@ export const VOLUME_KINDS: readonly VolumeKind[] = [
   image,
   persistentVolumeClaim,
   local,
+  localBlock,
+  nfs,
 ];

@@ -1,65 +1,58 @@
-import type { Abortable } from "../../lib/abort.ts";
-import { ownValue } from "../../lib/own-value.ts";
-import { matchesNodeSelector } from "../../model/node-selector.ts";
-import { type ReadyVolume, unmountAll, type VolumeHost, type VolumeKind } from "../kind.ts";
+import type { DiskDriver } from "../disks/disk-driver.ts";
+import { blockDiskKind, diskKind } from "../disks/disk-kind.ts";
+import type { VolumeKind, VolumeOfPod } from "../kind.ts";
+import { listLevels } from "../paths.ts";
+
+const PLUGIN = "kubernetes.io/local-volume";
+/** As Kubernetes has it, with the name escaped for block devices only. */
+const MOUNTS = `${PLUGIN}/mounts`;
+const BLOCK = "kubernetes.io~local-volume/volumeDevices";
 
 /**
- * A directory of the node that a PersistentVolume stands for, or the filesystem on a device of it, mounted into the
- * pod's own directory. Several pods may do so at once: the kernel has one filesystem behind all mounts of a device.
+ * A directory or a block device of the node that a PersistentVolume stands for. A directory is bound into its pods; a
+ * device is mounted once a node, or given to containers as it is.
  */
-export const local: VolumeKind = {
-  plugin: "kubernetes.io/local-volume",
+const driver: DiskDriver = {
+  plugin: PLUGIN,
+  isRemote: false,
+  hasGroupOfFirst: true,
+  grows: true,
   handlesPersistent: (spec) => spec.local !== undefined,
+  use: ({ persistent }) => ({
+    fsType: persistent?.object.spec.local?.fsType ?? "",
+    readonly: persistent?.readonly === true,
+  }),
 
-  async setUp({ directory, persistent }, { host, node }, options) {
-    const { metadata, spec } = persistent?.object ?? { metadata: {}, spec: {} };
-    const { path, fsType = "" } = spec.local ?? { path: "" };
-    const required = spec.nodeAffinity?.required;
-    // The only field is the node's name, which is also a label.
-    const name = ownValue(node.labels, "kubernetes.io/hostname") ?? "";
-    if (required !== undefined && !matchesNodeSelector(required, { name, labels: node.labels })) {
-      throw new Error(`volume "${metadata.name}" belongs to another node (its nodeAffinity)`);
-    }
-    const readonly = persistent?.readonly === true;
-    if (persistent?.isBlock === true) return setUpDevice({ path, readonly }, host, options);
-    return mountLocal({ path, fsType, directory, readonly }, host, options);
+  async metadata(of, { host }, options) {
+    const path = pathOf(of);
+    const found = await host.kindOf(path, options);
+    if (found === undefined) throw new Error(`local volume path ${path} does not exist`);
+    const isBlock = of.persistent?.isBlock === true;
+    if (isBlock && found !== "blockDevice") throw new Error(`local volume path ${path} is not a block device`);
+    if (found !== "directory" && found !== "blockDevice")
+      throw new Error(`local volume path ${path} is neither a directory nor a block device`);
+    return { specVolID: of.persistent?.object.metadata.name ?? "", source: found };
   },
 
-  /** Never removes a tree: what is below may be the user's if the unmount failed. */
-  async tearDown({ directory }, { host }) {
-    await unmountAll(directory, host);
-    await host.removeDir(directory);
+  directory({ specVolID = "", source }, mode) {
+    if (mode === "Block") return `${BLOCK}/${specVolID}`;
+    return source === "blockDevice" ? `${MOUNTS}/${specVolID}` : undefined;
   },
+
+  async list(pluginsDir, mode, host) {
+    const base = mode === "Block" ? BLOCK : MOUNTS;
+    return (await listLevels(`${pluginsDir}/${base}`, 1, host)).map((name) => `${base}/${name}`);
+  },
+
+  unstaged: pathOf,
+  attach: ({ of }) => Promise.resolve(pathOf(of)),
+  // The device is the node's own.
+  detach: () => Promise.resolve(),
 };
 
-async function mountLocal(
-  volume: { path: string; directory: string; readonly: boolean; fsType: string },
-  host: VolumeHost,
-  options: Abortable,
-): Promise<ReadyVolume> {
-  const { path, directory, readonly, fsType } = volume;
-  const found = await host.kindOf(path, options);
-  if (found === undefined) throw new Error(`local volume path ${path} does not exist`);
-  if (found !== "directory" && found !== "blockDevice") {
-    throw new Error(`local volume path ${path} is neither a directory nor a block device`);
-  }
-  await host.makeDir(directory, 0o750);
-  if (!(await host.isMountPoint(directory))) {
-    const request = { device: path, target: directory, mayFormat: !readonly, ...(fsType && { fsType }) };
-    if (found === "directory") await host.bindMount(path, directory);
-    else await host.mountDevice(request, options);
-  }
-  return { source: { kind: "path", path: directory, readonly }, isMounted: true, takesGroup: true };
-}
+export const local: VolumeKind = diskKind(driver);
+export const localBlock: VolumeKind = blockDiskKind(driver);
 
-/** The device itself: nothing is mounted for the pod, so nothing has to be torn down. */
-async function setUpDevice(
-  { path, readonly }: { path: string; readonly: boolean },
-  host: VolumeHost,
-  options: Abortable,
-): Promise<ReadyVolume> {
-  const found = await host.kindOf(path, options);
-  if (found === undefined) throw new Error(`local volume path ${path} does not exist`);
-  if (found !== "blockDevice") throw new Error(`local volume path ${path} is not a block device`);
-  return { source: { kind: "device", path, readonly } };
+function pathOf({ persistent }: VolumeOfPod): string {
+  return persistent?.object.spec.local?.path ?? "";
 }

@@ -18,6 +18,7 @@ const bound: PersistentVolumeClaim = {
   status: { phase: "Bound" },
 };
 const LOCAL = `${POD_DIR}/volumes/kubernetes.io~local-volume/pv-1`;
+const STAGED = "/root/plugins/kubernetes.io/local-volume/mounts/pv-1";
 
 function setup(
   spec: PersistentVolumeSpec,
@@ -64,11 +65,18 @@ describe("a claim", () => {
     const scene = setup({ local: { path: "/mnt/disk" }, nodeAffinity: here });
     await scene.prepare();
     await scene.prepare();
-    assert.deepEqual([...scene.machine.mounts], [[LOCAL, { type: "bind", source: "/mnt/disk" }]]);
+    assert.deepEqual([...scene.machine.mounts], [[LOCAL, { type: "bind", source: "/mnt/disk", options: [] }]]);
     assert.deepEqual(scene.volumes.source(scene.web, "v"), { kind: "path", path: LOCAL, readonly: false });
     scene.machine.done.length = 0;
     await scene.volumes.teardown("uid-of-web", scene.never);
-    assert.deepEqual(scene.machine.done, [`unmount ${LOCAL}`, `removeDir ${LOCAL}`]);
+    assert.deepEqual(
+      scene.machine.done.filter((line) => line.endsWith(LOCAL)),
+      [`unmount ${LOCAL}`, `removeDir ${LOCAL}`],
+    );
+    assert.deepEqual(
+      [...scene.machine.modes.keys()].filter((path) => path.includes("pv-1")),
+      [],
+    );
   });
 
   const devices: [string, { fsType?: string; readOnly?: boolean }, string][] = [
@@ -80,10 +88,18 @@ describe("a claim", () => {
     test(`of a local device: its filesystem ${name}`, async () => {
       const scene = setup({ local: { path: "/dev/sdx", ...(fsType && { fsType }) } }, { readOnly });
       await scene.prepare({ ...scene.web, spec: { ...scene.web.spec, securityContext: { fsGroup: 7 } } });
-      assert.deepEqual([...scene.machine.mounts], [[LOCAL, { type, source: "/dev/sdx" }]]);
+      const options = readOnly ? ["ro"] : [];
+      assert.deepEqual(
+        [...scene.machine.mounts],
+        [
+          [STAGED, { type, source: "/dev/sdx", options }],
+          [LOCAL, { type: "bind", source: STAGED, options }],
+        ],
+      );
       assert.equal(scene.machine.groups.has(LOCAL), !readOnly);
       await scene.volumes.teardown("uid-of-web", scene.never);
       assert.equal(scene.machine.mounts.size, 0);
+      assert.equal(scene.machine.modes.has(STAGED), false);
     });
   }
 
@@ -111,7 +127,7 @@ describe("a claim", () => {
       undefined,
       /another claim/,
     ],
-    ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /belongs to another node/],
+    ["belongs to another node", { ...local, nodeAffinity: elsewhere }, undefined, /no matching NodeSelectorTerms/],
     ["is of a path that does not exist", { local: { path: "/gone" } }, undefined, /\/gone does not exist/],
     ["is a block volume of a directory", { ...local, volumeMode: "Block" }, undefined, /disk is not a block device/],
     ["is of a socket", { local: { path: "/run/s" } }, undefined, /is neither a directory nor a block device/],
@@ -121,7 +137,13 @@ describe("a claim", () => {
       undefined,
       /a hostPath, which cannot have volumeMode Block/,
     ],
-    ["is of another kind", { nfs: { server: "s", path: "/" } }, undefined, /not supported yet/],
+    [
+      "is of a kind that is no more",
+      { glusterfs: { endpoints: "e", path: "/" } },
+      undefined,
+      /volume "pv-1": glusterfs: this kind of volume was removed from Kubernetes; use a CSI driver/,
+    ],
+    ["is of an unknown kind", {}, undefined, /volume "pv-1": its source is of a kind that is not supported/],
   ];
   for (const [name, spec, claim, words] of refused) {
     test(`that ${name} keeps the pod waiting`, async () => {
@@ -201,13 +223,22 @@ describe("a block volume", () => {
   const devices = { volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] };
 
   for (const readOnly of [false, true]) {
-    test(`is the device itself${readOnly ? ", to read" : ""}: nothing is mounted, made, given to a group or removed`, async () => {
+    test(`is the device itself${readOnly ? ", to read" : ""}: linked and locked, never given to a group`, async () => {
       const scene = setup(device, { readOnly });
+      const { machine } = scene;
       await scene.prepare(using(scene, devices));
-      const expected = { kind: "device", path: "/dev/sdx", readonly: readOnly } as const;
-      assert.deepEqual(scene.volumes.source(scene.web, "v"), expected);
-      await scene.volumes.teardown("uid-of-web", scene.never);
-      assert.deepEqual(scene.machine.done, [`makeDir ${POD_DIR}`]);
+      const path = `${POD_DIR}/volumeDevices/kubernetes.io~local-volume/pv-1`;
+      const bound = "/root/plugins/kubernetes.io~local-volume/volumeDevices/pv-1/uid-of-web";
+      assert.deepEqual(scene.volumes.source(scene.web, "v"), { kind: "device", path, readonly: readOnly });
+      assert.equal(machine.links.get(path), "/dev/sdx");
+      assert.deepEqual([...machine.mounts], [[bound, { type: "bind", source: "/dev/sdx" }]]);
+      assert.deepEqual([[...machine.locked], machine.groups.size], [[bound], 0]);
+      await scene.newAgent().teardown("uid-of-web", scene.never);
+      assert.deepEqual([machine.mounts.size, machine.locked.size, machine.links.size], [0, 0, 0]);
+      assert.deepEqual(
+        [...machine.modes.keys()].filter((one) => one.includes("pv-1")),
+        [],
+      );
     });
   }
 
@@ -220,7 +251,7 @@ describe("a block volume", () => {
   });
 
   test("of another node is never given", async () => {
-    assert.match(await setup({ ...device, nodeAffinity: elsewhere }).refusal(), /belongs to another node/);
+    assert.match(await setup({ ...device, nodeAffinity: elsewhere }).refusal(), /no matching NodeSelectorTerms/);
   });
 });
 

@@ -2,10 +2,21 @@ import type { Abortable } from "../../lib/abort.ts";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "../../model/generated/types.ts";
 import type { ObjectRef } from "../../model/object-source.ts";
 import { allContainers } from "../../model/pod-facts.ts";
-import type { VolumeDeps, VolumeKind, VolumeOfPod } from "../kind.ts";
+import type { ClaimedVolume } from "../expansion/claim-expander.ts";
+import type {
+  PersistentSource,
+  ReadyVolume,
+  SetUpDeps,
+  VolumeCheck,
+  VolumeDeps,
+  VolumeKind,
+  VolumeOfPod,
+} from "../kind.ts";
 
 /** A node may neither list nor watch claims and volumes, only ask for those of its pods. */
 const ASK_AGAIN_MS = 5000;
+/** Sync intervals between two looks at the claim of a running pod: that is when Kubernetes syncs a pod, at the latest. */
+const LOOK_SYNCS = 1.5;
 
 /** The finalizer that keeps a claim as long as pods use it. */
 const PROTECTION_FINALIZER = "kubernetes.io/pvc-protection";
@@ -23,15 +34,75 @@ export const persistentVolumeClaim: VolumeKind = {
   maxBackoffMs: ASK_AGAIN_MS,
 
   async setUp(of, deps, options) {
-    const { claim, object } = await resolve(of, deps, options);
-    const isBlock = isBlockVolume(claim, object);
-    checkUse(of, isBlock);
-    const readonly = of.volume.persistentVolumeClaim?.readOnly === true;
-    const ready = await deps.setUpPersistent({ ...of, persistent: { object, isBlock, readonly } }, options);
-    const gid = groupOf(object);
-    return gid === undefined ? ready : { ...ready, gid };
+    const bound = await resolve(of, deps, options);
+    const persistent = persistentOf(of, bound);
+    checkUse(of, persistent.isBlock);
+    const ready = await deps.setUpPersistent({ ...of, persistent }, options);
+    const growing = growingOf(of, bound, ready);
+    if (growing !== undefined) await deps.expander.whileMounting(growing, options);
+    const seen = bound.claim.metadata.resourceVersion;
+    return claimed(of, { ready, growing, gid: groupOf(bound.object), seen }, deps);
+  },
+
+  async find(of, deps, options) {
+    const bound = await resolve(of, deps, options);
+    const ready = await deps.findPersistent({ ...of, persistent: persistentOf(of, bound) }, options);
+    if (ready === undefined) return undefined;
+    const growing = growingOf(of, bound, ready);
+    return claimed(of, { ready, growing, gid: groupOf(bound.object), seen: undefined }, deps);
   },
 };
+
+/** A claim with the volume that it is bound to. */
+interface BoundClaim {
+  readonly claim: PersistentVolumeClaim;
+  readonly object: PersistentVolume;
+}
+
+function persistentOf(of: VolumeOfPod, { claim, object }: BoundClaim): PersistentSource {
+  const readonly = of.volume.persistentVolumeClaim?.readOnly === true;
+  return { object, isBlock: isBlockVolume(claim, object), readonly };
+}
+
+/** The volume with what is needed to grow it; undefined if its kind never grows. */
+function growingOf(
+  of: VolumeOfPod,
+  bound: BoundClaim,
+  { expand, plugin = "" }: ReadyVolume,
+): ClaimedVolume | undefined {
+  if (expand === undefined) return undefined;
+  const { readonly } = persistentOf(of, bound);
+  return { pod: of.pod, claim: bound.claim, volume: bound.object, readonly, plugin, expand };
+}
+
+/** The volume of a claim as its pod gets it: whether the claim has grown is looked at from time to time. */
+function claimed(
+  of: VolumeOfPod,
+  volume: {
+    readonly ready: ReadyVolume;
+    readonly growing: ClaimedVolume | undefined;
+    readonly gid: number | undefined;
+    /** The version of the claim that it was grown to; undefined if it is not known whether it has to grow. */
+    readonly seen: string | undefined;
+  },
+  { objects, expander, node }: SetUpDeps,
+): ReadyVolume {
+  const { ready, growing, gid } = volume;
+  const ofClaim = gid === undefined ? ready : { ...ready, gid };
+  if (growing === undefined || growing.readonly) return ofClaim;
+  let { seen } = volume;
+  const run: VolumeCheck["run"] = async (options) => {
+    const claim = await objects.get(claimRef(of), options);
+    const version = claim?.metadata.resourceVersion;
+    // Whoever changes the size of the volume writes it to its claim.
+    if (claim === undefined || (version !== undefined && version === seen)) return;
+    const name = growing.volume.metadata.name ?? "";
+    const now = await objects.get({ kind: "PersistentVolume", namespace: "", name }, options);
+    if (now !== undefined) await expander.whileUsed({ ...growing, claim, volume: now }, options);
+    seen = version;
+  };
+  return { ...ofClaim, check: { everyMs: LOOK_SYNCS * node.syncMs, run } };
+}
 
 /** The group of the annotation; one that is not a number is ignored, as in Kubernetes. */
 function groupOf({ metadata }: PersistentVolume): number | undefined {
@@ -44,11 +115,7 @@ function claimRef({ pod, volume }: VolumeOfPod): ObjectRef<"PersistentVolumeClai
   return { kind: "PersistentVolumeClaim", namespace: pod.metadata.namespace ?? "", name };
 }
 
-async function resolve(
-  of: VolumeOfPod,
-  { objects }: VolumeDeps,
-  options: Abortable,
-): Promise<{ claim: PersistentVolumeClaim; object: PersistentVolume }> {
+async function resolve(of: VolumeOfPod, { objects }: VolumeDeps, options: Abortable): Promise<BoundClaim> {
   const ref = claimRef(of);
   const claim = await objects.get(ref, options);
   if (claim === undefined) throw new Error(`persistentvolumeclaim "${ref.name}" not found`);

@@ -7,16 +7,19 @@ import { MARK, PREFIX, tagOf } from "../../support/mark.ts";
 export type Machine = ReadonlyMap<string, string | undefined>;
 
 /**
- * Made by mount(8), blkid(8), criu(8), ip-netns(8), containerd's shims and CNI's plug-ins at their first use on a machine,
- * for good. What is inside these directories still counts.
+ * Made by mount(8), blkid(8), criu(8), ip-netns(8), iptables(8), mount.nfs(8), containerd's shims, CNI's plug-ins and
+ * systemd's login manager at their first use on a machine, for good. What is inside these directories still counts.
  */
 const OF_THE_SYSTEM = new Set([
   "/run/mount",
   "/run/blkid",
   "/run/criu.kdat",
   "/run/netns",
+  "/run/xtables.lock",
+  "/run/rpc.statd.lock",
   "/run/containerd",
   "/var/lib/cni",
+  "/sys/fs/cgroup/user.slice",
 ]);
 /** The folders of suites, below any temporary directory, and the names that a test containerd makes from them. */
 const MARKED_PATH = new RegExp(`^.*?/${PREFIX}[A-Za-z0-9]{6}(?=/|$)`);
@@ -48,7 +51,8 @@ export function readMachine(marks: readonly string[]): Machine {
     const pids = processesOf(path);
     const mark = pids.map((pid) => owners.get(pid)).find((found) => found !== undefined && marks.includes(found));
     // Processes live there, and none is a suite's: a service of the machine came up meanwhile.
-    if (pids.length === 0 || mark !== undefined) add(`cgroup ${path}`, mark);
+    const isLeft = pids.length === 0 && !OF_THE_SYSTEM.has(path);
+    if (isLeft || mark !== undefined) add(`cgroup ${path}`, mark);
   }
   for (const rule of firewallRules()) add(`iptables ${rule}`, undefined);
   for (const folder of ["/var/lib", "/run", "/var/log/pods", "/var/log/containers", "/var/lib/cni/networks"]) {

@@ -36,6 +36,8 @@ export interface Agent extends Program {
   readonly healthPort: number;
   readonly readOnlyPort: number;
   readonly mainPort: number;
+  /** Of the local API. */
+  readonly apiPort: number;
 }
 
 /** A directory of manifests and a state directory; agents come and go on it. Short paths: a socket's has 107 bytes. */
@@ -62,16 +64,24 @@ export class Site {
   /** Starts an agent and waits for nothing. */
   async launch(flags: readonly string[] = [], options: SpawnOptions = {}): Promise<Agent> {
     const [healthPort, readOnlyPort, mainPort] = [await freePort(), await freePort(), await freePort()];
+    const apiPort = await freePort();
     const ports = [
       ...[`--healthz-port=${healthPort}`, `--read-only-port=${readOnlyPort}`, `--port=${mainPort}`],
       // Other agents run at the same time.
+      ...(flags.some((flag) => flag.startsWith("--apiserver-port=")) ? [] : [`--apiserver-port=${apiPort}`]),
       ...(flags.some((flag) => flag.startsWith("--cadvisor-port=")) ? [] : ["--cadvisor-port=0"]),
     ];
+    // One range of services is routed to one agent only.
+    const number = Number.parseInt(this.layout.hash.slice(0, 4), 16);
+    const range = `10.${128 + ((number >> 8) % 64)}.${number & 255}.0/24`;
+    if (!flags.some((flag) => flag.startsWith("--service-cluster-ip-range="))) {
+      ports.push(`--service-cluster-ip-range=${range}`);
+    }
     const place = [`--pods=${this.pods}`, `--state-dir=${this.state}`, `--hostname-override=${NODE}`];
     const command = [KUBELET, "up", ...place, ...ports, ...flags];
     const program = new Program(command, options);
     this.programs.push(program);
-    return Object.assign(program, { healthPort, readOnlyPort, mainPort });
+    return Object.assign(program, { healthPort, readOnlyPort, mainPort, apiPort });
   }
 
   /** Waits until this agent, and no earlier one, serves the local socket. */
@@ -97,6 +107,13 @@ export class Site {
 
   ask<T>(path: string): Promise<T> {
     return this.api.json<T>(path, { signal });
+  }
+
+  /** An answer that is plain text, such as a log. */
+  async text(path: string): Promise<string> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.api.bytes(path, { signal })) chunks.push(chunk);
+    return Buffer.concat(chunks).toString("utf8");
   }
 
   list(): Promise<PodSummary[]> {

@@ -1,3 +1,4 @@
+import { messageOf } from "../../../src/lib/errors.ts";
 import type { Pod, PodStatus } from "../../../src/model/generated/types.ts";
 import { http } from "./http.ts";
 import type { Agent, Site } from "./site.ts";
@@ -9,18 +10,22 @@ export async function statusOf(agent: Agent, name: string): Promise<PodStatus | 
   return items.find((one: Pod) => one.metadata.name?.startsWith(`${name}-`))?.status;
 }
 
-/** Waits until the log of a pod (`web`), or of one of its containers (`web/app`), has these words, and gives all of it. */
+/**
+ * Waits until the log of a pod (`web`), or of one of its containers (`web/app`), has these words, and gives all of it. Asks
+ * the agent itself: a command takes seconds in the emulated machine.
+ */
 export async function said(site: Site, place: string, words: RegExp): Promise<string> {
   const [name = "", container] = place.split("/");
+  const path = `/v1/logs/${name}${container === undefined ? "" : `?container=${container}`}`;
   let last = "";
   const look = async (): Promise<string | undefined> => {
-    const { code, stdout, stderr } = await site.run(
-      "logs",
-      name,
-      ...(container === undefined ? [] : ["-c", container]),
-    );
-    last = code === 0 ? stdout : stderr;
-    return code === 0 && words.test(stdout) ? stdout : undefined;
+    try {
+      last = await site.text(path);
+    } catch (error) {
+      last = messageOf(error);
+      return undefined;
+    }
+    return words.test(last) ? last : undefined;
   };
   return until(`${place} says ${words}`, look, { seen: () => last });
 }

@@ -17,7 +17,7 @@ export const NO_TRACES: Traces = { mounts: [], processes: [], cgroups: [], links
 
 /** Looks at the kernel's own tables and asks neither the agent nor containerd. */
 export function traces(layout: Layout): Traces {
-  const { stateDir, name, bridge } = layout;
+  const { stateDir, name, bridge, serviceLink } = layout;
   const isOurs = (text: string): boolean => text.includes(stateDir) || text.includes(name) || text.includes(bridge);
   return {
     mounts: readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter(isOurs),
@@ -27,9 +27,13 @@ export function traces(layout: Layout): Traces {
     cgroups: ["/sys/fs/cgroup", ...subdirectories("/sys/fs/cgroup")]
       .map((hierarchy) => join(hierarchy, layout.cgroupRoot))
       .filter((path) => existsSync(path)),
-    links: existsSync(`/sys/class/net/${bridge}`) ? [bridge, ...list(`/sys/class/net/${bridge}/brif`)] : [],
-    rules: ["iptables-save", "ip6tables-save"].flatMap((program) =>
-      spawnSync(program, { encoding: "utf8" }).stdout.split("\n").filter(isOurs),
+    links: [
+      ...(existsSync(`/sys/class/net/${bridge}`) ? [bridge, ...list(`/sys/class/net/${bridge}/brif`)] : []),
+      ...(existsSync(`/sys/class/net/${serviceLink}`) ? [serviceLink] : []),
+    ],
+    rules: [["iptables-save"], ["ip6tables-save"], ["nft", "list", "tables"]].flatMap(([program = "", ...args]) =>
+      // Without nft there is no table of ours.
+      (spawnSync(program, args, { encoding: "utf8" }).stdout ?? "").split("\n").filter(isOurs),
     ),
     files: [
       ...(existsSync(stateDir) ? [stateDir] : []),

@@ -45,6 +45,8 @@ export interface ContainerContributor {
   readonly name: string;
   /** True if its variables replace those of contributors before it: what the pod's author wrote wins, as in Kubernetes. */
   readonly overridesEnv?: boolean;
+  /** The same for its mounts: one at the path of an earlier one takes its place. */
+  readonly overridesMounts?: boolean;
   /**
    * Called once for each instance of a container, in the order of the list; `before` is what those before it made.
    * Throws a `ConfigError` where the spec cannot be honoured.

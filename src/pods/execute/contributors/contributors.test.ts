@@ -90,14 +90,17 @@ describe("what a contributor adds", () => {
     assert.deepEqual([newest()?.envs, newest()?.command], [env, ["run", "mine"]]);
   });
 
-  test("in conflict with the pod's volumes is an error of the configuration that names both", async () => {
-    const { ring } = await machine();
+  test("gives way to a volume that the author mounts at the same path, as in Kubernetes", async () => {
+    const { ring, newest } = await machine();
     const volumeMounts = [{ name: "data", mountPath: "/card" }];
     const volumes = [{ name: "data", emptyDir: {} }];
     await ring.want(pod("web").container("app", { volumeMounts }).with({ volumes }).build());
-    const { waiting } = ring.status()?.containerStatuses?.[0]?.state ?? {};
-    assert.equal(waiting?.reason, "CreateContainerConfigError");
-    assert.equal(waiting?.message, "mount /card: set by both cards and volumes");
+    assert.equal(ring.status()?.phase, "Running");
+    const mounts = newest()?.mounts.filter(({ containerPath }) => containerPath === "/card");
+    assert.deepEqual(
+      mounts?.map(({ hostPath }) => hostPath),
+      ["/volumes/data"],
+    );
   });
 });
 

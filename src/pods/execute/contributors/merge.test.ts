@@ -115,6 +115,15 @@ test("the variables of the pod's author replace those of the node", () => {
   assert.deepEqual(merged.env, [{ name: "X", value: "author" }]);
 });
 
+test("the volumes of the pod's author replace mounts of the node at their paths", () => {
+  const volume = { ...mount("/usr/lib/gpu/"), hostPath: "/author" };
+  const merged = mergeContributions([
+    [{ name: "devices" }, { mounts: [mount("/usr/lib/gpu"), mount("/other")] }],
+    [{ name: "volumes", overridesMounts: true }, { mounts: [volume] }],
+  ]);
+  assert.deepEqual(merged.mounts, [mount("/other"), volume]);
+});
+
 test("one contributor may mount two volumes at one path: the API server's validation decides about that", () => {
   assert.equal(merge({ mounts: [mount("/m"), mount("/m")] }).mounts.length, 2);
 });

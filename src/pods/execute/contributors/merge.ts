@@ -10,7 +10,7 @@ interface Merge {
   readonly owners: ReadonlyMap<string, string>;
 }
 
-type Contributor = Pick<ContainerContributor, "name" | "overridesEnv">;
+type Contributor = Pick<ContainerContributor, "name" | "overridesEnv" | "overridesMounts">;
 
 const EMPTY: Merge = {
   merged: { env: [], mounts: [], devices: [], cdiDevices: [], annotations: {}, resources: {} },
@@ -45,7 +45,12 @@ function addContribution({ merged, owners }: Merge, contributor: Contributor, ad
     claims.claim(`environment variable ${name}`, isSame);
     env.set(name, value);
   }
-  for (const { containerPath } of added.mounts ?? []) claims.claim(`mount ${normal(containerPath)}`);
+  const paths = new Set((added.mounts ?? []).map(({ containerPath }) => normal(containerPath)));
+  const overrides = contributor.overridesMounts === true;
+  for (const path of paths) claims.claim(`mount ${path}`, overrides);
+  const kept = overrides
+    ? merged.mounts.filter(({ containerPath }) => !paths.has(normal(containerPath)))
+    : merged.mounts;
   for (const { containerPath } of added.devices ?? []) claims.claim(`device ${normal(containerPath)}`);
   for (const [key, value] of Object.entries(added.annotations ?? {})) {
     claims.claim(`annotation ${key}`, ownValue(merged.annotations, key) === value);
@@ -55,7 +60,7 @@ function addContribution({ merged, owners }: Merge, contributor: Contributor, ad
   return {
     merged: {
       env: [...env].map(([name, value]) => ({ name, value })),
-      mounts: [...merged.mounts, ...(added.mounts ?? [])],
+      mounts: [...kept, ...(added.mounts ?? [])],
       devices: [...merged.devices, ...(added.devices ?? [])],
       cdiDevices: [...new Set([...merged.cdiDevices, ...(added.cdiDevices ?? [])])],
       annotations: { ...merged.annotations, ...added.annotations },

@@ -4,7 +4,7 @@ import { ConfigError } from "../../../model/config-error.ts";
 import { expandEnv } from "../../../model/env-expand.ts";
 import type { Container, VolumeMount } from "../../../model/generated/types.ts";
 import { podIdentity } from "../../../model/pod-facts.ts";
-import type { ExecuteDeps, PodRun } from "../context.ts";
+import type { ExecuteDeps, PodRun, VolumeSource } from "../context.ts";
 import { pullSandbox } from "../create-sandbox.ts";
 import { runtimeHandlerOf } from "../runtime-handler.ts";
 import type { ContainerContributor, ContainerCreation } from "./contributor.ts";
@@ -16,6 +16,7 @@ const MOST_PATH_BYTES = 4096;
 export function volumes(deps: ExecuteDeps): ContainerContributor {
   return {
     name: "volumes",
+    overridesMounts: true,
     async contribute(creation, { env }) {
       const mounts: ContainerMount[] = [];
       for (const [index, mount] of (creation.container.volumeMounts ?? []).entries()) {
@@ -68,13 +69,18 @@ async function volumeMount(
     readonly: isReadOnly,
     ...((await isRecursive(deps, creation, mount)) && { recursiveReadOnly: true }),
     propagation: propagation(mount.mountPropagation),
-    ...(deps.node.hasSelinux === true && source.kind === "path" && !source.isUsers && { selinuxRelabel: true }),
+    ...(deps.node.hasSelinux === true && isRelabelled(source) && { selinuxRelabel: true }),
   };
   if (source.kind === "image") {
     return { ...shared, hostPath: "", image: { ref: imageVolumes.get(mount.name) ?? source.reference, subPath } };
   }
   if (subPath === "") return { ...shared, hostPath: source.path };
   return { ...shared, hostPath: await subPathMount(deps, creation, { volume: mount.name, index, subPath }) };
+}
+
+/** What belongs to the user, and images, keep the labels that they have, unless the volume says otherwise. */
+function isRelabelled(source: VolumeSource): boolean {
+  return source.kind === "path" && (source.relabels ?? source.isUsers !== true);
 }
 
 async function subPathMount(

@@ -1,0 +1,63 @@
+import { CodedError } from "../../lib/errors.ts";
+import type { GrpcStatus } from "../grpc/grpc-error.ts";
+
+/** The status codes of gRPC by their numbers, in the spelling of Kubernetes' events and metrics. */
+const CODES = [
+  "OK",
+  "Canceled",
+  "Unknown",
+  "InvalidArgument",
+  "DeadlineExceeded",
+  "NotFound",
+  "AlreadyExists",
+  "PermissionDenied",
+  "ResourceExhausted",
+  "FailedPrecondition",
+  "Aborted",
+  "OutOfRange",
+  "Unimplemented",
+  "Internal",
+  "Unavailable",
+  "DataLoss",
+  "Unauthenticated",
+] as const;
+
+export type CsiErrorCode = (typeof CODES)[number];
+
+/** After these the driver may still be at work: the client left, the connection broke, or a call is pending. */
+const UNCERTAIN: ReadonlySet<CsiErrorCode> = new Set([
+  "Canceled",
+  "DeadlineExceeded",
+  "Unavailable",
+  "ResourceExhausted",
+  "Aborted",
+]);
+
+/** The same arguments can never succeed. */
+const INFEASIBLE: ReadonlySet<CsiErrorCode> = new Set(["InvalidArgument", "OutOfRange", "NotFound"]);
+
+/** A driver's answer to a call that failed, in the words in which Kubernetes reports it. */
+export class CsiError extends CodedError<CsiErrorCode> {
+  constructor(
+    code: CsiErrorCode,
+    /** The driver's own words. */
+    readonly details: string,
+  ) {
+    super(code, `rpc error: code = ${code} desc = ${details}`);
+  }
+
+  /** True if nothing of the call is in progress any more, nor was done. */
+  get isFinal(): boolean {
+    return !UNCERTAIN.has(this.code);
+  }
+
+  /** True if a repetition with the same arguments is of no use. */
+  get isInfeasible(): boolean {
+    return INFEASIBLE.has(this.code);
+  }
+}
+
+/** Returns the error of a failed call; a code that gRPC does not have is `Unknown`. */
+export function csiError({ code, details }: GrpcStatus): CsiError {
+  return new CsiError(CODES[code] ?? "Unknown", details);
+}

@@ -1,0 +1,1 @@
+export { type OpenedServices, openServices, type ServicesOptions } from "./compose.ts";

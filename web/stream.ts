@@ -42,8 +42,9 @@ export function follow<Line>(path: string, hooks: StreamHooks<Line>): () => void
     }
   };
   const retry = (own: AbortController, ms: number): void => {
-    if (isOver || own !== current || document.hidden) return;
-    timer = window.setTimeout(() => void connect(), ms);
+    if (isOver || own !== current) return;
+    if (document.hidden) current = undefined;
+    else timer = window.setTimeout(() => void connect(), ms);
   };
   const onVisibility = (): void => {
     window.clearTimeout(timer);

@@ -267,8 +267,11 @@ describe("the looks of the page", () => {
     const other = await page.context().newPage();
     await other.goto(`http://${listener.address}/#/pods/uid-8`);
     await other.getByRole("heading", { name: "cache-8" }).waitFor();
+    // The tab loads itself anew; Chromium may never close one in the middle of that.
+    const isLoadedAnew = other.waitForEvent("load");
     await other.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await isLoadedAnew;
     await other.close();
     await page.goto(fake.page.link(listener.address));
     await page.getByRole("heading", { name: "Node n1" }).waitFor();

@@ -101,7 +101,10 @@ describe("guards of the node over restarts", () => {
     site.write(
       manifest("slow", { ...spec, containers: [shell("main", slow, { volumeMounts: limited.volumeMounts })] }),
     );
+    // Its turn comes after all others: the agent that is killed does not get to it.
+    site.write(manifest("last", { priority: 2_000_000_000 }));
     await site.running("slow");
+    await site.running("last");
     bell.announce(true);
     await site.event("Killing", "slow");
     await agent.end("SIGKILL");
@@ -110,8 +113,11 @@ describe("guards of the node over restarts", () => {
     await up();
     await site.pod("late", "is rejected", ({ state }) => state === "NodeShutdown");
     await until("the shutdown is delayed again", () => bell.held === 1);
+    // Also the next agent goes on with it; the lock must outlast that.
+    await site.event("Killing", "slow");
+    assert.equal(bell.held, 1, "the shutdown waits for pods that still run");
     writeFileSync(join(shared, "end"), "");
-    await site.pod("slow", "has ended", ({ phase }) => phase === "Failed");
+    for (const name of ["slow", "last"]) await site.pod(name, "has ended", ({ phase }) => phase === "Failed");
     await until("the machine may go", () => bell.held === 0);
   });
 });

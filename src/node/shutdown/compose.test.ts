@@ -22,7 +22,7 @@ async function pageOf(t: TestContext, state: string | undefined): Promise<string
     metrics,
     store: new OptionStore(agentOptions, parseAgentOptions([`--root-dir=${rootDir}`]).values),
     pool: { uids: () => [], worker: () => undefined, isFinished: () => true, onStatus: () => undefined },
-    desired: { allSourcesReady: true },
+    desired: { allSourcesReady: true, list: () => [] },
     listedAt: () => ({}),
     shutdown: new LiveValue(false),
     event: () => undefined,

@@ -6,27 +6,22 @@ import { type LiveValue, select } from "../../lib/live.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Loop } from "../../lib/loop.ts";
 import type { Metrics } from "../../lib/metrics.ts";
-import { type FirstListDeps, untilTrue } from "../first-list.ts";
 import { NodeShutdown } from "./node-shutdown.ts";
 import { type ShutdownPeriod, shutdownPeriods } from "./plan.ts";
+import { PodAdoption, type PodAdoptionDeps } from "./pod-adoption.ts";
 import { type PodPool, shutdownPods } from "./pods.ts";
 import { decodeShutdownState, encodeShutdownState, type ShutdownDocument, type ShutdownState } from "./state.ts";
 
-export interface ShutdownDeps extends FirstListDeps {
+export interface ShutdownDeps extends PodAdoptionDeps {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly store: OptionStore<typeof agentOptions>;
   readonly pool: PodPool;
-  /** The pods of all sources. */
-  readonly desired: { readonly allSourcesReady: boolean };
   /** True while the node shuts down. */
   readonly shutdown: LiveValue<boolean>;
   /** Records an event about the node. */
   event(type: "Normal" | "Warning", reason: string, message: string): void;
 }
-
-/** How long an agent that starts during a shutdown waits for the runtime and for all sources, in milliseconds. */
-const KNOWN_MS = 10_000;
 
 /** The loop that ends pods in order when the machine shuts down. */
 export function composeShutdown(deps: ShutdownDeps): Loop {
@@ -38,7 +33,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
     store.live("shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"),
     cached(() => shutdownPeriods(store.current)),
   );
-  const isKnown = (): boolean => deps.listedAt() !== undefined && deps.desired.allSourcesReady;
+  const adoption = new PodAdoption(deps);
   const shutdown = new NodeShutdown(
     {
       clock,
@@ -46,7 +41,7 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
       event,
       status: deps.shutdown,
       pods: shutdownPods(deps.pool),
-      known: ({ signal }) => untilTrue(isKnown, { clock, ms: KNOWN_MS }, signal),
+      known: (options) => adoption.done(options),
       connect: ({ signal }) => Logind.connect({ clock, signal, trustsAnyone: store.current.trustShutdownSignals }),
       bootId: machineInfo().bootId,
       state: {
@@ -57,7 +52,11 @@ export function composeShutdown(deps: ShutdownDeps): Loop {
     },
     periods,
   );
-  return { name: "node shutdown", run: (signal) => shutdown.run(signal) };
+  const run = (signal: AbortSignal): Promise<void> => {
+    adoption.follow({ signal });
+    return shutdown.run(signal);
+  };
+  return { name: "node shutdown", run };
 }
 
 /** The same list as long as it has the same values: listeners are called only for a change. */

@@ -228,6 +228,22 @@ describe("a resize", () => {
     assert.equal(ring.runtime.limitsOf(id)?.memoryLimitBytes, 96 * MIB);
   });
 
+  test("of a container that is not there yet stays deferred over a restart of the agent", async () => {
+    const ring = new FakeRing();
+    const made = (cpu: string): Pod =>
+      pod("web")
+        .init("setup")
+        .container("app", { resources: both(cpu, "64Mi") })
+        .build();
+    await ring.want(made("500m"));
+    await ring.want(made("64"));
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    await ring.restartAgent();
+    await ring.want(made("64"));
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    assert.equal(ring.status()?.containerStatuses?.[0]?.allocatedResources?.["cpu"], "500m");
+  });
+
   for (const restart of [false, true]) {
     const name = restart ? ", also after a restart of the agent" : "";
     test(`whose answer is lost is applied again when the pod goes back to what it had${name}`, async () => {
@@ -349,6 +365,24 @@ describe("a resize of the whole pod", () => {
     await ring.clock.advance(10_000);
     assert.deepEqual([conditions(ring), ring.status()?.resources], [{}, both("500m", "64Mi")]);
   });
+
+  const times = [
+    { when: "before a restart of the agent", before: true, after: false },
+    { when: "while no agent runs", before: false, after: false },
+    { when: "after a restart of the agent", before: false, after: true },
+  ];
+  for (const { when, before, after } of times) {
+    test(`that the node has no room for, asked for ${when}, is deferred`, async () => {
+      const ring = new FakeRing();
+      await ring.want(whole(both("500m", "64Mi")));
+      if (before) await ring.want(whole(both("64", "64Mi")));
+      await ring.restartAgent();
+      if (after) await ring.want(whole(both("500m", "64Mi")));
+      await ring.want(whole(both("64", "64Mi")));
+      assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+      assert.deepEqual(ring.status()?.resources, both("500m", "64Mi"));
+    });
+  }
 
   test("survives a restart of the agent, which does nothing twice", async () => {
     const ring = new FakeRing();

@@ -36,6 +36,8 @@ export class PodResize {
   private recorded: string | undefined;
   private failure: string | undefined;
   private isAdopted = false;
+  /** False while the allocation has only what an earlier agent left with its containers. */
+  private isWhole = false;
   private isResizing = false;
   /** The newest record, until its turn to be saved comes. */
   private unsaved: string | undefined;
@@ -58,30 +60,26 @@ export class PodResize {
     return this.failure;
   }
 
-  /** Restores what an earlier agent allocated to containers that still exist. Does nothing when called again. */
+  /** Restores what an earlier agent allocated to the pod. Does nothing when called again. */
   async adopt(observed: ObservedPod): Promise<void> {
     if (this.isAdopted) return;
     this.isAdopted = true;
-    if (observed.containers.length === 0) return;
     const recorded = observed.containers.toReversed().flatMap(({ name, annotations }) => {
       const resources = parseRequirements(annotations[RESOURCES_ANNOTATION]);
       return resources === undefined ? [] : [[name, resources] as const];
     });
     const persisted = this.parse(await this.deps.load().catch(() => ""));
-    this.allocation = new Map([...recorded, ...Object.entries(persisted.allocated)]);
+    const allocation = new Map([...recorded, ...Object.entries(persisted.allocated)]);
+    if (allocation.size > 0) this.allocation = allocation;
     for (const [id, resources] of Object.entries(persisted.actual)) this.actual.set(id, resources);
     for (const id of persisted.uncertain) this.uncertain.add(id);
   }
 
   /** Allocates what the pod asks for now, if there is room; returns the pod with what it is allocated. */
   settle(desired: Pod): Pod {
-    if (this.allocation === undefined) {
-      this.allocation = allocationOf(desired);
-      this.actual.set(POD_LEVEL, desired.spec.resources ?? {});
-      return desired;
-    }
-    const current = withAllocation(desired, this.allocation);
+    const current = this.view(desired);
     if (!this.actual.has(POD_LEVEL)) this.actual.set(POD_LEVEL, current.spec.resources ?? {});
+    if (!this.isWhole) this.complete(current);
     if (current === desired) {
       this.waits = undefined;
       this.recorded = undefined;
@@ -151,11 +149,21 @@ export class PodResize {
     if (!isNow) this.failure = undefined;
   }
 
+  /** What no container has with it, as the resources of the pod as a whole, is what the pod asks for at first. */
+  private complete(pod: Pod): void {
+    const isRecorded = pod.spec.resources === undefined || this.allocation?.has(POD_LEVEL) === true;
+    this.isWhole = true;
+    this.allocation = allocationOf(pod);
+    if (!isRecorded) void this.store();
+  }
+
   /** Once for each reason and what is asked for: the numbers in the message change with every other pod. */
   private recordWait({ reason, message }: NonNullable<ResizeVerdict>, desired: Pod): void {
     const asked = `${reason} ${summaryOf(desired)}`;
     if (asked === this.recorded) return;
     this.recorded = asked;
+    // The next agent has to know what was asked for and not granted.
+    void this.store();
     this.deps.event("Warning", `Resize${reason}`, `Pod resize ${reason}: ${summaryOf(desired, message)}`);
   }
 

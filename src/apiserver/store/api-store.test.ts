@@ -279,3 +279,75 @@ test("objects beyond what fits the memory are refused; small changes, deletions 
   await add("c", 50_000);
   await assert.rejects(add("d", 10_000), refused);
 });
+
+/** A store that small changes have filled up to their bound of a tenth beyond 100,000 characters. */
+async function fullStore() {
+  const { store } = await openStore(new MemoryLog(), { mostLength: 100_000 });
+  const lengths = new Map<string, number>();
+  const set = async (name: string, length: number, metadata: JsonObject = {}) => {
+    await store.commit((tx) => tx.put("pods", at(name), { metadata: { name, ...metadata }, fill: "x".repeat(length) }));
+    lengths.set(name, length);
+  };
+  const grow = (name: string, by: number, metadata?: JsonObject) => set(name, (lengths.get(name) ?? 0) + by, metadata);
+  const total = () => store.list("pods").reduce((sum, { text }) => sum + text.length, 0);
+  for (let n = 0; n < 10; n++) await set(`p${n}`, 9_900);
+  for (const by of [15_000, 1000, 100, 10, 1]) {
+    for (let n = 0; n < 20; n++) await grow(`p${n % 10}`, by).catch(() => undefined);
+  }
+  return { store, set, grow, total };
+}
+const AT = { deletionTimestamp: "2026-01-01T00:00:30Z" };
+const noSpace = { code: "NoSpace" };
+
+test("small changes fill the store to a tenth beyond its bound, and no further", async () => {
+  const { total, grow } = await fullStore();
+  assert.equal(total(), 110_000);
+  await assert.rejects(grow("p0", 1), {
+    ...noSpace,
+    message: "write objects: all objects have 110000 characters, and may have 110000: delete some",
+  });
+});
+
+test("a full store takes what does not grow and what shrinks, whatever digits the revision gains", async () => {
+  const { store, grow } = await fullStore();
+  while (store.revision < 999) await grow("p0", 0);
+  for (let n = 0; n < 10; n++) await grow(`p${n}`, 0);
+  assert.equal(store.get("pods", at("p9"))?.revision, 1009);
+  await grow("p0", -5000);
+  await grow("p1", 4000);
+});
+
+test("a full store takes the mark of each deletion, of many at once too", async () => {
+  const { store, set, grow, total } = await fullStore();
+  await set("p0", 1, AT);
+  // Nothing is left of the margin for what is being deleted.
+  while (total() < 119_900) await grow("p0", 100, AT);
+  await assert.rejects(grow("p0", 200, AT), noSpace);
+  const mark = { ...AT, deletionGracePeriodSeconds: 30, finalizers: ["foregroundDeletion"] };
+  await store.commit((tx) => {
+    for (const { name, text } of store.list("pods").slice(1)) {
+      const { metadata, ...rest } = JSON.parse(text) as { metadata: JsonObject };
+      tx.put("pods", at(name), { ...rest, metadata: { ...metadata, ...mark } });
+    }
+  });
+  await store.commit((tx) => {
+    for (const { name } of store.list("pods")) tx.remove("pods", at(name));
+  });
+  assert.equal(total(), 0);
+});
+
+test("what is being deleted may grow by what others leave: the status of its end", async () => {
+  const { grow, total } = await fullStore();
+  await grow("p0", 900, AT);
+  await grow("p0", 5000, AT);
+  await assert.rejects(grow("p1", 1), noSpace);
+  for (let n = 0; n < 10; n++) await grow("p0", 5000, AT).catch(() => undefined);
+  assert.ok(total() > 115_000 && total() <= 120_000, String(total()));
+});
+
+test("a mark of a deletion that adds more than one does is a change like others", async () => {
+  const { set, grow, total } = await fullStore();
+  await set("p0", 1, AT);
+  while (total() < 119_900) await grow("p0", 100, AT);
+  await assert.rejects(grow("p1", 2000, AT), noSpace);
+});

@@ -8,7 +8,7 @@ import {
 import { type Collection, keyOf } from "./collection.ts";
 import type { EventQueue } from "./event-queue.ts";
 import type { StoreEvent } from "./history.ts";
-import { type ObjectPlace, StoredObject } from "./stored-object.ts";
+import { type JsonObject, type ObjectPlace, StoredObject } from "./stored-object.ts";
 import { logKeyOf, logWriteOf, type NewestState, Transaction } from "./transaction.ts";
 
 /**
@@ -16,8 +16,15 @@ import { logKeyOf, logWriteOf, type NewestState, Transaction } from "./transacti
  * what watches them take four times as much of its heap, which has 512 MB.
  */
 const MOST_LENGTH = 100 << 20;
-/** Changes that add no object and so little to one, such as a status or a mark of deletion, are always taken. */
+/** Characters that a status adds to its object at most, usually: so little is taken beyond `MOST_LENGTH`. */
 const SMALL_CHANGE = 16 * 1024;
+/**
+ * How far small changes may go beyond `MOST_LENGTH`, as factors: a full store must not stop the status of what runs, nor
+ * the end of what is being deleted, for which some room is left by the others. Both bounds are within the agent's heap.
+ */
+const MARGINS = { existing: 1.1, terminating: 1.2 };
+/** Characters that a deletion adds to an object that it does not remove at once: its time, grace period and finalizers. */
+const MOST_DELETION_MARK = 1024;
 
 interface Commit {
   readonly transaction: Transaction;
@@ -188,9 +195,25 @@ export class ApiStore {
   private checkRoom({ growth, events }: Transaction): void {
     const length = this.length + this.pendingLength;
     if (growth <= 0 || length + growth <= this.mostLength) return;
-    if (growth < SMALL_CHANGE && events.every(({ event }) => event.type !== "added")) return;
-    const message = `all objects have ${length} characters, and may have ${this.mostLength}`;
+    const most = events.reduce((least, { event }) => Math.min(least, this.mostAfter(event)), Number.POSITIVE_INFINITY);
+    if (length + growth <= most) return;
+    const message = `all objects have ${length} characters, and may have ${most}`;
     throw new LogError("NoSpace", `write objects: ${message}: delete some`);
+  }
+
+  /**
+   * Returns how many characters all objects may have after a change of one. What frees room is never rejected: neither a
+   * removal, nor an object that becomes smaller, nor the mark of a deletion, which is set only once for each object.
+   */
+  private mostAfter(event: StoreEvent): number {
+    if (event.type === "deleted") return Number.POSITIVE_INFINITY;
+    if (event.type === "added") return this.mostLength;
+    const growth = lengthWithoutRevision(event.object) - lengthWithoutRevision(event.previous);
+    if (growth <= 0) return Number.POSITIVE_INFINITY;
+    if (growth >= SMALL_CHANGE) return this.mostLength;
+    if (!isTerminating(event.object)) return Math.floor(this.mostLength * MARGINS.existing);
+    if (growth <= MOST_DELETION_MARK && !isTerminating(event.previous)) return Number.POSITIVE_INFINITY;
+    return Math.floor(this.mostLength * MARGINS.terminating);
   }
 
   private collection(id: string): Collection {
@@ -221,4 +244,14 @@ export class ApiStore {
     if (collection === undefined) this.foreign.push(write);
     else collection.restore(object);
   }
+}
+
+/** Each revision has as many digits as the store is old: a lease that is renewed must not count as one that grows. */
+function lengthWithoutRevision({ text, revision }: StoredObject): number {
+  return text.length - String(revision).length;
+}
+
+function isTerminating(object: StoredObject): boolean {
+  // Every object that is stored has metadata.
+  return (object.shared().metadata as JsonObject).deletionTimestamp !== undefined;
 }

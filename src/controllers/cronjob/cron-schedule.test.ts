@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { parseSchedule } from "./cron-schedule.ts";
 import { dueTime, untilNextMs } from "./due-time.ts";
 
@@ -93,6 +94,65 @@ for (const { text, now, want } of [
     );
   });
 }
+/** Counts the calls of a schedule. */
+function counted(text: string, timeZone: string) {
+  const inner = parseSchedule(text, timeZone);
+  const counter = { calls: 0 };
+  const next = (afterMs: number): number | undefined => {
+    counter.calls++;
+    return inner.next(afterMs);
+  };
+  return { counter, schedule: { next, intervalMs: inner.intervalMs } };
+}
+
+for (const { text, last, now, want } of [
+  { text: "* * * 1-6 *", last: "2020-06-30T23:58:00Z", now: "2026-07-10T00:00:00Z", want: "2026-06-30T23:59:00Z" },
+  { text: "* * * 1-6 *", last: "2020-06-30T23:59:00Z", now: "2026-05-10T07:30:20Z", want: "2026-05-10T07:30:00Z" },
+  { text: "* * * * *", last: "2020-01-01T00:00:00Z", now: "2026-07-10T00:00:59Z", want: "2026-07-10T00:00:00Z" },
+  { text: "0,1 0 1 1 *", last: "2020-01-01T00:00:00Z", now: "2026-07-10T00:00:00Z", want: "2026-01-01T00:01:00Z" },
+  { text: "@every 1s", last: "2020-01-01T00:00:00.5Z", now: "2026-07-10T00:00:00.7Z", want: "2026-07-10T00:00:00Z" },
+]) {
+  test(`the last time of ${text} before ${now} since ${last} is found with few calls`, () => {
+    const { counter, schedule: long } = counted(text, "UTC");
+    const missed = { ...cronJob(undefined), status: { lastScheduleTime: last } };
+    const { dueMs } = dueTime(missed, long, { nowMs: Date.parse(now), usesDeadline: true });
+    assert.equal(dueMs, Date.parse(want));
+    assert.ok(counter.calls <= 60, String(counter.calls));
+  });
+}
+
+const anyCronJob = fc.record({
+  text: fc.constantFrom(
+    ...["*/7 * * * *", "0,5 9 * * *", "30 2 * * *", "*/15 1-3 * * *", "0 0 * * *", "0 0 13 * FRI", "* 0 * * *"],
+    ...["0 0,12 * 3,10 SUN", "7/13 */5 */3 * MON-FRI", "@hourly", "@weekly", "@every 90m", "@every 36h", "@every 61s"],
+  ),
+  timeZone: fc.constantFrom("UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "Asia/Beirut"),
+  // Around changes of the clocks in these zones, and around none.
+  around: fc.constantFrom(
+    ...["2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-09-06T04:00:00Z", "2026-04-05T03:00:00Z"],
+    ...["2026-04-04T15:00:00Z", "2026-10-03T15:30:00Z", "2026-03-28T22:00:00Z", "2026-10-24T21:00:00Z"],
+    "2026-06-15T12:00:00Z",
+  ),
+  laterMs: fc.integer({ min: -4 * 3_600_000, max: 30 * 3_600_000 }),
+  sinceMs: fc.oneof(fc.integer({ min: 0, max: 4 * 3_600_000 }), fc.integer({ min: 0, max: 20 * 86_400_000 })),
+});
+
+test("the time that is due is the one that a walk through all times finds, also where the clocks change", () => {
+  fc.assert(
+    fc.property(anyCronJob, ({ text, timeZone, around, laterMs, sinceMs }) => {
+      const any = parseSchedule(text, timeZone);
+      const nowMs = Date.parse(around) + laterMs;
+      const fromMs = nowMs - sinceMs;
+      const metadata = { creationTimestamp: new Date(fromMs).toISOString() };
+      let want: number | undefined;
+      for (let ms = any.next(fromMs); ms !== undefined && ms <= nowMs; ms = any.next(ms)) want = ms;
+      const { dueMs } = dueTime({ ...cronJob(undefined), metadata }, any, { nowMs, usesDeadline: true });
+      assert.equal(dueMs, want);
+    }),
+    { numRuns: 300 },
+  );
+});
+
 test("more than a hundred missed times are reported", () => {
   const nowMs = at("00:10:00") + 100 * 600_000;
   assert.equal(dueTime(cronJob(undefined), schedule, { nowMs, usesDeadline: true }).hasManyMissed, true);

@@ -6,6 +6,8 @@ import { ZonedTime } from "./zoned-time.ts";
 export interface Schedule {
   /** The first time after a moment, in milliseconds; undefined if there is none within five years. */
   next(afterMs: number): number | undefined;
+  /** The interval of `@every`, whose times count from the moment that they are asked from; undefined for whole minutes. */
+  readonly intervalMs: number | undefined;
 }
 
 const MACROS: Readonly<Record<string, string>> = {
@@ -47,7 +49,7 @@ export function parseSchedule(text: string, timeZone?: string): Schedule {
 /** At fixed intervals of whole seconds, at least one. */
 function everySchedule(text: string): Schedule {
   const intervalMs = Math.max(1, Math.floor(intervalOf(text) / 1000)) * 1000;
-  return { next: (afterMs) => Math.floor(afterMs / 1000) * 1000 + intervalMs };
+  return { next: (afterMs) => Math.floor(afterMs / 1000) * 1000 + intervalMs, intervalMs };
 }
 
 function intervalOf(text: string): number {
@@ -114,6 +116,8 @@ interface Fields {
 }
 
 class FieldSchedule implements Schedule {
+  readonly intervalMs = undefined;
+
   constructor(
     private readonly fields: Fields,
     private readonly zone: ZonedTime,

@@ -11,6 +11,7 @@ export interface DueTime {
 }
 
 const MANY = 100;
+const MINUTE_MS = 60_000;
 /** A little later than the time itself, so that it is over by then. */
 const DELTA_MS = 100;
 
@@ -33,26 +34,29 @@ export function dueTime(
   return { dueMs: lastUntil(schedule, { first, second, nowMs }), hasManyMissed: missed > MANY, fromMs };
 }
 
-/** The last time up to now, of which `first` and `second` are not later. */
+/**
+ * Returns the last time up to now, of which `first` and `second` are not later. Searches backwards from now: thousands of
+ * times may lie in between, and the gaps between them say nothing about the others, as in "0,5 9 * * *".
+ */
 function lastUntil(
   schedule: Schedule,
   { first, second, nowMs }: { readonly first: number; readonly second: number; readonly nowMs: number },
 ): number {
-  const interval = second - first;
-  const steps = Math.floor((nowMs - first) / interval) - 1;
-  // Near the end at once: there may be thousands in between. Where times are not even, as in "0,5 9 * * *", that may be
-  // in a gap: further back by ever more, or each time before the gap would be taken for the last one, and start a job.
-  for (let back = 0; back < steps; back = back * 2 + 1) {
-    let next = schedule.next(first + (steps - back) * interval);
-    let due: number | undefined;
-    while (next !== undefined && next <= nowMs) {
-      due = next;
-      next = schedule.next(next);
-    }
-    if (due !== undefined) return due;
-  }
+  const { intervalMs } = schedule;
+  if (intervalMs !== undefined) return first + Math.floor((nowMs - first) / intervalMs) * intervalMs;
+  // The last time is `due`, or one after it up to `end`, in whole minutes: after `end` there is none up to now.
   let due = second;
-  for (let next = schedule.next(second); next !== undefined && next <= nowMs; next = schedule.next(next)) due = next;
+  let end = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
+  const search = (fromMs: number): boolean => {
+    const next = schedule.next(fromMs);
+    const isDue = next !== undefined && next <= nowMs;
+    if (isDue) due = next;
+    else end = fromMs;
+    return isDue;
+  };
+  // With even gaps the first step finds it. Twice as far back each time: at most 60 calls for years of minutes.
+  for (let back = second - first; end - back > due; back *= 2) if (search(end - back)) break;
+  while (search(due)) if (end - due > MINUTE_MS) search(due + Math.ceil((end - due) / 2 / MINUTE_MS) * MINUTE_MS);
   return due;
 }
 

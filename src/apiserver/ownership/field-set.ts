@@ -1,3 +1,4 @@
+import { setOwn } from "../patch/merge-patch.ts";
 import { isTree } from "../schema/type-schema.ts";
 
 /**
@@ -9,6 +10,8 @@ export type PathElement = string;
 /** A set of field paths. Immutable: every operation returns another one. */
 export class FieldSet {
   static readonly empty = new FieldSet(false, new Map());
+  /** Only the place itself: one for all of them, since a long list has one for each element. */
+  private static readonly leaf = new FieldSet(true, new Map());
 
   private constructor(
     /** True if the place itself belongs to the set. */
@@ -17,7 +20,8 @@ export class FieldSet {
   ) {}
 
   static of(isMember: boolean, children: ReadonlyMap<PathElement, FieldSet>): FieldSet {
-    return isMember || children.size > 0 ? new FieldSet(isMember, children) : FieldSet.empty;
+    if (children.size > 0) return new FieldSet(isMember, children);
+    return isMember ? FieldSet.leaf : FieldSet.empty;
   }
 
   /** Reads `fieldsV1`; what is not one is empty. */
@@ -70,7 +74,7 @@ export class FieldSet {
   encode(): Record<string, unknown> {
     const encoded: Record<string, unknown> = {};
     if (this.isMember && this.children.size > 0) encoded["."] = {};
-    for (const element of [...this.children.keys()].sort()) encoded[element] = this.child(element).encode();
+    for (const element of [...this.children.keys()].sort()) setOwn(encoded, element, this.child(element).encode());
     return encoded;
   }
 
@@ -98,7 +102,8 @@ export class FieldSet {
 /** Collects a set while a tree is walked. */
 export class FieldSetBuilder {
   private isMember = false;
-  private readonly children = new Map<PathElement, FieldSetBuilder>();
+  /** Undefined until something is below, which is never so for most places. */
+  private children: Map<PathElement, FieldSetBuilder> | undefined;
 
   /** Adds the place itself. */
   add(): void {
@@ -106,6 +111,7 @@ export class FieldSetBuilder {
   }
 
   at(element: PathElement): FieldSetBuilder {
+    this.children ??= new Map();
     const known = this.children.get(element);
     if (known !== undefined) return known;
     const made = new FieldSetBuilder();
@@ -114,6 +120,7 @@ export class FieldSetBuilder {
   }
 
   build(): FieldSet {
+    if (this.children === undefined) return FieldSet.of(this.isMember, FieldSet.empty.children);
     const children = new Map<PathElement, FieldSet>();
     for (const [element, builder] of this.children) {
       const node = builder.build();

@@ -214,6 +214,32 @@ for (const { live, config: wanted, want } of orders) {
   });
 }
 
+test("a key that is called __proto__ is applied, kept, owned and removed like any other", () => {
+  // Parsed, as from a request: in a literal it would set the prototype.
+  const data = (text: string) => JSON.parse(text) as Record<string, string>;
+  const first = apply(empty("ConfigMap"), "a", data('{"__proto__":"1","x":"1"}'));
+  const second = apply(first, "a", data('{"__proto__":"2","x":"1"}'));
+  assert.equal(JSON.stringify(second.data), '{"__proto__":"2","x":"1"}');
+  assert.deepEqual(ownedBy(second, "a"), [".data.__proto__", ".data.x"]);
+  const without = apply(second, "a", data('{"__proto__":"2"}'));
+  assert.equal(JSON.stringify(without.data), '{"__proto__":"2"}');
+  assert.equal(JSON.stringify(apply(second, "a", data('{"x":"1"}')).data), '{"x":"1"}');
+  const other = apply(second, "b", data('{"y":"1"}'));
+  assert.equal(JSON.stringify(other.data), '{"__proto__":"2","x":"1","y":"1"}');
+});
+
+test("ownership that a client sent is kept as it is, whatever its keys are called", () => {
+  const fields = '{"__proto__":{},"f:data":{}}';
+  assert.equal(JSON.stringify(FieldSet.decode(JSON.parse(fields)).encode()), fields);
+});
+
+test("a long list comes in the applier's order", () => {
+  const finalizers = Array.from({ length: 2000 }, (_, index) => `example.com/${index}`);
+  const wanted = finalizers.toReversed();
+  const merged = mergeTrees("ConfigMap", { metadata: { finalizers } }, { metadata: { finalizers: wanted } });
+  assert.deepEqual(merged, { metadata: { finalizers: wanted } });
+});
+
 test("the key of an element may be its default", () => {
   const ports = (port: JsonObject): JsonObject => ({ spec: { containers: [{ name: "a", ports: [port] }] } });
   const paths = fieldSetOf("Pod", ports({ containerPort: 80 })).paths();

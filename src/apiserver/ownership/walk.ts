@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { setOwn } from "../patch/merge-patch.ts";
 import { isTree } from "../schema/type-schema.ts";
 import { badRequest } from "../status/status-error.ts";
 import { FieldSet, FieldSetBuilder, type PathElement } from "./field-set.ts";
@@ -102,7 +103,7 @@ function merge(shape: Shape, live: unknown, config: unknown): unknown {
   const merged: Tree = { ...live };
   for (const [key, value] of Object.entries(config)) {
     const inner = shape.kind === "map" ? shape.element : fieldShape(shape.type, key);
-    merged[key] = merge(inner, Object.hasOwn(live, key) ? live[key] : undefined, value);
+    setOwn(merged, key, merge(inner, Object.hasOwn(live, key) ? live[key] : undefined, value));
   }
   return merged;
 }
@@ -123,12 +124,14 @@ function mergeLists(
   const left = live.map((item) => elementOf(shape, item));
   const right = [...wanted.keys()];
   const shared = right.filter((element) => known.has(element));
+  /** The first of `shared` that is not taken yet. */
+  let s = 0;
   const done = new Set<PathElement>();
   const merged: unknown[] = [];
   const take = (element: PathElement): void => {
     done.add(element);
     merged.push(merge(shape.element, known.get(element), wanted.get(element)));
-    if (shared[0] === element) shared.shift();
+    if (shared[s] === element) s++;
   };
   let l = 0;
   let r = 0;
@@ -140,7 +143,7 @@ function mergeLists(
       l++;
     } else if (
       mine !== undefined &&
-      (done.has(mine) || (mine !== theirs && shared[0] !== undefined && shared[0] !== mine))
+      (done.has(mine) || (mine !== theirs && shared[s] !== undefined && shared[s] !== mine))
     ) {
       // Taken already, or to be taken later in the applier's order.
       l++;
@@ -175,7 +178,7 @@ function remove(shape: Shape, value: unknown, items: FieldSet): unknown {
     const below = items.child(`f:${key}`);
     if (below.isMember) continue;
     const left = remove(shape.kind === "map" ? shape.element : fieldShape(shape.type, key), inner, below);
-    if (left !== undefined) kept[key] = left;
+    if (left !== undefined) setOwn(kept, key, left);
   }
   return Object.keys(kept).length > 0 ? kept : undefined;
 }

@@ -1,7 +1,7 @@
 import { ApiError, apiVersionOf, type KubeApi, type KubeObject, type Resource } from "../adapters/kubeapi/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { LabelSelector, OwnerReference } from "../model/generated/types.ts";
-import { matchesLabels } from "../model/label-selector.ts";
+import { labelMatcher, matchesLabels } from "../model/label-selector.ts";
 import type { Informer } from "./informers.ts";
 import { controllerOf, keyOf } from "./object-index.ts";
 
@@ -48,7 +48,8 @@ export async function claimObjects<T extends KubeObject>(
   options: Abortable,
 ): Promise<readonly T[]> {
   const { informer } = deps;
-  const belongs = (object: T): boolean => matchesLabels(selector, object.metadata.labels) && isMember(object);
+  const isSelected = labelMatcher(selector);
+  const belongs = (object: T): boolean => isSelected(object.metadata.labels) && isMember(object);
   const { namespace = "", deletionTimestamp } = owner.object.metadata;
   const claimed: T[] = [];
   for (const object of managedBy(informer, owner.object)) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LabelSelector } from "./generated/types.ts";
-import { matchesLabels } from "./label-selector.ts";
+import { labelMatcher, matchesLabels } from "./label-selector.ts";
 
 const labels = { app: "web", tier: "front" };
 const one = (operator: string, key: string, values?: readonly string[]): LabelSelector => ({
@@ -29,5 +29,22 @@ const rows: [string, LabelSelector | undefined, boolean][] = [
   ["both kinds must hold", { matchLabels: { app: "web" }, ...one("Exists", "zone") }, false],
 ];
 for (const [name, selector, expected] of rows) {
-  test(name, () => assert.equal(matchesLabels(selector, labels), expected));
+  test(name, () => {
+    assert.equal(matchesLabels(selector, labels), expected);
+    assert.equal(labelMatcher(selector)(labels), expected);
+  });
 }
+
+test("an object without labels is matched by what needs none", () => {
+  assert.equal(labelMatcher({})(undefined), true);
+  assert.equal(labelMatcher(one("NotIn", "app", ["web"]))(undefined), true);
+  assert.equal(labelMatcher(one("Exists", "app"))(undefined), false);
+});
+
+test("a matcher does not search the values again for each object", () => {
+  const isSearched = (): never => assert.fail("the list is searched");
+  const values = Object.assign(["v1", "v2"], { includes: isSearched, indexOf: isSearched, some: isSearched });
+  const matches = labelMatcher(one("In", "app", values));
+  assert.equal(matches({ app: "v2" }), true);
+  assert.equal(matches({ app: "none" }), false);
+});

@@ -1,6 +1,6 @@
 import { ownValue } from "../lib/own-value.ts";
 import type { LabelSelector } from "./generated/types.ts";
-import { matchesRequirement } from "./node-selector.ts";
+import { matchesRequirement, requirementMatcher } from "./node-selector.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -12,4 +12,11 @@ export function matchesLabels(selector: LabelSelector | undefined, labels: Label
     Object.entries(matchLabels).every(([key, value]) => ownValue(labels, key) === value) &&
     matchExpressions.every((requirement) => matchesRequirement(requirement, labels))
   );
+}
+
+/** Returns `matchesLabels` for many objects: each costs the same, however many values the expressions list. */
+export function labelMatcher(selector: LabelSelector | undefined): (labels: Labels | undefined) => boolean {
+  const matchers = selector?.matchExpressions?.map(requirementMatcher) ?? [];
+  const rest = selector && { ...selector, matchExpressions: [] };
+  return (labels = {}) => matchesLabels(rest, labels) && matchers.every((matches) => matches(labels));
 }

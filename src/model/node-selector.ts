@@ -23,16 +23,28 @@ function matchesTerm(term: NodeSelectorTerm, { name, labels }: SelectedNode): bo
 }
 
 /** True if a requirement of a node selector or of a label selector, which has fewer operators, holds for labels. Pure. */
-export function matchesRequirement(
+export function matchesRequirement(requirement: NodeSelectorRequirement, labels: SelectedNode["labels"]): boolean {
+  const { values = [] } = requirement;
+  return holds(requirement, { labels, isListed: (value) => values.includes(value) });
+}
+
+/** Returns `matchesRequirement` for many objects: each costs the same, however many values the requirement lists. */
+export function requirementMatcher(requirement: NodeSelectorRequirement): (labels: SelectedNode["labels"]) => boolean {
+  const values = new Set(requirement.values);
+  const isListed = (value: string): boolean => values.has(value);
+  return (labels) => holds(requirement, { labels, isListed });
+}
+
+function holds(
   { key, operator, values = [] }: NodeSelectorRequirement,
-  labels: SelectedNode["labels"],
+  { labels, isListed }: { readonly labels: SelectedNode["labels"]; readonly isListed: (value: string) => boolean },
 ): boolean {
   const value = ownValue(labels, key);
   switch (operator) {
     case "In":
-      return value !== undefined && values.includes(value);
+      return value !== undefined && isListed(value);
     case "NotIn":
-      return value === undefined || !values.includes(value);
+      return value === undefined || !isListed(value);
     case "Exists":
       return value !== undefined;
     case "DoesNotExist":

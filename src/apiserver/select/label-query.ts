@@ -1,5 +1,5 @@
 import type { LabelSelector, NodeSelectorRequirement } from "../../model/generated/types.ts";
-import { matchesRequirement } from "../../model/node-selector.ts";
+import { requirementMatcher } from "../../model/node-selector.ts";
 import { badRequest, type StatusError } from "../status/status-error.ts";
 import { labelKeyProblems, labelValueProblems } from "../validation/formats.ts";
 
@@ -11,8 +11,8 @@ export const MOST_CONDITIONS = 1000;
 /** The `labelSelector` of a query, `a=b,c in (d,e),!f`; throws `StatusError` if it is not one. */
 export function parseLabelQuery(text: string): (labels: Labels) => boolean {
   if (text.trim() === "") return () => true;
-  const requirements = new LabelParser(text).requirements();
-  return (labels) => requirements.every((requirement) => matchesRequirement(requirement, labels));
+  const matchers = new LabelParser(text).requirements().map(requirementMatcher);
+  return (labels) => matchers.every((matches) => matches(labels));
 }
 
 /** A selector of an object as a query has it: `a=b,c in (d,e)`. */

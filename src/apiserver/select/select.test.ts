@@ -83,3 +83,15 @@ test("a selector of more than a thousand conditions is refused: it is checked fo
   assert.equal(parseFieldQuery(conditions("metadata.name!=a", 1000)).length, 1000);
   assert.throws(() => parseFieldQuery(conditions("metadata.name!=a", 1001)), { message: /more than 1000 conditions/ });
 });
+
+test("one of many values is found, and another is not", () => {
+  const values = Array.from({ length: 1000 }, (_, index) => `v${index}`).join(",");
+  for (const [operator, want] of [
+    ["in", false],
+    ["notin", true],
+  ] as const) {
+    const matches = parseLabelQuery(`app ${operator} (${values})`);
+    assert.equal(matches(labels), want);
+    assert.equal(matches({ app: "v999" }), !want);
+  }
+});

@@ -9,7 +9,9 @@ import {
   type Tags,
   visit,
 } from "yaml";
+import { countValues } from "./count-values.ts";
 import { linePath } from "./line-path.ts";
+import { ExpandedSize } from "./yaml-parse-size.ts";
 
 /** One document of a text, with the line (from 1) on which it starts. */
 export interface ParsedDocument {
@@ -23,7 +25,13 @@ export interface ParsedDocument {
 export interface ParseWishes {
   /** Fill `lines` of each document. Defaults to false: it costs a second walk. */
   readonly lines?: boolean;
+  /** Fields and elements that all documents together may have, with aliases expanded. Defaults to a million. */
+  readonly mostValues?: number;
 }
+
+const MOST_VALUES = 1_000_000;
+/** What a text may expand to, in characters of its strings: as many as the largest that is read. */
+const MOST_CHARACTERS = 10 * 1024 * 1024;
 
 export type YamlErrorCode = "Syntax" | "TooLarge" | "TooDeep" | "TooManyAliases" | "TimeLimit" | "OutOfMemory";
 
@@ -74,6 +82,8 @@ export function parseText(text: string, wishes: ParseWishes = {}): ParseOutcome 
     return failure("Syntax", "control characters are not allowed", place);
   }
   const json = tryJson(plain);
+  const most = wishes.mostValues ?? MOST_VALUES;
+  if (json !== undefined && countValues(json.value, most) > most) return tooLarge("TooLarge", most);
   try {
     const outcome: ParseOutcome =
       json === undefined ? parseYaml(plain, wishes) : { ok: true, ...jsonWithLines(plain, json, wishes) };
@@ -82,7 +92,6 @@ export function parseText(text: string, wishes: ParseWishes = {}): ParseOutcome 
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (/call stack/i.test(message)) return failure("TooDeep", "nested too deeply");
-    if (error instanceof ReferenceError && /alias count/i.test(message)) return failure("TooManyAliases", message);
     return failure("Syntax", message);
   }
 }
@@ -106,6 +115,12 @@ function isTooDeep(root: unknown): boolean {
 
 function failure(code: YamlErrorCode, message: string, place?: { line: number; col: number }): ParseOutcome {
   return { ok: false, code, message, line: place?.line, column: place?.col };
+}
+
+function tooLarge(code: "TooLarge" | "TooManyAliases", most: number): ParseOutcome {
+  // The words of Go's parser.
+  if (code === "TooManyAliases") return failure(code, "document contains excessive aliasing");
+  return failure(code, `more than ${most} fields and elements`);
 }
 
 function tryJson(text: string): ParsedDocument | undefined {
@@ -176,6 +191,8 @@ function parseYaml(text: string, wishes: ParseWishes): ParseOutcome {
   });
   const documents: ParsedDocument[] = [];
   const warnings: string[] = [];
+  const most = wishes.mostValues ?? MOST_VALUES;
+  const size = new ExpandedSize({ values: most, characters: MOST_CHARACTERS });
   // For a text without any document the library returns an empty list with errors of its own.
   for (const document of parsed) {
     const [error] = document.errors;
@@ -185,10 +202,13 @@ function parseYaml(text: string, wishes: ParseWishes): ParseOutcome {
       return failure("Syntax", error.message, lines.linePos(error.pos[0]));
     }
     if (document.contents === null || (isScalar(document.contents) && document.contents.value === null)) continue;
+    const excess = size.add(document.contents);
+    if (excess !== undefined) return tooLarge(excess, most);
     warnings.push(...duplicateKeys(document, lines));
     const line = lines.linePos(document.contents.range?.[0] ?? 0).line;
     const found = wishes.lines === true ? { lines: linesOf(document.contents, lines) } : {};
-    documents.push({ value: document.toJS(), line, ...found });
+    // The library's own guard counts no empty collections, and searches the document again for each alias.
+    documents.push({ value: document.toJS({ maxAliasCount: -1 }), line, ...found });
   }
   return { ok: true, documents, warnings };
 }

@@ -106,6 +106,24 @@ const bombs: [string, string, string][] = [
     `${Array.from({ length: 12 }, (_, i) => `a${i}: &a${i} [${i === 0 ? "x" : `*a${i - 1},`.repeat(9)}]`).join("\n")}\n`,
     "TooManyAliases",
   ],
+  [
+    "an alias bomb of empty collections",
+    `{${Array.from({ length: 16 }, (_, i) => `a${i}: &a${i} [${i === 0 ? "{}" : `*a${i - 1},`.repeat(4)}]`).join(", ")}}`,
+    "TooManyAliases",
+  ],
+  ["aliases of one long list", `a: &a [${"{},".repeat(4_000)}]\nb: [${"{c: *a},".repeat(1_500)}]`, "TooManyAliases"],
+  ["aliases of one long text", `a: &a ${"x".repeat(300_000)}\nb: [${"*a,".repeat(98)}]`, "TooManyAliases"],
+  ["aliases of one long key", `a: &a {${"x".repeat(300_000)}: 1}\nb: [${"*a,".repeat(98)}]`, "TooManyAliases"],
+  [
+    "aliases that are searched for in each other",
+    `z: &z []\na: &a [${"*z,".repeat(2_000)}]\nb: [${"*a,".repeat(2_000)}]`,
+    "TooManyAliases",
+  ],
+  [
+    "merge keys that multiply",
+    `a: &a {${"? [] : [],".repeat(900)}}\nb: [${"{<<: *a},".repeat(1_200)}]`,
+    "TooManyAliases",
+  ],
   ["brackets without end", "[".repeat(60_000), "TooDeep"],
   ["nested sequences", "- ".repeat(30_000), "TooDeep"],
   ["nested maps", "{a: ".repeat(2_000) + "1" + "}".repeat(2_000), "TooDeep"],
@@ -146,6 +164,13 @@ test("the thread is ended by the signal and by the time limit", async (t) => {
   while (fake.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
   await fake.advance(5_000);
   await assert.rejects(endless, (error) => error instanceof YamlError && error.code === "TimeLimit");
+});
+
+test("a text with many aliases is parsed in a thread", async () => {
+  const text = (aliases: number): string => `a: &a []\nb: [${"*a,".repeat(aliases)}]`;
+  const options = { clock, signal, worker: "/does/not/exist.cjs" };
+  assert.equal((await parseDocuments(text(900), options)).documents.length, 1);
+  await assert.rejects(parseDocuments(text(9_000), options), /exist/);
 });
 
 test("a thread that dies is an error, not a wait without end", async () => {

@@ -46,12 +46,16 @@ export async function parseDocuments(
   const bytes = Buffer.byteLength(text);
   if (bytes > MOST_BYTES)
     throw new YamlError("TooLarge", `${bytes} bytes are more than the ${MOST_BYTES} that are read`);
-  const isSlow = bytes > INLINE_BYTES || looksDeep(text);
-  const outcome = isSlow ? await parseInThread(text, options) : await parseHere(text, options);
+  const isSlow = bytes > INLINE_BYTES || looksDeep(text) || text.split("*").length > MANY_ALIASES;
+  const outcome = isSlow
+    ? await parseInThread(text, wishesOf(options), options)
+    : await parseHere(text, wishesOf(options));
   if (outcome.ok) return { documents: outcome.documents, warnings: outcome.warnings };
   throw new YamlError(outcome.code, outcome.message, { line: outcome.line, column: outcome.column });
 }
 
+/** More than any manifest has; the parser searches all of them for each: 10,000 took 1.5 s. */
+const MANY_ALIASES = 1_000;
 /** Deeper than any manifest; the parser's time grows with the square of the depth. */
 const DEEP = 200;
 
@@ -67,21 +71,27 @@ function looksDeep(text: string): boolean {
   return /(?:[-?:][ \t]+){200}/.test(text);
 }
 
-async function parseHere(text: string, { lines = false }: ParseWishes): Promise<ParseOutcome> {
+/** Only what a thread can be sent. */
+function wishesOf({ lines = false, mostValues }: ParseWishes): ParseWishes {
+  return { lines, ...(mostValues !== undefined && { mostValues }) };
+}
+
+async function parseHere(text: string, wishes: ParseWishes): Promise<ParseOutcome> {
   // Imported at first use: an agent without manifests never needs it.
   const { parseText } = await import("./yaml-parse.ts");
-  return parseText(text, { lines });
+  return parseText(text, wishes);
 }
 
 async function parseInThread(
   text: string,
-  { signal, clock, lines = false, worker = findWorker() }: ParseOptions,
+  wishes: ParseWishes,
+  { signal, clock, worker = findWorker() }: ParseOptions,
 ): Promise<ParseOutcome> {
   // A build without the thread's program still reads large files, at the price of a pause.
-  if (worker === undefined) return parseHere(text, { lines });
+  if (worker === undefined) return parseHere(text, wishes);
   try {
     return await withScope([signal], { clock, ms: PARSE_LIMIT_MS }, (limited) =>
-      runThread(worker, { text, wishes: { lines } }, limited),
+      runThread(worker, { text, wishes }, limited),
     );
   } catch (error) {
     if (!(error instanceof TimeLimitError) || signal.aborted) throw error;

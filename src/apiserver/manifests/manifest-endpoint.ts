@@ -1,6 +1,6 @@
 import { PODS } from "../../adapters/kubeapi/index.ts";
 import { jsonAnswer, type RouteAnswer, textAnswer } from "../../adapters/net/http-route.ts";
-import { type ParsedDocument, parseDocuments, YamlError } from "../../lib/yaml.ts";
+import { type ParsedDocument, parseDocuments } from "../../lib/yaml.ts";
 import type { Pod, Status } from "../../model/generated/types.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { summarize } from "../kinds/pod/pod-table.ts";
@@ -8,7 +8,8 @@ import type { OperationDeps, Target, WriteRequest } from "../operations/context.
 import { deleteObject } from "../operations/delete.ts";
 import { patchObject } from "../operations/patch.ts";
 import type { ApiCall } from "../rest/api-call.ts";
-import { readBytes } from "../rest/read-body.ts";
+import { readBytes, yamlStatus } from "../rest/read-body.ts";
+import { MOST_VALUES } from "../schema/json-depth.ts";
 import { isTree } from "../schema/type-schema.ts";
 import { badRequest, methodNotAllowed, notFound, StatusError } from "../status/status-error.ts";
 import type { JsonObject } from "../store/index.ts";
@@ -91,15 +92,14 @@ interface ManifestObject {
   readonly line: number;
 }
 
-/** The objects of all documents; lists are taken apart. Throws `StatusError` if the text is no YAML. */
+/** The objects of all documents; lists are taken apart. Throws `StatusError` if the text is no YAML, or too large. */
 async function objectsOf({ clock }: OperationDeps, { request }: ApiCall): Promise<readonly ManifestObject[]> {
   const text = (await readBytes(request)).toString("utf8");
   let documents: readonly ParsedDocument[];
   try {
-    ({ documents } = await parseDocuments(text, { clock, signal: request.signal }));
+    ({ documents } = await parseDocuments(text, { clock, signal: request.signal, mostValues: MOST_VALUES }));
   } catch (error) {
-    if (error instanceof YamlError) throw badRequest(`read manifest: ${error.message}`);
-    throw error;
+    throw yamlStatus(error, "read manifest");
   }
   if (documents.length === 0)
     throw badRequest("read manifest: it has no object; send a Pod, a list or several documents");

@@ -44,6 +44,14 @@ test("of several documents those that are right are accepted, and the others say
   );
 });
 
+test("a text that expands to too many values, or has them, is refused as a whole", async (t) => {
+  const ask = await bench(t);
+  const shared = `apiVersion: v1\nkind: List\nx: &x [${"{},".repeat(400)}]\nitems: [${"*x,".repeat(400)}]\n`;
+  assert.equal((await ask("POST", "/manifests", shared)).status, 400);
+  const many = `apiVersion: v1\nkind: List\nitems: [${"{},".repeat(8_000)}]\n`;
+  assert.equal((await ask("DELETE", "/manifests", `${many}---\n${many}---\n${many}---\n${many}`)).status, 413);
+});
+
 test("a missing value is named by its field", async (t) => {
   const ask = await bench(t);
   const { body } = await ask(

@@ -1,5 +1,6 @@
 import type { ApiObject, Kind } from "../kinds/kind.ts";
 import { decodeTree, TypeMismatch } from "../schema/decode-tree.ts";
+import { shownPath } from "../schema/duplicate-keys.ts";
 import { isTree } from "../schema/type-schema.ts";
 import { badRequest, StatusError } from "../status/status-error.ts";
 import type { WriteRequest } from "./context.ts";
@@ -77,18 +78,17 @@ export function reportStrictly(
   { unknown, duplicates }: { readonly unknown: readonly string[]; readonly duplicates: readonly string[] },
   request: WriteRequest,
 ): void {
-  const problems = [
-    ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`),
-    ...duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`),
-  ].slice(0, MOST_WARNINGS);
+  const { validation = "Warn" } = request;
+  if (validation === "Ignore") return;
+  const shown = (paths: readonly string[], word: string): readonly string[] =>
+    paths.slice(0, MOST_WARNINGS).map((path) => `${word} field ${JSON.stringify(shownPath(path))}`);
+  const problems = [...shown(unknown, "unknown"), ...shown(duplicates, "duplicate")].slice(0, MOST_WARNINGS);
   if (problems.length === 0) return;
-  switch (request.validation ?? "Warn") {
+  switch (validation) {
     case "Strict":
       throw unreadable(kind, `strict decoding error: ${problems.join(", ")}`);
     case "Warn":
       for (const problem of problems) request.warn?.(problem);
-      return;
-    case "Ignore":
       return;
   }
 }

@@ -4,6 +4,7 @@ import { jsonPatch } from "../patch/json-patch.ts";
 import { mergePatch } from "../patch/merge-patch.ts";
 import { strategicPatch } from "../patch/strategic-patch.ts";
 import { decodeTree } from "../schema/decode-tree.ts";
+import { shownPath } from "../schema/duplicate-keys.ts";
 import { isTree } from "../schema/type-schema.ts";
 import { forbidden, invalid, required } from "../status/field-error.ts";
 import { badRequest, conflict, invalidObject, notFound, StatusError } from "../status/status-error.ts";
@@ -141,6 +142,9 @@ function checkApplied({ kind, name, namespace }: Target, config: JsonObject): vo
   }
 }
 
+/** Unknown fields that an answer names. */
+const MOST_UNKNOWN = 100;
+
 /** Fields that the kind does not have cannot be owned. */
 function checkKnown({ kind, name }: Target, config: JsonObject): void {
   const { unknown } = decodeFields(kind, config);
@@ -149,7 +153,7 @@ function checkKnown({ kind, name }: Target, config: JsonObject): void {
   const given =
     isTree(config.metadata) && typeof config.metadata.namespace === "string" ? config.metadata.namespace : "";
   const object = `${given}/${name}; ${group}/${version}, Kind=${word}`;
-  const problems = unknown.map((path) => `.${path}: field not declared in schema`);
+  const problems = unknown.slice(0, MOST_UNKNOWN).map((path) => `.${shownPath(path)}: field not declared in schema`);
   const list = problems.length === 1 ? problems[0] : `errors:\n  ${problems.join("\n  ")}`;
   throw new StatusError({ code: 500, reason: "", message: `failed to create typed patch object (${object}): ${list}` });
 }

@@ -3,6 +3,7 @@ import type { ObjectMeta } from "../../model/generated/types.ts";
 import type { ApiObject, Kind, UpdateSubresource, WriteContext } from "../kinds/kind.ts";
 import { checkName } from "../kinds/name-rules.ts";
 import { decodeTree } from "../schema/decode-tree.ts";
+import type { FieldError } from "../status/field-error.ts";
 import { badRequest, invalidObject } from "../status/status-error.ts";
 import { validateMeta, validateMetaUpdate } from "../validation/object-meta.ts";
 import { newUid } from "./context.ts";
@@ -51,8 +52,7 @@ export function preparedForCreate(kind: Kind, object: ApiObject, context: WriteC
   const counted = kind.hasGeneration ? { ...metadata, generation: 1 } : metadata;
   const bare = { ...object, metadata: counted, ...(kind.status && !kind.createsWithStatus && emptyStatus(kind)) };
   const prepared = kind.prepareCreate?.(bare, context) ?? bare;
-  const errors = [...(kind.validate?.(prepared) ?? []), ...metaErrors(kind, prepared)];
-  if (errors.length > 0) throw invalidObject(kind.resource, prepared.metadata.name ?? "", errors);
+  checkErrors(kind, prepared, [...(kind.validate?.(prepared) ?? []), ...metaErrors(kind, prepared)]);
   return prepared;
 }
 
@@ -74,15 +74,21 @@ export function preparedForUpdate(
     ...metaErrors(kind, prepared).filter(({ field }) => field !== "metadata.generateName"),
     ...validateMetaUpdate(prepared.metadata, old.metadata),
   ];
-  const errors = [
+  checkErrors(kind, prepared, [
     ...ofMeta,
     // Once for all kinds and once by the rules of the kind, as in Kubernetes.
     ...ofMeta,
     ...(subresource === undefined ? (kind.validate?.(prepared) ?? []) : []),
     ...(own?.call(subresource ?? kind, prepared, old) ?? []),
-  ];
-  if (errors.length > 0) throw invalidObject(kind.resource, prepared.metadata.name ?? "", errors);
+  ]);
   return prepared;
+}
+
+/** Errors that an answer names: an object may have several for each of its fields. */
+const MOST_ERRORS = 1_000;
+
+function checkErrors(kind: Kind, { metadata }: ApiObject, errors: readonly FieldError[]): void {
+  if (errors.length > 0) throw invalidObject(kind.resource, metadata.name ?? "", errors.slice(0, MOST_ERRORS));
 }
 
 /** The `status` sub-resource of a kind: everything but the spec may change. */

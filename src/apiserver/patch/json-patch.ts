@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
+import { countValues } from "../../lib/count-values.ts";
+import { MOST_VALUES } from "../schema/json-depth.ts";
 import { isTree } from "../schema/type-schema.ts";
 import { badRequest, StatusError, tooLargeBody } from "../status/status-error.ts";
 import { setOwn } from "./merge-patch.ts";
 
 const MOST_OPERATIONS = 10_000;
-/** What all copies of a patch may add: each can double the object. */
+/** What all copies of a patch may add, beside `MOST_VALUES` fields and elements: each can double the object. */
 const MOST_COPIED_BYTES = 3 * 1024 * 1024;
 
 interface Operation {
@@ -18,7 +20,7 @@ interface Operation {
 export function jsonPatch(document: unknown, patch: unknown): unknown {
   const operations = readOperations(patch);
   // Once for all operations, which change it in place.
-  const root = { value: structuredClone(document), copied: 0 };
+  const root = { value: structuredClone(document), copied: 0, values: 0 };
   for (const operation of operations) apply(root, operation);
   return root.value;
 }
@@ -54,6 +56,8 @@ interface Root {
   value: unknown;
   /** Bytes that were copied inside the object. */
   copied: number;
+  /** Fields and elements that were copied. */
+  values: number;
 }
 
 function apply(root: Root, operation: Operation): void {
@@ -68,12 +72,17 @@ function apply(root: Root, operation: Operation): void {
       else replace(root, operation, structuredClone(value));
       return;
     case "move": {
+      // RFC 6902: a value cannot be moved into itself.
+      if (path.startsWith(`${from}/`))
+        throw doesNotApply(`move operation does not apply: ${path} is inside of ${from}`);
       const moved = get(root, { op, path: from });
       remove(root, { op, path: from });
       return add(root, operation, moved);
     }
     case "copy": {
       const copied = get(root, { op, path: from });
+      root.values += countValues(copied, MOST_VALUES);
+      if (root.values > MOST_VALUES) throw tooLargeBody(MOST_VALUES);
       root.copied += JSON.stringify(copied).length;
       if (root.copied > MOST_COPIED_BYTES) throw tooLargeBody(MOST_COPIED_BYTES);
       return add(root, operation, structuredClone(copied));

@@ -65,6 +65,8 @@ const refused: readonly { patch: unknown; code: number }[] = [
   { patch: [{ op: "add", path: "/a/list/7", value: 1 }], code: 422 },
   { patch: [{ op: "explode", path: "/d" }], code: 422 },
   { patch: [{ op: "remove", path: "/__proto__" }], code: 422 },
+  { patch: [{ op: "move", from: "", path: "/a/x" }], code: 422 },
+  { patch: [{ op: "move", from: "/a", path: "/a/list/0" }], code: 422 },
 ];
 for (const { patch, code } of refused) {
   test(`json patch ${JSON.stringify(patch)} is refused with ${code}`, () => {
@@ -74,6 +76,15 @@ for (const { patch, code } of refused) {
     );
   });
 }
+
+test("json patch: the copies of one patch are limited by their values", () => {
+  const list = Array.from({ length: 20_000 }, () => ({}));
+  const copies = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ op: "copy", from: "/l", path: `/${i}` }));
+  const isTooLarge = (error: unknown): boolean => error instanceof StatusError && error.code === 413;
+  assert.equal(Object.keys(jsonPatch({ l: list }, copies(1)) as object).length, 2);
+  assert.throws(() => jsonPatch({ l: list }, copies(2)), isTooLarge);
+});
 
 const pod = {
   metadata: { name: "web", labels: { a: "1", b: "1" }, finalizers: ["x/one", "x/two"] },

@@ -88,6 +88,8 @@ test("random bytes, and messages that were cut or changed, are decoded or refuse
 });
 
 const raw = (text: string): Uint8Array => message([1, "n"], [17, message([7, message([1, text])])]);
+const container = (name: string, args: number): Uint8Array =>
+  Buffer.concat([message([1, name]), Buffer.alloc(2 * args, message([4, ""]))]);
 const hostile: readonly (readonly [name: string, body: Buffer])[] = [
   ["nothing", Buffer.alloc(0)],
   ["no envelope", MAGIC],
@@ -111,7 +113,23 @@ const hostile: readonly (readonly [name: string, body: Buffer])[] = [
       ]),
     ),
   ],
+  [
+    "a body whose lists have too many elements together",
+    envelope("Pod", message([2, message(...["a", "b"].map((name) => [2, container(name, 26_000)] as const))])),
+  ],
+  ["JSON with too many values", map(raw(`[${"[],".repeat(60_000)}1]`))],
+  [
+    "JSON that nests deeply behind too many values",
+    map(raw(`[${"[],".repeat(60_000)}${"[".repeat(1500)}${"]".repeat(1501)}`)),
+  ],
   ["a million empty containers", envelope("Pod", message([2, Buffer.alloc(2_000_000, Buffer.from([0x12, 0]))]))],
 ];
+
+test("a body with as many values as JSON may have is decoded", () => {
+  const entries = Array.from({ length: 49_000 }, (_, index) => [2, message([1, `k${index}`], [2, "v"])] as const);
+  const { data } = decodeProtobuf(map(message([1, "name"]), ...entries));
+  assert.equal(Object.keys(data as object).length, 49_000);
+});
+
 for (const [name, body] of hostile)
   test(`${name} is refused`, () => assert.throws(() => decodeProtobuf(body), isRefused));

@@ -2,7 +2,7 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { type ProtobufFields, protobufTypes } from "../../model/generated/api-protobuf.ts";
 import { apiKinds } from "../../model/generated/api-schema.ts";
 import { type FieldSchema, kinds } from "../../model/generated/schema.ts";
-import { DEEPEST, isTooDeep, MOST_VALUES } from "../schema/json-depth.ts";
+import { DEEPEST, MOST_VALUES, measureJson } from "../schema/json-depth.ts";
 import { fieldOf, typeSchema } from "../schema/type-schema.ts";
 import { badRequest } from "../status/status-error.ts";
 
@@ -20,7 +20,7 @@ export function decodeProtobuf(body: Buffer): Tree {
     if (!body.subarray(0, MAGIC.length).equals(MAGIC))
       throw new Error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
     const { apiVersion, kind, raw } = decodeEnvelope(body.subarray(MAGIC.length));
-    return { apiVersion, kind, ...decodeMessage(typeOf(apiVersion, kind), raw) };
+    return { apiVersion, kind, ...new MessageDecoder().message(typeOf(apiVersion, kind), raw) };
   } catch (error) {
     throw badRequest(error instanceof Error ? error.message : String(error));
   }
@@ -66,35 +66,131 @@ function eachField(bytes: Uint8Array, read: (number: number, reader: BinaryReade
   }
 }
 
-function decodeMessage(type: string, bytes: Uint8Array): Tree {
-  const tree: Tree = {};
-  readInto(tree, { type, numbers: protobufTypes[type] ?? {} }, bytes);
-  return tree;
-}
-
 interface MessageType {
   readonly type: string;
   readonly numbers: ProtobufFields;
 }
 
-function readInto(tree: Tree, { type, numbers }: MessageType, bytes: Uint8Array): void {
-  eachField(bytes, (number, reader, wire) => {
-    const name = numbers[number];
-    if (name === undefined) return false;
-    // What JSON has inline is a message of its own here.
-    if (typeof name !== "string") {
-      if (wire !== WireType.LengthDelimited) throw wrongWire("an embedded message", wire);
-      readInto(tree, { type, numbers: name }, reader.bytes());
+/** Decodes one body: `MOST_VALUES` is the limit of all its messages together, as it is for JSON. */
+class MessageDecoder {
+  private values = 0;
+
+  message(type: string, bytes: Uint8Array): Tree {
+    const tree: Tree = {};
+    // As in JSON, an object counts more than a scalar even if it is empty.
+    if (bytes.length === 0) this.count(1);
+    this.readInto(tree, { type, numbers: protobufTypes[type] ?? {} }, bytes);
+    return tree;
+  }
+
+  private readInto(tree: Tree, { type, numbers }: MessageType, bytes: Uint8Array): void {
+    eachField(bytes, (number, reader, wire) => {
+      const name = numbers[number];
+      if (name === undefined) return false;
+      // What JSON has inline is a message of its own here.
+      if (typeof name !== "string") {
+        if (wire !== WireType.LengthDelimited) throw wrongWire("an embedded message", wire);
+        this.readInto(tree, { type, numbers: name }, reader.bytes());
+        return true;
+      }
+      const field = fieldOf(type, name);
+      if (field === undefined) return false;
+      checkWire(field, name, wire);
+      this.count(1);
+      if (field.of === "map") this.readEntry(ownTree(tree, name), field, reader.bytes());
+      else if (field.of === "list") this.readElements(field, reader, { wire, into: ownList(tree, name) });
+      else tree[name] = this.readValue(field.type, reader);
       return true;
+    });
+  }
+
+  /** One element, or all of them packed into one value. */
+  private readElements(
+    { type }: FieldSchema,
+    reader: BinaryReader,
+    { wire, into }: { readonly wire: WireType; readonly into: unknown[] },
+  ): void {
+    if (wire !== WireType.LengthDelimited || !VARINTS.includes(type)) {
+      into.push(this.readValue(type, reader));
+      return;
     }
-    const field = fieldOf(type, name);
-    if (field === undefined) return false;
-    checkWire(field, name, wire);
-    if (field.of === "map") readEntry(ownTree(tree, name), field, reader.bytes());
-    else if (field.of === "list") readElements(field, reader, { wire, into: ownList(tree, name) });
-    else tree[name] = readValue(field.type, reader);
-    return true;
-  });
+    const packed = new BinaryReader(reader.bytes());
+    while (packed.pos < packed.len) {
+      this.count(1);
+      into.push(this.readValue(type, packed));
+    }
+  }
+
+  private readEntry(map: Tree, { type }: FieldSchema, bytes: Uint8Array): void {
+    let key = "";
+    let value: unknown = type === "string" || type === "bytes" ? "" : undefined;
+    eachField(bytes, (number, reader) => {
+      if (number === 1) key = reader.string();
+      // Lists are the values of one kind of map only, that of what else is known about a user.
+      else if (number === 2) value = type === "any" ? this.readTexts(reader.bytes()) : this.readValue(type, reader);
+      else return false;
+      return true;
+    });
+    Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  }
+
+  private readTexts(bytes: Uint8Array): readonly string[] {
+    const texts: string[] = [];
+    eachField(bytes, (number, reader) => {
+      if (number !== 1) return false;
+      this.count(1);
+      texts.push(reader.string());
+      return true;
+    });
+    return texts;
+  }
+
+  private readValue(type: string, reader: BinaryReader): unknown {
+    if (typeSchema(type) !== undefined) return this.message(type, reader.bytes());
+    switch (type) {
+      case "string":
+        return reader.string();
+      case "boolean":
+        return reader.bool();
+      case "int32":
+        return reader.int32();
+      case "int64":
+        return Number(reader.int64());
+      case "number":
+        return reader.double();
+      case "bytes":
+        return Buffer.from(reader.bytes()).toString("base64");
+      case "quantity":
+        return this.readTexts(reader.bytes())[0] ?? "0";
+      case "intOrString":
+        return readIntOrString(reader.bytes());
+      case "time":
+      case "microTime":
+        return readTime(reader.bytes(), type === "time" ? 0 : 6);
+      default:
+        return this.readRaw(reader.bytes());
+    }
+  }
+
+  /** JSON inside of protobuf. */
+  private readRaw(bytes: Uint8Array): unknown {
+    let raw: unknown = null;
+    eachField(bytes, (field, reader) => {
+      if (field !== 1) return false;
+      const text = Buffer.from(reader.bytes()).toString("utf8");
+      const { depth, values } = measureJson(text);
+      if (depth > DEEPEST) throw new Error(`JSON inside of protobuf nests more than ${DEEPEST} levels`);
+      this.count(values);
+      raw = text === "" ? null : (JSON.parse(text) as unknown);
+      return true;
+    });
+    return raw;
+  }
+
+  private count(values: number): void {
+    this.values += values;
+    if (this.values > MOST_VALUES) throw new Error(`the message has more than ${MOST_VALUES} fields and elements`);
+  }
 }
 
 function ownTree(tree: Tree, name: string): Tree {
@@ -131,72 +227,6 @@ function wrongWire(name: string, wire: WireType): Error {
   return new Error(`proto: wrong wireType = ${wire} for field ${name}`);
 }
 
-/** One element, or all of them packed into one value. */
-function readElements(
-  { type }: FieldSchema,
-  reader: BinaryReader,
-  { wire, into }: { readonly wire: WireType; readonly into: unknown[] },
-): void {
-  if (wire !== WireType.LengthDelimited || !VARINTS.includes(type)) {
-    if (into.length >= MOST_VALUES) throw new Error(`a list has more than ${MOST_VALUES} elements`);
-    into.push(readValue(type, reader));
-    return;
-  }
-  const packed = new BinaryReader(reader.bytes());
-  if (packed.len > MOST_VALUES) throw new Error(`a list has more than ${MOST_VALUES} elements`);
-  while (packed.pos < packed.len) into.push(readValue(type, packed));
-}
-
-function readEntry(map: Tree, { type }: FieldSchema, bytes: Uint8Array): void {
-  let key = "";
-  let value: unknown = type === "string" || type === "bytes" ? "" : undefined;
-  eachField(bytes, (number, reader) => {
-    if (number === 1) key = reader.string();
-    // Lists are the values of one kind of map only, that of what else is known about a user.
-    else if (number === 2) value = type === "any" ? readTexts(reader.bytes()) : readValue(type, reader);
-    else return false;
-    return true;
-  });
-  Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
-}
-
-function readTexts(bytes: Uint8Array): readonly string[] {
-  const texts: string[] = [];
-  eachField(bytes, (number, reader) => {
-    if (number !== 1) return false;
-    texts.push(reader.string());
-    return true;
-  });
-  return texts;
-}
-
-function readValue(type: string, reader: BinaryReader): unknown {
-  if (typeSchema(type) !== undefined) return decodeMessage(type, reader.bytes());
-  switch (type) {
-    case "string":
-      return reader.string();
-    case "boolean":
-      return reader.bool();
-    case "int32":
-      return reader.int32();
-    case "int64":
-      return Number(reader.int64());
-    case "number":
-      return reader.double();
-    case "bytes":
-      return Buffer.from(reader.bytes()).toString("base64");
-    case "quantity":
-      return readTexts(reader.bytes())[0] ?? "0";
-    case "intOrString":
-      return readIntOrString(reader.bytes());
-    case "time":
-    case "microTime":
-      return readTime(reader.bytes(), type === "time" ? 0 : 6);
-    default:
-      return readRaw(reader.bytes());
-  }
-}
-
 function readIntOrString(bytes: Uint8Array): number | string {
   let isText = false;
   let number = 0;
@@ -224,17 +254,4 @@ function readTime(bytes: Uint8Array, digits: number): string | null {
   if (seconds === undefined) return null;
   const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
   return digits === 0 ? `${whole}Z` : `${whole}.${String(nanos).padStart(9, "0").slice(0, digits)}Z`;
-}
-
-/** JSON inside of protobuf. */
-function readRaw(bytes: Uint8Array): unknown {
-  let raw: unknown = null;
-  eachField(bytes, (field, reader) => {
-    if (field !== 1) return false;
-    const text = Buffer.from(reader.bytes()).toString("utf8");
-    if (isTooDeep(text)) throw new Error(`JSON inside of protobuf nests more than ${DEEPEST} levels`);
-    raw = text === "" ? null : (JSON.parse(text) as unknown);
-    return true;
-  });
-  return raw;
 }

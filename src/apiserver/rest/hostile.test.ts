@@ -4,7 +4,7 @@ import { testApiServer } from "../../../test/support/local-api.ts";
 import { BodyTooLarge, bareRequest } from "../../adapters/net/http-route.ts";
 import { manyListeners } from "../../lib/abort.ts";
 import { FakeClock, SystemClock } from "../../lib/clock.ts";
-import { DEEPEST, isTooDeep } from "../schema/json-depth.ts";
+import { DEEPEST, measureJson } from "../schema/json-depth.ts";
 
 const ADMIN = { name: "admin", groups: ["system:masters"] };
 const MAPS = "/api/v1/namespaces/default/configmaps";
@@ -31,11 +31,20 @@ const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${["b", "c", "d", "e", "f", "g", "h", "
   .map((key, index) => `${key}: &${key} [${Array(9).fill(`*${"abcdefgh"[index]}`).join(",")}]`)
   .join("\n")}\n`;
 
+const applied = { "content-type": "application/apply-patch+yaml" };
+const emptyBomb = `data: {${Array.from({ length: 16 }, (_, i) => `a${i}: &a${i} [${i === 0 ? "{}" : `*a${i - 1},`.repeat(4)}]`).join(", ")}}`;
+const sharedEnv = `metadata: {name: p}\nspec: {containers: [{env: &e [${"{},".repeat(4_000)}]}, ${"{env: *e},".repeat(1_500)}]}`;
+
 const refused: readonly (readonly [name: string, body: string, headers: Record<string, string>, status: number])[] = [
   ["JSON that nests deeply", nested(100_000), json, 400],
   ["lists that nest deeply and never end", "[".repeat(2_000_000), json, 400],
   ["YAML that nests deeply", "[".repeat(100_000), yaml, 400],
   ["aliases of YAML that multiply", bomb, yaml, 400],
+  ["empty collections of an apply that multiply", emptyBomb, applied, 400],
+  ["aliases of one long list of a pod", sharedEnv, yaml, 400],
+  ["YAML with too many elements", `data: [${"a,".repeat(60_000)}]`, yaml, 413],
+  ["JSON with too many elements that is sent as YAML", `{"data":[${"{},".repeat(900_000)}{}]}`, yaml, 413],
+  ["JSON with too many elements that is applied", `{"data":[${"{},".repeat(900_000)}{}]}`, applied, 413],
   ["a body over the limit", "x".repeat(4 << 20), json, 413],
   ["no object at all", "5", json, 400],
   ["a million empty objects", `{"data":[${"{},".repeat(900_000)}{}]}`, json, 413],
@@ -71,10 +80,18 @@ for (const [name, body, headers, status] of refused) {
   });
 }
 
+test("empty collections of YAML that multiply are refused where any value may stand", async () => {
+  const path = "/apis/apps/v1/namespaces/default/controllerrevisions";
+  const { status, text } = await post(path, `metadata: {name: r}\nrevision: 1\n${emptyBomb}`, yaml);
+  assert.equal(status, 400);
+  assert.match(text, /yaml: document contains excessive aliasing/);
+});
+
 test("brackets in strings do not count", () => {
-  assert.equal(isTooDeep(JSON.stringify({ a: `${"[".repeat(5000)}\\"`, b: '"'.repeat(3000) })), false);
-  assert.equal(isTooDeep(nested(DEEPEST)), false);
-  assert.equal(isTooDeep(nested(DEEPEST + 1)), true);
+  const strings = JSON.stringify({ a: `${"[".repeat(5000)}\\"`, b: '"'.repeat(3000) });
+  assert.deepEqual(measureJson(strings), { depth: 1, values: 3 });
+  assert.equal(measureJson(nested(DEEPEST)).depth, DEEPEST);
+  assert.equal(measureJson(nested(DEEPEST + 1)).depth, DEEPEST + 1);
 });
 
 test("a watch that nobody reads ends after a bounded number of bytes, and a long one comes in pieces", async () => {
@@ -108,6 +125,24 @@ test("a watch that nobody reads ends after a bounded number of bytes, and a long
     leaving.abort();
     await server.close();
   }
+});
+
+const LONG_NAME = "x".repeat(600_000);
+for (const validation of ["Ignore", "Warn", "Strict"]) {
+  test(`400 doubled keys below a long name are cheap with fieldValidation=${validation}`, async () => {
+    const doubled = `{${'"a":"","a":"",'.repeat(400)}"b":""}`;
+    const body = `{"metadata":{"name":"m"},"unknown":{"${LONG_NAME}":${doubled}}}`;
+    const { status, text } = await post(`${MAPS}?fieldValidation=${validation}`, body, json);
+    assert.equal(status, validation === "Strict" ? 400 : 201, text.slice(0, 300));
+    assert.ok(text.length < 100_000, `an answer of ${text.length}`);
+  });
+}
+
+test("an answer names a thousand errors at most", async () => {
+  const body = JSON.stringify({ metadata: { name: "p" }, spec: { containers: Array(20_000).fill({}) } });
+  const { status, text } = await post("/api/v1/namespaces/default/pods", body, json);
+  assert.equal(status, 422);
+  assert.equal((JSON.parse(text) as { details: { causes: unknown[] } }).details.causes.length, 1_000);
 });
 
 test("an object does not grow beyond what Kubernetes stores, whichever way", async () => {

@@ -61,14 +61,19 @@ async function parseBody(
   const text = bytes.toString("utf8");
   if (encoding === "json") return parseJson(text);
   try {
-    const { documents, warnings } = await parseDocuments(text, options);
+    const { documents, warnings } = await parseDocuments(text, { ...options, mostValues: MOST_VALUES });
     const [document] = documents;
     const keys = warnings.flatMap((warning) => /key "([^"]+)" is set twice/.exec(warning)?.[1] ?? []);
     return { value: document?.value, duplicates: keys };
   } catch (error) {
-    if (error instanceof YamlError) throw badRequest(`error converting YAML to JSON: yaml: ${error.message}`);
-    throw error;
+    throw yamlStatus(error, "error converting YAML to JSON: yaml");
   }
+}
+
+/** The answer to YAML that was not parsed; `attempt` begins its message. Returns any other error as it is. */
+export function yamlStatus(error: unknown, attempt: string): unknown {
+  if (!(error instanceof YamlError)) return error;
+  return error.code === "TooLarge" ? tooManyValues() : badRequest(`${attempt}: ${error.message}`);
 }
 
 function tooManyValues(): StatusError {

@@ -1,5 +1,6 @@
 import type { FieldSchema } from "../../model/generated/schema.ts";
-import { decodeScalar, goNameOf, isZeroScalar, TypeMismatch, zeroOf } from "./scalars.ts";
+import { MOST_VALUES } from "./json-depth.ts";
+import { decodeScalar, FormatMismatch, goNameOf, isZeroScalar, TypeMismatch, zeroOf } from "./scalars.ts";
 import { isTree, typeSchema } from "./type-schema.ts";
 
 export { TypeMismatch } from "./scalars.ts";
@@ -24,7 +25,7 @@ interface Place {
 /**
  * Brings an object into its stored form, which is what Kubernetes' types can hold: unknown fields are dropped, null and
  * most zero values are the same as none, some fields are always there, quantities and times have one form. A copy; throws
- * `TypeMismatch` if a value has the wrong type.
+ * `TypeMismatch` if a value has the wrong type, or there are too many.
  */
 export function decodeTree(type: string, value: unknown): DecodedTree {
   const unknown: string[] = [];
@@ -32,7 +33,15 @@ export function decodeTree(type: string, value: unknown): DecodedTree {
   return { object: decoder.fields(type, value, { path: "", fields: "", owner: type }), unknown };
 }
 
+/**
+ * Fields and elements of one object. Bodies have `MOST_VALUES`; an object may have more only because patches made it grow,
+ * until it is too long to be stored.
+ */
+const MOST_DECODED = 4 * MOST_VALUES;
+
 class TreeDecoder {
+  private values = 0;
+
   constructor(private readonly unknown: string[]) {}
 
   fields(type: string, value: unknown, place: Place): Tree {
@@ -40,6 +49,7 @@ class TreeDecoder {
     if (!isTree(value)) throw mismatch(value, `v1.${type}`, place);
     const decoded: Tree = {};
     for (const [name, inner] of Object.entries(value)) {
+      this.count();
       const path = place.path === "" ? name : `${place.path}.${name}`;
       const field = Object.hasOwn(schema, name) ? schema[name] : undefined;
       if (field === undefined) this.unknown.push(path);
@@ -85,8 +95,13 @@ class TreeDecoder {
   }
 
   private element(field: FieldSchema, value: unknown, place: Place): unknown {
+    this.count();
     if (typeSchema(field.type) !== undefined) return this.fields(field.type, value ?? {}, place);
     return value === null ? zeroOf(field.type) : decodeScalar(field.type, value, place);
+  }
+
+  private count(): void {
+    if (++this.values > MOST_DECODED) throw new FormatMismatch(`more than ${MOST_DECODED} fields and elements`);
   }
 
   private zero(field: FieldSchema): unknown {

@@ -1,9 +1,18 @@
 /** Bodies over this size are not searched: nobody writes that many fields by hand. */
 const LARGEST_SEARCHED = 1 << 20;
+/** Paths that are returned: no answer names more. */
+const MOST_FOUND = 100;
+/** Characters of a path that are shown: the name of a parent, which each path repeats, may be as long as the body. */
+const LONGEST_PATH = 200;
+
+/** Returns a path as messages show it: cut if it is long. */
+export function shownPath(path: string): string {
+  return path.length <= LONGEST_PATH ? path : `${path.slice(0, LONGEST_PATH)}…`;
+}
 
 /**
- * The paths of keys that occur twice in one object of a JSON text, which parses. `JSON.parse` takes the last of them
- * silently; Kubernetes warns, or refuses.
+ * The paths of the first 100 keys that occur twice in one object of a JSON text, which parses; long ones are cut.
+ * `JSON.parse` takes the last of them silently; Kubernetes warns, or refuses.
  */
 export function duplicateKeys(text: string): readonly string[] {
   if (text.length > LARGEST_SEARCHED) return [];
@@ -38,8 +47,8 @@ class Scanner {
       if (this.take("}")) return;
       if (this.take(",")) continue;
       const key = this.string();
-      const inner = path === "" ? key : `${path}.${key}`;
-      if (keys.has(key)) this.found.push(inner);
+      const inner = shownPath(path === "" ? key : `${path}.${key}`);
+      if (keys.has(key) && this.found.length < MOST_FOUND) this.found.push(inner);
       keys.add(key);
       this.blanks();
       this.take(":");
@@ -53,7 +62,7 @@ class Scanner {
       this.blanks();
       if (this.take("]")) return;
       if (this.take(",")) index++;
-      else this.value(`${path}[${index}]`);
+      else this.value(shownPath(`${path}[${index}]`));
     }
   }
 

@@ -7,12 +7,10 @@ export const DEEPEST = 1000;
  */
 export const MOST_VALUES = 50_000;
 
-/** True if objects and lists of a JSON text nest deeper than anybody needs. Looks at each character once. */
-export function isTooDeep(text: string): boolean {
-  return measureJson(text).depth > DEEPEST;
-}
-
-/** How deep a JSON text nests, and about how many values it has. Stops where either is too much. */
+/**
+ * How deep a JSON text nests, and how many values it has, counted as in `countValues`. Stops where either is too much, so a
+ * caller has to compare both with their limits. Looks at each character once.
+ */
 export function measureJson(text: string): { readonly depth: number; readonly values: number } {
   let depth = 0;
   let deepest = 0;

@@ -95,6 +95,19 @@ for (const [text, want] of duplicates) {
   test(`doubled keys of ${text}`, () => assert.deepEqual(duplicateKeys(text), want));
 }
 
+test("doubled keys are at most 100, and the names of their parents are cut", () => {
+  const inner = `{${'"a":1,'.repeat(500)}"a":1}`;
+  const found = duplicateKeys(`{"${"x".repeat(500_000)}":[${inner}]}`);
+  assert.equal(found.length, 100);
+  assert.deepEqual(new Set(found), new Set([`${"x".repeat(200)}…`]));
+});
+
+test("an object with more values than any patches should make is refused", () => {
+  const args = (length: number) => ({ spec: { containers: [{ args: Array(length).fill("") }] } });
+  assert.ok(decodeTree("Pod", args(190_000)));
+  assert.throws(() => decodeTree("Pod", args(200_001)), TypeMismatch);
+});
+
 test("the search for doubled keys ends for every JSON", () => {
   fc.assert(fc.property(fc.json(), (text) => assert.ok(Array.isArray(duplicateKeys(text)))));
 });

@@ -83,7 +83,7 @@ describe("DRA client", { timeout: 20_000 }, () => {
     await answer({ claims: { u: { error: "x".repeat(1024 * 1024) } } });
     const prepared = await client.prepare([claim], never);
     assert.ok(Buffer.byteLength(prepared.get("u")?.error ?? "") <= 4096);
-    await server.kill();
+    await server.stop();
     client.close();
     server = new CriServer();
     client = connect();
@@ -110,7 +110,7 @@ describe("DRA client", { timeout: 20_000 }, () => {
     assert.deepEqual([first?.pool, first?.device, first?.health, first?.validMs], ["p", "d", "Unhealthy", 5000]);
     assert.deepEqual([first?.message.length, first?.message.endsWith("...")], [1024, true]);
     assert.deepEqual(second, { pool: "", device: "", health: "Unknown", validMs: undefined, message: "" });
-    await server.kill();
+    await server.stop();
     client.close();
     server = new CriServer();
     client = connect();

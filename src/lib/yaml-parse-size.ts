@@ -8,6 +8,11 @@ export interface SizeLimit {
   readonly characters: number;
 }
 
+/** So many values may come from aliases alone. */
+const FEW_VALUES = 1_000;
+/** How many times as many values as are written a larger document may have, as in Go's parser. */
+const MOST_TIMES = 100;
+
 interface Size {
   values: number;
   characters: number;
@@ -29,6 +34,7 @@ export class ExpandedSize {
   private readonly total: Size = { values: 0, characters: 0 };
   /** Fields and elements without those that aliases add. */
   private written = 0;
+  private aliases = 0;
 
   constructor(private readonly limit: SizeLimit) {}
 
@@ -44,8 +50,10 @@ export class ExpandedSize {
         // An alias inside of it adds the part so far: a value that contains itself is found by its depth.
         if (node.anchor !== undefined) anchors.set(node.anchor, size);
         frames.push({ node: node as YAMLMap | YAMLSeq, size, next: 0 }); // reason: there is no other collection
-      } else if (isAlias(node)) addTo(into, anchors.get(node.source) ?? { values: 1, characters: 0 });
-      else {
+      } else if (isAlias(node)) {
+        this.aliases++;
+        addTo(into, anchors.get(node.source) ?? { values: 1, characters: 0 });
+      } else {
         const text = isScalar(node) ? node.value : undefined;
         const size = { values: 1, characters: typeof text === "string" ? text.length : 0 };
         if (isScalar(node) && node.anchor !== undefined) anchors.set(node.anchor, size);
@@ -64,7 +72,9 @@ export class ExpandedSize {
       frame.next++;
       if (this.exceeds(size)) return this.reason();
     }
-    return this.exceeds(this.total) ? this.reason() : undefined;
+    if (this.exceeds(this.total)) return this.reason();
+    const most = Math.max(FEW_VALUES, (this.written + this.aliases) * MOST_TIMES);
+    return this.total.values > most ? "TooManyAliases" : undefined;
   }
 
   private exceeds({ values, characters }: Size): boolean {

@@ -43,8 +43,8 @@ export function follow<Line>(path: string, hooks: StreamHooks<Line>): () => void
   };
   const retry = (own: AbortController, ms: number): void => {
     if (isOver || own !== current) return;
-    if (document.hidden) current = undefined;
-    else timer = window.setTimeout(() => void connect(), ms);
+    current = undefined;
+    if (!document.hidden) timer = window.setTimeout(() => void connect(), ms);
   };
   const onVisibility = (): void => {
     window.clearTimeout(timer);

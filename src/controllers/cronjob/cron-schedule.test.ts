@@ -34,6 +34,7 @@ const cases = [
   { schedule: "30 2 * * *", after: "2026-10-25T00:30:00Z", timeZone: "Europe/Berlin", want: "2026-10-25T01:30" },
   // Midnight is skipped in this zone.
   { schedule: "0 0 * * *", after: "2026-09-05T12:00:00Z", timeZone: "America/Santiago", want: "2026-09-07T03:00" },
+  { schedule: "15 1 * * SUN", after: "2026-09-06T03:30:00Z", timeZone: "America/Santiago", want: "2026-09-06T04:15" },
 ] as const;
 for (const { schedule, after, want, ...more } of cases) {
   const zone = "timeZone" in more ? more.timeZone : "UTC";

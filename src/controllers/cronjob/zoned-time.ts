@@ -43,7 +43,9 @@ export class ZonedTime {
   midnight(year: number, month: number, day: number): number {
     const wall = Date.UTC(year, month - 1, day);
     const first = wall - this.offsetMinutes(wall) * MINUTE_MS;
-    return wall - this.offsetMinutes(first) * MINUTE_MS;
+    const begin = wall - this.offsetMinutes(first) * MINUTE_MS;
+    // West of Greenwich the clocks change at `first`, and the offset after the change leads back to the day before.
+    return this.at(begin).day === new Date(wall).getUTCDate() ? begin : first;
   }
 
   private fields(ms: number) {

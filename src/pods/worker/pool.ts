@@ -167,6 +167,11 @@ export class WorkerPool {
     return phase === undefined ? !this.queue.has(uid) : phase === "stopped" || phase === "gone";
   }
 
+  /** True if the last list of the runtime had something of the pod. */
+  isInRuntime(uid: string): boolean {
+    return this.inRuntime?.has(uid) === true;
+  }
+
   private verdict({ uid, pod }: DesiredPod): AdmissionVerdict & { readonly isAdopted?: boolean } {
     const holder = this.holderOf(pod);
     if (holder !== undefined) {
@@ -284,7 +289,7 @@ export class WorkerPool {
     this.resizes.delete(identity.uid);
     void this.allocations.release(identity.uid);
     this.queue.review();
-    for (const other of this.workers.values()) if (other.awaitsRoom) other.wake();
+    this.wakeWaiting();
   }
 
   /** Releases the user namespace of a pod that has no volumes mounted any more, also while its object stays. */
@@ -313,10 +318,6 @@ export class WorkerPool {
     });
   }
 
-  private isInRuntime(uid: string): boolean {
-    return this.inRuntime?.has(uid) === true;
-  }
-
   /** The worker that this pod has to wait for: of the same UID, or an earlier version of the same static pod. */
   private holderOf(pod: Pod): PodWorker | undefined {
     const { uid, name, namespace } = podIdentity(pod);
@@ -337,7 +338,15 @@ export class WorkerPool {
 
   private publish(uid: string, status: PodStatus): void {
     this.statuses.publish(uid, status);
-    if (this.unread.delete(uid)) this.queue.review();
+    if (!this.unread.delete(uid)) return;
+    this.queue.review();
+    // Until now it counted for what it asks for, which may be more than it was allocated.
+    this.wakeWaiting();
+  }
+
+  /** Wakes the pods whose resize waits for room. */
+  private wakeWaiting(): void {
+    for (const worker of this.workers.values()) if (worker.awaitsRoom) worker.wake();
   }
 
   private drop(uid: string): void {

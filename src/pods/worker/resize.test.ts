@@ -162,6 +162,28 @@ describe("a resize", () => {
     ]);
   });
 
+  test("that fits is done over a restart of the agent, although another pod asks for more than it has", async () => {
+    const ring = new FakeRing();
+    const greedy = (cpu: string): Pod =>
+      pod("greedy")
+        .container("hog", { resources: both(cpu, "16Mi") })
+        .build();
+    await ring.want(greedy("500m"), web(both("500m", "64Mi")));
+    await ring.want(greedy("64"), web(both("500m", "64Mi")));
+    assert.deepEqual(conditions(ring, "greedy"), { PodResizePending: "Deferred" });
+    await ring.restartAgent();
+    // What the greedy pod was allocated is read last.
+    const read = ring.files.readTail.bind(ring.files);
+    ring.files.readTail = async (path, ...rest) => {
+      if (path.includes("greedy")) await ring.clock.sleep(20, new AbortController());
+      return read(path, ...rest);
+    };
+    await ring.want(greedy("64"), web(both("1", "64Mi")));
+    await ring.clock.advance(1000);
+    assert.deepEqual(conditions(ring), {});
+    assert.equal(ring.runtime.limitsOf(await idOf(ring))?.cpuQuota, 100_000);
+  });
+
   test("of a critical pod preempts another, and is done when that has ended", async () => {
     const ring = new FakeRing({ app: { termMs: 3000 } });
     const critical = (resources: ResourceRequirements): Pod => {

@@ -16,7 +16,7 @@ export interface ShutdownDeps extends PodAdoptionDeps {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly store: OptionStore<typeof agentOptions>;
-  readonly pool: PodPool;
+  readonly pool: PodPool & PodAdoptionDeps["pool"];
   /** True while the node shuts down. */
   readonly shutdown: LiveValue<boolean>;
   /** Records an event about the node. */

@@ -13,6 +13,7 @@ const WEB = pod("web").container("app").build();
 class Scene {
   readonly clock = new FakeClock();
   readonly waiting = new Set<string>();
+  neverRan = "";
   readonly desired = { allSourcesReady: true, list: () => [{ uid: "web" }, { uid: "next" }] };
   listed: object | undefined = {};
   isDone = false;
@@ -24,6 +25,7 @@ class Scene {
     pool: {
       worker: () => undefined,
       isFinished: (uid) => !this.waiting.has(uid),
+      isInRuntime: (uid) => uid !== this.neverRan,
       onStatus: (fn) => void this.listeners.push(fn),
     },
   } satisfies PodAdoptionDeps);
@@ -90,6 +92,13 @@ describe("the adoption of pods", () => {
     assert.equal(await scene.wait(9900), false);
     await scene.clock.advance(100);
     assert.equal(scene.isDone, true);
+  });
+
+  test("does not wait for a pod that never ran", async () => {
+    const scene = new Scene();
+    scene.waiting.add("next");
+    scene.neverRan = "next";
+    assert.equal(await scene.wait(0), true);
   });
 
   test("stays over when a later pod waits for its admission", async () => {

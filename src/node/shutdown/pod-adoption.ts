@@ -3,7 +3,10 @@ import { type FirstListDeps, untilTrue } from "../first-list.ts";
 import type { PodPool } from "./pods.ts";
 
 export interface PodAdoptionDeps extends FirstListDeps {
-  readonly pool: Pick<PodPool, "worker" | "isFinished" | "onStatus">;
+  readonly pool: Pick<PodPool, "worker" | "isFinished" | "onStatus"> & {
+    /** True if the last list of the runtime had something of the pod. */
+    isInRuntime(uid: string): boolean;
+  };
   /** The pods of all sources. */
   readonly desired: { readonly allSourcesReady: boolean; list(): readonly { readonly uid: string }[] };
 }
@@ -28,14 +31,16 @@ export class PodAdoption {
     this.deps.pool.onStatus(() => this.check(), { signal });
   }
 
-  /** Resolves when each pod was admitted or rejected once, after 10 s, or when the signal aborts. */
+  /** Resolves when each pod of the runtime has its worker or is to have none, after 10 s, or when the signal aborts. */
   done({ signal }: Abortable): Promise<void> {
     return untilTrue(() => this.check(), { clock: this.deps.clock, ms: ADOPTION_MS }, signal);
   }
 
   private check(): boolean {
     const { pool, desired, listedAt } = this.deps;
-    const isDecided = (uid: string): boolean => pool.worker(uid) !== undefined || pool.isFinished(uid);
+    // What never ran may wait for long, as for a device plugin, and is nothing to end.
+    const isDecided = (uid: string): boolean =>
+      !pool.isInRuntime(uid) || pool.worker(uid) !== undefined || pool.isFinished(uid);
     this.isOver ||=
       listedAt() !== undefined && desired.allSourcesReady && desired.list().every(({ uid }) => isDecided(uid));
     return this.isOver;

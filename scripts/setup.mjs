@@ -62,10 +62,12 @@ export async function build() {
 
 function buildInputs() {
   const files = ["package.json", "package-lock.json", "tsconfig.json", "scripts/build.mjs"].map((f) => join(root, f));
-  for (const entry of readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || entry.name.endsWith(".test.ts")) continue;
-    // Node 20.19 calls the folder both ways, later ones only `parentPath`.
-    files.push(join(entry.parentPath ?? entry.path, entry.name));
+  for (const folder of ["src", "web"]) {
+    for (const entry of readdirSync(join(root, folder), { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile() || entry.name.endsWith(".test.ts")) continue;
+      // Node 20.19 calls the folder both ways, later ones only `parentPath`.
+      files.push(join(entry.parentPath ?? entry.path, entry.name));
+    }
   }
   files.sort();
   const stats = files.map((file) => {

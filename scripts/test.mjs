@@ -81,7 +81,9 @@ const BUILT = [
   { script: "build-csi-sanity.mjs", variable: "CSI_SANITY_BIN_DIR", title: "csi-sanity for the driver of the tests" },
 ];
 
+/** What the suites run: our bundle, also on a clone on which only these suites are asked for, and those programs. */
 async function built() {
+  await build();
   const env = {};
   for (const { script, variable, title } of BUILT) {
     const command = [process.execPath, join(root, "scripts", script)];

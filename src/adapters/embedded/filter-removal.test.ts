@@ -27,6 +27,15 @@ const nat = (...lines: string[]): string =>
     "",
   ].join("\n");
 
+/** What takes the port mapping of our pod away. */
+const mappingGone = [
+  "*nat",
+  '-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"kubelet-ts-1\\" id: \\"abc\\"" -m multiport --dports 80 -j CNI-DN-a',
+  "-F CNI-DN-a",
+  "-X CNI-DN-a",
+  "COMMIT",
+];
+
 const cases = [
   { name: "nothing of ours, nothing to do", saved: nat("-A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE"), want: [] },
   { name: "an empty rule set", saved: "", want: [] },
@@ -39,24 +48,12 @@ const cases = [
   {
     name: "a pod's port mapping goes with its chain; another network's stays with the scaffolding",
     saved: nat(...scaffolding, ...mapping("kubelet-ts-1", "CNI-DN-a"), ...mapping("other", "CNI-DN-b")),
-    want: [
-      "*nat",
-      '-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"kubelet-ts-1\\" id: \\"abc\\"" -m multiport --dports 80 -j CNI-DN-a',
-      "-F CNI-DN-a",
-      "-X CNI-DN-a",
-      "COMMIT",
-    ],
+    want: mappingGone,
   },
   {
     name: "the last port mapping goes by itself",
     saved: nat(...scaffolding, ...mapping("kubelet-ts-1", "CNI-DN-a")),
-    want: [
-      "*nat",
-      '-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"kubelet-ts-1\\" id: \\"abc\\"" -m multiport --dports 80 -j CNI-DN-a',
-      "-F CNI-DN-a",
-      "-X CNI-DN-a",
-      "COMMIT",
-    ],
+    want: mappingGone,
   },
 ];
 for (const { name, saved, want } of cases) {

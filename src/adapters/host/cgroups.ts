@@ -17,10 +17,11 @@ export interface CgroupMount {
 /** What of the super options of a v1 mount is no controller. */
 const NO_CONTROLLER = /^(rw|ro|xattr|clone_children|cpuset_v2_mode|favordynmods|noprefix|release_agent=.*|relatime)$/;
 
-/** The hierarchies in a mount table, each once. */
+/** The hierarchies in a mount table, each once. Mounts of an outer cgroup namespace are not ours: paths differ in them. */
 export function cgroupMountsIn(table: readonly MountEntry[]): CgroupMount[] {
   const found = new Map<string, CgroupMount>();
-  for (const { type, target, superOptions } of table) {
+  for (const { type, root, target, superOptions } of table) {
+    if (root === "/.." || root.startsWith("/../")) continue;
     if (type === "cgroup2") found.set(target, { version: 2, mountpoint: target, controllers: [] });
     if (type !== "cgroup") continue;
     const controllers = superOptions.filter((option) => !NO_CONTROLLER.test(option));

@@ -100,6 +100,17 @@ test("cgroup hierarchies of both versions, controllers without the other options
   ]);
 });
 
+test("a cgroup hierarchy that an outer namespace mounted is not used", () => {
+  const outer =
+    "50 22 0:33 /../.. /mnt/huge rw - cgroup cgroup rw,hugetlb\n51 22 0:32 /.. /mnt/all rw - cgroup2 cgroup2 rw";
+  const own = "52 22 0:33 / /sys/fs/cgroup/hugetlb rw - cgroup cgroup rw,hugetlb";
+  const named = "53 22 0:34 /..a /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids";
+  assert.deepEqual(cgroupMountsIn(parseMountTable([outer, own, named].join("\n"))), [
+    { version: 1, mountpoint: "/sys/fs/cgroup/hugetlb", controllers: ["hugetlb"] },
+    { version: 1, mountpoint: "/sys/fs/cgroup/pids", controllers: ["pids"] },
+  ]);
+});
+
 test("a cgroup is removed from all hierarchies with its children; a missing one is success", async (t) => {
   const root = directoryFor(t);
   const mounts = ["cpu", "memory", "pids"].map((name) => ({

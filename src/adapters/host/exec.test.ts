@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { EventEmitter } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { AbortedError, TimeLimitError } from "../../lib/abort.ts";
 import { FakeClock, SystemClock } from "../../lib/clock.ts";
-import { type ExecOptions, exec } from "./exec.ts";
+import { type ExecOptions, exec, finish } from "./exec.ts";
 import { HostError } from "./host-error.ts";
 import { isAlive, processStartTime } from "./processes.ts";
 
@@ -84,12 +87,28 @@ test("the time limit kills the command", async (t) => {
 
 test("a grandchild that keeps the output open is not waited for", async () => {
   const fake = new FakeClock();
-  // What it said is read before its end is noticed.
-  const done = exec(fake, ["sh", "-c", "sleep 600 & echo $!; sleep 0.5"]);
+  const done = exec(fake, ["sh", "-c", "sleep 600 & echo $!"]);
   while (fake.waiting === 0) await new Promise((resolve) => setImmediate(resolve));
   await fake.advance(500);
   const { code, stdout } = await done;
   assert.match(stdout, /^[1-9]\d*\n$/);
   process.kill(Number(stdout), "SIGKILL");
   assert.equal(code, 0);
+});
+
+test("output that is read late, because the event loop was delayed after the exit, is not lost", async () => {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  // reason: of a child process only its events and streams are used.
+  const child = Object.assign(new EventEmitter(), { stdin: null, stdout, stderr }) as unknown as ChildProcess;
+  const { signal } = new AbortController();
+  let elapse = (): void => undefined;
+  const after = (_ms: number, fn: () => void): { cancel(): void } => {
+    elapse = fn;
+    return { cancel: () => undefined };
+  };
+  const result = finish(child, { clock: Object.assign(new FakeClock(), { after }), signal });
+  child.emit("exit", 0);
+  elapse();
+  stdout.end("answer");
+  assert.deepEqual(await result, { code: 0, stdout: "answer", stderr: "" });
 });

@@ -73,7 +73,11 @@ function start([file, ...args]: readonly [string, ...string[]], options: ExecOpt
   });
 }
 
-function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock: Clock }): Promise<ExecResult> {
+/**
+ * Resolves with what the command left once its output is closed, or a while after its exit. Exported for its test: which of
+ * exit and output the agent sees first cannot be had from a real command.
+ */
+export function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock: Clock }): Promise<ExecResult> {
   return new Promise((resolve, reject) => {
     const { signal, input, isContained = false, mayLeaveChildren = false } = options;
     const endsGroup = isContained && !mayLeaveChildren;
@@ -101,12 +105,17 @@ function finish(child: ChildProcess, options: ExecOptions & Abortable & { clock:
     });
     child.on("exit", (code) => {
       options.onExit?.();
-      const timer = options.clock.after(DRAIN_MS, () => {
+      let isClosed = false;
+      const drained = (): void => {
+        if (isClosed) return;
         if (endsGroup) killAll(child, isContained);
         for (const stream of [child.stdout, child.stderr]) stream?.destroy();
         end(code);
-      });
+      };
+      // If the event loop was delayed, what the command wrote is still to be read: that comes before immediates.
+      const timer = options.clock.after(DRAIN_MS, () => void setImmediate(drained));
       child.on("close", () => {
+        isClosed = true;
         timer.cancel();
         // Children that closed the output are still there.
         if (endsGroup) killAll(child, isContained);

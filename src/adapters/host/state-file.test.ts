@@ -27,6 +27,15 @@ describe("a state file", () => {
     assert.equal(warnings, 0);
   });
 
+  test("that would be too large to be loaded is not saved, and the one of before stays", async () => {
+    const log = { warn: () => void warnings++ };
+    const small = new StateFile({ path: path(), log, mostBytes: 5 }, (document) => document as number);
+    await small.save(1234);
+    await assert.rejects(small.save(12_345), /state file .*state would have 6 bytes, more than 5/);
+    assert.equal(small.load(), 1234);
+    assert.equal(warnings, 0);
+  });
+
   for (const text of ["", "{", '"text"', "7 8"]) {
     test(`that is damaged (${text}) is moved aside`, async () => {
       writeFileSync(path(), text);

@@ -45,9 +45,13 @@ export class StateFile<T> {
     return undefined;
   }
 
-  /** Replaces the file as a whole. */
-  save(state: T): Promise<void> {
-    return writeAtomic(this.deps.path, `${JSON.stringify(state)}\n`, { mode: this.deps.mode ?? 0o644 });
+  /** Replaces the file as a whole. Rejects if it is so large that it would count as damaged: the one of before stays. */
+  async save(state: T): Promise<void> {
+    const { path, mostBytes = MOST_BYTES, mode = 0o644 } = this.deps;
+    const text = `${JSON.stringify(state)}\n`;
+    const bytes = Buffer.byteLength(text);
+    if (bytes > mostBytes) throw new Error(`state file ${path} would have ${bytes} bytes, more than ${mostBytes}`);
+    await writeAtomic(path, text, { mode });
   }
 }
 

@@ -39,6 +39,15 @@ describe("a shim without a child", () => {
     assert.deepEqual(found(call, call), [[], [2]]);
   });
 
+  test("is as one whose container was created and never started", () => {
+    const unstarted = (parent: number): ProcessInfo => ({ ...childOf(parent), argv: ["runc", "init"] });
+    const all = [shim(1), unstarted(1), shim(2), unstarted(2), shim(3), unstarted(3), { ...childOf(3), pid: 31 }];
+    const call = { all, sandboxes: ["id-1"] };
+    assert.deepEqual(found(call, call), [[], [2]]);
+    const other = { all: [shim(2), { ...childOf(2), argv: ["/bin/runc", "init", "more"] }], sandboxes: [] };
+    assert.deepEqual(found(other, other), [[], []]);
+  });
+
   test("is not orphaned while it is being started", () => {
     const all = [shim(1)];
     assert.deepEqual(found({ all, sandboxes: [] }, { all, sandboxes: ["id-1"] }, { all, sandboxes: [] }), [[], [], []]);

@@ -1,4 +1,5 @@
 import type { Pod } from "../model/generated/types.ts";
+import { declaredContainers } from "../model/pod-facts.ts";
 import type { PodStorage, StoragePart } from "../model/pod-storage.ts";
 import { canonicalQuantity, formatQuantity, isZero, parseQuantity, wholeValue } from "../model/quantity.ts";
 import { podLimits } from "../model/resources.ts";
@@ -16,7 +17,10 @@ export interface ExceededLimit {
 /** True if something limits the local storage of the pod: only then is it measured. */
 export function hasStorageLimit(pod: Pod): boolean {
   const isSized = (pod.spec.volumes ?? []).some(({ emptyDir }) => isPositive(emptyDir?.sizeLimit));
-  return isSized || podLimits(pod)[STORAGE] !== undefined;
+  // Not by the sums: each pod is asked in every round.
+  return (
+    isSized || [pod.spec, ...declaredContainers(pod)].some((part) => part.resources?.limits?.[STORAGE] !== undefined)
+  );
 }
 
 /** The first limit that the pod exceeds: of a volume, of the pod, of a container, in the words of Kubernetes. Pure. */

@@ -228,5 +228,22 @@ describe("limits on local storage", () => {
     const volumes = [...(spec.volumes ?? []), { name: "other", emptyDir: {} }];
     assert.equal(hasStorageLimit({ metadata: {}, spec: { ...spec, volumes } }), true);
     assert.equal(hasStorageLimit({ metadata: {}, spec: { containers: spec.containers } }), false);
+    const resources = { limits: { "ephemeral-storage": "1Mi" } };
+    assert.equal(hasStorageLimit({ metadata: {}, spec: { containers: [], resources } }), true);
+    const initContainers = [{ name: "setup", resources }];
+    assert.equal(hasStorageLimit({ metadata: {}, spec: { containers: [], initContainers } }), true);
+  });
+
+  test("of a pod that is not measured no limits are added up", () => {
+    let reads = 0;
+    const cards = Array.from({ length: 100 }, (_, at) => [`example.com/card${at}`, "1"] as const);
+    const limits = new Proxy(Object.fromEntries(cards), {
+      ownKeys: (of) => {
+        reads++;
+        return Reflect.ownKeys(of);
+      },
+    });
+    const containers = [{ name: "main", resources: { limits } }];
+    assert.deepEqual([hasStorageLimit({ metadata: {}, spec: { containers } }), reads], [false, 0]);
   });
 });

@@ -1,5 +1,5 @@
 import { ownValue } from "../lib/own-value.ts";
-import type { Pod, Taint, Toleration } from "./generated/types.ts";
+import type { Pod, PodSpec, Taint, Toleration } from "./generated/types.ts";
 import { matchesNodeSelector, type SelectedNode } from "./node-selector.ts";
 import { isSidecar } from "./pod-facts.ts";
 import { milliValue, tryParseQuantity, wholeValue } from "./quantity.ts";
@@ -93,21 +93,47 @@ export interface NodeRoom {
 export function shortagesOf(pod: Pod, { allocatable, others }: NodeRoom): readonly Shortage[] {
   const asked = requestsOf(pod);
   const names = ["pods", ...NATIVE, ...Object.keys(asked).filter((name) => !NATIVE.includes(name) && name !== "pods")];
-  return names.flatMap((resource) => {
+  const counted = names.flatMap((resource) => {
     const capacity = capacityOf(allocatable, resource);
     const requested = ownValue(asked, resource) ?? 0;
-    if (capacity === undefined || requested === 0) return [];
-    const used = others.map((other) => ownValue(requestsOf(other), resource) ?? 0).reduce((sum, each) => sum + each, 0);
+    return capacity === undefined || requested === 0 ? [] : [{ resource, requested, capacity }];
+  });
+  const sums = sumOf(
+    others,
+    counted.map(({ resource }) => resource),
+  );
+  return counted.flatMap(({ resource, requested, capacity }) => {
+    const used = sums.get(resource) ?? 0;
     return requested + used > capacity ? [{ resource, requested, used, capacity }] : [];
   });
 }
 
+/** The requests of the pods together, at least those of `names`. This pod or those may have thousands of names. */
+function sumOf(pods: readonly Pod[], names: readonly string[]): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const pod of pods) {
+    const requests = requestsOf(pod);
+    const own = Object.keys(requests);
+    for (const name of own.length < names.length ? own : names) {
+      sums.set(name, (sums.get(name) ?? 0) + (ownValue(requests, name) ?? 0));
+    }
+  }
+  return sums;
+}
+
+/** What was added up before: each verdict asks for the requests of all pods on the node. */
+const known = new WeakMap<PodSpec, Readonly<Record<string, number>>>();
+
 /** Returns the requests of a pod as plain numbers, and 1 of `pods`. */
 export function requestsOf(pod: Pod): Readonly<Record<string, number>> {
+  const before = known.get(pod.spec);
+  if (before !== undefined) return before;
   const amounts = Object.entries(podRequests(pod)).map(
     ([name, amount]) => [name, name === "cpu" ? milliValue(amount) : wholeValue(amount)] as const,
   );
-  return { ...Object.fromEntries(amounts), pods: 1 };
+  const requests = { ...Object.fromEntries(amounts), pods: 1 };
+  known.set(pod.spec, requests);
+  return requests;
 }
 
 function capacityOf(allocatable: NodeRoom["allocatable"], resource: string): number | undefined {

@@ -83,6 +83,23 @@ for (const { name, spec, want } of requestCases) {
   test(`requests: ${name}`, () => assert.deepEqual(texts(podRequests(podOf(spec))), want));
 }
 
+test("thousands of containers that each ask for a resource of their own do not block the agent", () => {
+  const names = Array.from({ length: 5000 }, (_, at) => `example.com/card${at}`);
+  const all = names.map((name) => container("c", { [name]: "1" }, { [name]: "1" }));
+  const specs = [
+    { containers: all },
+    { initContainers: all },
+    { initContainers: all.map((each) => ({ ...each, restartPolicy: "Always" })) },
+  ];
+  const began = performance.now();
+  for (const spec of specs) {
+    assert.equal(Object.keys(podRequests(podOf(spec))).length, names.length);
+    assert.equal(Object.keys(podLimits(podOf(spec))).length, names.length);
+  }
+  // 0.2 s; it was a minute.
+  assert.ok(performance.now() - began < 4000);
+});
+
 test("limits: overhead raises a limit but makes none", () => {
   const spec = { containers: [container("a", {}, { cpu: "1" })], overhead: { cpu: "250m", memory: "64Mi" } };
   assert.deepEqual(texts(podLimits(podOf(spec))), { cpu: "1250m" });

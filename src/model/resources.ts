@@ -32,12 +32,9 @@ export function formatResources(amounts: ResourceAmounts): Record<string, string
 
 /** The sum per resource. */
 export function addResources(a: ResourceAmounts, b: ResourceAmounts): ResourceAmounts {
-  return combine(a, b, addAmounts);
-}
-
-/** The larger per resource. */
-export function maxResources(a: ResourceAmounts, b: ResourceAmounts): ResourceAmounts {
-  return combine(a, b, largerAmount);
+  const sums = new Map(Object.entries(a));
+  for (const [name, amount] of Object.entries(b)) join(sums, name, { amount, by: addAmounts });
+  return Object.fromEntries(sums);
 }
 
 /** The requests of the pod as a whole: pod-level values if set, else the sum of its containers, plus overhead. */
@@ -61,19 +58,25 @@ export function podLimits(pod: Pod): ResourceAmounts {
  * the sidecars that were started before it.
  */
 export function containerTotals(pod: Pod, side: Side): ResourceAmounts {
-  let running: ResourceAmounts = {};
-  for (const container of pod.spec.containers) running = addResources(running, ownResources(container, side));
-  let sidecars: ResourceAmounts = {};
-  let startUp: ResourceAmounts = {};
+  // The sums grow in place: each of thousands of containers may have resources that no other one has.
+  const running = new Map<string, Amount>();
+  const sidecars = new Map<string, Amount>();
+  const startUp = new Map<string, Amount>();
+  for (const container of pod.spec.containers) {
+    for (const [name, amount] of ownResources(container, side)) join(running, name, { amount, by: addAmounts });
+  }
   for (const container of pod.spec.initContainers ?? []) {
-    const step = addResources(sidecars, ownResources(container, side));
-    startUp = maxResources(startUp, step);
-    if (isSidecar(container)) {
-      sidecars = step;
-      running = addResources(running, ownResources(container, side));
+    for (const [name, amount] of ownResources(container, side)) {
+      const before = sidecars.get(name);
+      const beside = before === undefined ? amount : addAmounts(before, amount);
+      join(startUp, name, { amount: beside, by: largerAmount });
+      if (!isSidecar(container)) continue;
+      sidecars.set(name, beside);
+      join(running, name, { amount, by: addAmounts });
     }
   }
-  return maxResources(running, startUp);
+  for (const [name, amount] of startUp) join(running, name, { amount, by: largerAmount });
+  return Object.fromEntries(running);
 }
 
 /** True when each regular and init container has a limit of this resource, or the pod as a whole has one. */
@@ -99,17 +102,17 @@ function hasAmount(texts: ResourceTexts | undefined, resource: string): boolean 
   return text !== undefined && !isZero(parseQuantity(text));
 }
 
-function ownResources(container: Container, side: Side): ResourceAmounts {
-  return parseResources(container.resources?.[side]);
+function ownResources(container: Container, side: Side): readonly (readonly [string, Amount])[] {
+  return Object.entries(container.resources?.[side] ?? {}).map(([name, text]) => [name, parseQuantity(text)]);
 }
 
-function combine(a: ResourceAmounts, b: ResourceAmounts, join: (x: Amount, y: Amount) => Amount): ResourceAmounts {
-  const result: Record<string, Amount> = { ...a };
-  for (const [name, amount] of Object.entries(b)) {
-    const known = ownValue(result, name);
-    result[name] = known === undefined ? amount : join(known, amount);
-  }
-  return result;
+function join(
+  sums: Map<string, Amount>,
+  name: string,
+  { amount, by }: { readonly amount: Amount; by(known: Amount, more: Amount): Amount },
+): void {
+  const known = sums.get(name);
+  sums.set(name, known === undefined ? amount : by(known, amount));
 }
 
 function mapValues<T, U>(values: Readonly<Record<string, T>>, map: (value: T, key: string) => U): Record<string, U> {

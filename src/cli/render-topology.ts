@@ -1,4 +1,4 @@
-import { bytesWords } from "../lib/table.ts";
+import { bytesWords, printable } from "../lib/table.ts";
 import { groupCpus } from "../model/machine-topology.ts";
 import type { CpuReport, Holding, MemoryReport, TopologyReport } from "../model/topology-report.ts";
 
@@ -19,8 +19,8 @@ export function renderTopology(report: TopologyReport): string {
     ...(report.offline.length > 0 ? [`offline CPUs: ${report.offline.join(" ")}`] : []),
     "",
     ...legend(report),
-    ...holdingLines(report.holdings, letters),
-    ...deviceLines(report),
+    // A plugin may name its devices as it likes.
+    ...[...holdingLines(report.holdings, letters), ...deviceLines(report)].map(printable),
   ];
   return `${lines
     .join("\n")

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, bytesWords, displayWidth, table } from "./table.ts";
+import { ago, bytesWords, displayWidth, printable, table } from "./table.ts";
 
 test("columns are aligned and lines carry no blanks at their end", () => {
   const rows = [
@@ -35,6 +35,14 @@ test("colour is there only when asked for, and does not disturb the columns", ()
 test("a cell cannot move the cursor or begin a new row", () => {
   const text = table([["a\u001b[2J\nb", "c"]]);
   assert.equal(text, "a\ufffd[2J\ufffdb   c\n");
+});
+
+test("text cannot reorder its row by bidirectional controls; right-to-left letters and joined emoji stay", () => {
+  for (const control of "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\u0000\u007f\u0085") {
+    assert.equal(printable(`a${control}b`), "a\ufffdb", control.codePointAt(0)?.toString(16));
+  }
+  for (const text of ["שלום", "سلام", "👩\u200d🚀", "é\u00a0a\u00ad"]) assert.equal(printable(text), text);
+  assert.equal(table([["a\u202eb", "c"]]), "a\ufffdb   c\n");
 });
 
 test("width counts what a terminal shows", () => {

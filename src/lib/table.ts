@@ -48,10 +48,9 @@ function textOf(cell: Cell): string {
   return typeof cell === "string" ? cell : cell.text;
 }
 
-/** Text from outside must not move the cursor or start a new row. */
-function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, "\ufffd");
+/** Text from outside must not move the cursor, start a new row or reorder what stands in its row. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Control}\p{Bidi_Control}\u2028\u2029]/gu, "\ufffd");
 }
 
 /** Columns that a text takes on a terminal, near enough: wide East Asian and emoji take two, combining marks none. */

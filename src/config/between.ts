@@ -1,5 +1,5 @@
 import type { AgentOptions, OptionName } from "./agent-options.ts";
-import { CPU_OPTION_GATES } from "./rules-fields.ts";
+import { CPU_OPTION_GATES, topologyOptions } from "./rules-fields.ts";
 
 /** What a rule across settings may look up. */
 export interface Between {
@@ -154,6 +154,11 @@ const RULES: readonly Rule[] = [
       const message = `${say("cpuManagerPolicyOptions")} has ${name}, which needs the feature gate ${gate}`;
       return [{ about: "cpuManagerPolicyOptions" as const, message }];
     }),
+  (v, { say }) => {
+    const about = "topologyManagerPolicyOptions" as const;
+    const problem = v.topologyManagerPolicy === "none" ? undefined : topologyOptions(v[about]);
+    return problem !== undefined && { about, message: `${say(about)}: ${problem}` };
+  },
   (v, { say, isOn }) => {
     const set = [
       ...(v.logTextSplitStream ? (["logTextSplitStream"] as const) : []),

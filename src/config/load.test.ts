@@ -404,3 +404,25 @@ test("settings that nothing acts on yet are named as they were given", async () 
   ]);
   assert.deepEqual(notActedOn(loaded), ["enableContentionProfiling", "--experimental-mounter-path"]);
 });
+
+for (const { policy, problems, warnings } of [
+  { policy: "none", problems: 0, warnings: 1 },
+  { policy: "restricted", problems: 1, warnings: 0 },
+]) {
+  test(`options that the topology policy does not have: ${policy}`, async () => {
+    const why = 'max-allowable-numa-nodes: "4" must be a whole number of at least 8';
+    const body = `topologyManagerPolicy: ${policy}\ntopologyManagerPolicyOptions: {max-allowable-numa-nodes: "4"}\n`;
+    const flags = [
+      `--topology-manager-policy=${policy}`,
+      "--topology-manager-policy-options=max-allowable-numa-nodes=4",
+    ];
+    for (const [place, loaded] of [
+      ["/etc/k/config.yaml:4: topologyManagerPolicyOptions: ", await loadFile(body)],
+      ["--topology-manager-policy-options: ", await load(flags)],
+    ] as const) {
+      assert.deepEqual([loaded.problems.length, loaded.warnings.length], [problems, warnings]);
+      const [line] = problemLines([...loaded.problems, ...loaded.warnings]);
+      assert.equal(line, `${place}${why}${policy === "none" ? "; the policy none ignores it" : ""}`);
+    }
+  });
+}

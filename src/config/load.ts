@@ -6,6 +6,7 @@ import { API_VERSION, type ConfigDocument, headProblem } from "./document.ts";
 import { isGateOn, judgeGates } from "./feature-gates.ts";
 import type { OldKubelets } from "./old.ts";
 import { isGiven, type Origin, type Provenance } from "./origin.ts";
+import { topologyOptions } from "./rules-fields.ts";
 
 /** All that a configuration is made from; nothing is read here. */
 export interface ConfigInputs {
@@ -204,6 +205,11 @@ function judge(assembly: Assembly, values: AgentOptions, old: OldKubelets | unde
   for (const { about, message } of contradictions(values, ask)) {
     assembly.problems.push({ ...placeOf(assembly.setting(about).origin), field: "", value: "", message });
   }
+  const about = "topologyManagerPolicyOptions";
+  const ignored = values.topologyManagerPolicy === "none" ? topologyOptions(values[about]) : undefined;
+  if (ignored === undefined) return;
+  const message = `${ask.say(about)}: ${ignored}; the policy none ignores it`;
+  assembly.warnings.push({ ...placeOf(assembly.setting(about).origin), field: "", value: "", message });
 }
 
 function encoded(name: OptionName, values: AgentOptions): unknown {

@@ -109,6 +109,7 @@ export const CPU_OPTION_GATES: Readonly<Record<string, string | undefined>> = {
 
 export const cpuOptions = keyed(Object.keys(CPU_OPTION_GATES), isBoolean);
 
+/** The policy none ignores its options, whatever they are, as in Kubernetes. */
 export function topologyOptions(values: Readonly<Record<string, string>>): string | undefined {
   const names = ["prefer-closest-numa-nodes", "max-allowable-numa-nodes"];
   for (const [key, value] of Object.entries(values)) {

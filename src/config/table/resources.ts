@@ -3,15 +3,7 @@ import { list, singleMap, textMap } from "../kinds-lists.ts";
 import { reservedMemory } from "../kinds-objects.ts";
 import { option } from "../option.ts";
 import { atLeast, between, cpuSet, each, positive, reservations, sysctlPattern } from "../rules.ts";
-import {
-  cpuOptions,
-  enforcements,
-  idRange,
-  memoryRule,
-  podSubnets,
-  qosShares,
-  topologyOptions,
-} from "../rules-fields.ts";
+import { cpuOptions, enforcements, idRange, memoryRule, podSubnets, qosShares } from "../rules-fields.ts";
 import { configFields } from "./config-fields.ts";
 
 const SECOND = 1000;
@@ -124,7 +116,6 @@ export const resourceFields = configFields({
     topic: "CPU, memory and topology",
     help: "Options of the topology policy.",
     since: "1.26",
-    validate: topologyOptions,
   }),
   qosReserved: option(textMap(), {
     flag: "qos-reserved",

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { countCpu } from "../../test/support/cpu-time.ts";
 import { pod } from "../../test/support/pods.ts";
 import type { KubeApi, PodCertificateRequest, WatchEvent } from "../adapters/kubeapi/index.ts";
 import { FakeClock } from "../lib/clock.ts";
@@ -220,12 +221,33 @@ test("of a chain only the certificates are kept, in their form", () => {
   assert.equal(cleanChain("nothing"), "");
 });
 
+test("a chain with many certificates that begin and never end does not block the agent", () => {
+  const cpuMs = countCpu();
+  assert.equal(cleanChain(CHAIN + "-----BEGIN CERTIFICATE-----".repeat(60_000)), CHAIN);
+  // A millisecond; it was 40 s.
+  assert.ok(cpuMs() < 2000);
+});
+
 test("keys are made one at a time, however many certificates pods want", async () => {
   const bench = new Bench();
   for (let index = 0; index < 5; index++)
     bench.certificates.onChange({ ...need, index }, () => undefined, bench.closing);
   await bench.clock.advance(0);
   assert.deepEqual([bench.requests.length, bench.keys.most], [5, 1]);
+});
+
+test("pods take turns for keys: one that wants many delays another by one key", async () => {
+  const bench = new Bench();
+  const other: CertificateNeed = { ...need, pod: pod("other").container("app").build() };
+  const follow = (one: CertificateNeed, index: number): void =>
+    bench.certificates.onChange({ ...one, index }, () => undefined, bench.closing);
+  const order = (): string[] => bench.requests.splice(0).map(({ spec }) => spec.podName);
+  for (let index = 0; index < 5; index++) follow(need, index);
+  for (let index = 0; index < 2; index++) follow(other, index);
+  await bench.clock.advance(0);
+  assert.deepEqual(order(), ["web", "other", "web", "other", "web", "web", "web"]);
+  bench.closing.abort();
+  assert.equal(bench.keys.most, 1);
 });
 
 test("a signer that does not say when to refresh is asked again after a minute, not at once", async () => {

@@ -62,8 +62,11 @@ const OVERDUE_MS = 10 * 60_000;
  */
 export class ApiPodCertificates {
   private readonly projections = new Map<string, Projection>();
-  /** One key at a time: a large one keeps a thread busy that files are read by, too. */
-  private readonly turns = new KeyedMutex();
+  /**
+   * One key at a time: a large one keeps a thread busy that files are read by, too. One of each pod waits for it, so that
+   * pods take turns, however many keys one of them wants.
+   */
+  private readonly turns = { pods: new KeyedMutex(), keys: new KeyedMutex() };
 
   constructor(
     private readonly deps: PodCertificateDeps,
@@ -200,8 +203,9 @@ export class ApiPodCertificates {
     const account = await api.get(SERVICE_ACCOUNTS, { namespace, name: serviceAccountName }, options);
     const { name: nodeName, uid: nodeUID } = this.deps.node()?.metadata ?? {};
     if (nodeName === undefined || nodeUID === undefined) throw new Error("the node is not registered yet");
-    const makeKey = (): Promise<StubRequest> => this.deps.makeKey(source.keyType);
-    const { keyPem, request: stubPKCS10Request } = await this.turns.run("key", makeKey, options);
+    const { pods, keys } = this.turns;
+    const makeKey = () => keys.run("key", () => this.deps.makeKey(source.keyType), options);
+    const { keyPem, request: stubPKCS10Request } = await pods.run(podUID, makeKey, options);
     const { maxExpirationSeconds, userAnnotations } = source;
     const object: PodCertificateRequest = {
       metadata: {

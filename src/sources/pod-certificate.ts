@@ -18,6 +18,7 @@ export interface Refusal {
 
 /** What a signer may say about its decision, in bytes. */
 const WORDS_BYTES = 1024;
+const END = "-----END CERTIFICATE-----";
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/g;
 
 /** What came of a request; undefined while it is pending. Pure. */
@@ -39,7 +40,9 @@ export function outcomeOf({ status }: PodCertificateRequest, keyPem: string): Is
 
 /** Only the certificates of a chain: what stands between them and in their headers is left out. Pure. */
 export function cleanChain(pem: string): string {
-  return [...pem.matchAll(CERTIFICATE)]
+  // Nothing is looked for where no certificate ends: each begin of one would be followed to the end of the text.
+  const ended = pem.slice(0, pem.lastIndexOf(END) + END.length);
+  return [...ended.matchAll(CERTIFICATE)]
     .map(([, body = ""]) => {
       const base64 = body
         .split("\n")

@@ -36,6 +36,16 @@ export interface HintProvider {
   reservePod?(pod: Pod, affinity: TopologyHint): Rejection | undefined;
   /** Completes what is reserved for the pod: it is persisted, and plugins have agreed. Rejects with why it failed. */
   commit(pod: Pod, options: Abortable): Promise<void>;
+  /**
+   * Whether a pod of before a restart of the agent, of which nothing runs, may start with what it was allocated. Throws
+   * an Error if not. Allocates nothing.
+   */
+  readmit?(pod: Pod): Readmission;
+  /**
+   * True if there is no allocation of a pod of before a restart of the agent, if it needs one: the record is lost, or
+   * another policy was in force. Missing: nothing is ever allocated to a pod that runs.
+   */
+  isLackedBy?(pod: Pod): boolean;
   /** Why the pod can be allocated nothing on any machine; for messages. */
   problem?(pod: Pod): string | undefined;
   /** Releases what the containers of the pod have. Safe to repeat, and for a pod that has nothing. */
@@ -47,6 +57,9 @@ export interface HintProvider {
   /** How much of each resource the container (the pod if missing) needs; for messages. */
   needs?(pod: Pod, container: Container | undefined): ReadonlyMap<string, number>;
 }
+
+/** What a pod of before a restart waits for, if it may not start yet. */
+export type Readmission = { readonly waits: string } | undefined;
 
 /** Any NUMA node: what there is without a topology policy. */
 export const ANYWHERE: TopologyHint = { numa: undefined, isPreferred: false };
@@ -89,21 +102,40 @@ export function compareMasks(a: NumaMask, b: NumaMask): number {
 export interface NodeSet {
   readonly mask: NumaMask;
   readonly nodes: readonly number[];
+  /** Where in the list the set without its last node is, -1 for a single node, and where that node alone is. */
+  readonly rest: number;
+  readonly last: number;
 }
 
-/** Sets of so many nodes or fewer are kept: 4096 sets. */
-const MOST_KEPT = 12;
+/** All sets of so many nodes are compared at most: 65,535 sets for each container. */
+export const MOST_COMPARED_NODES = 16;
+const MOST_SETS = 2 ** MOST_COMPARED_NODES;
+
+/** There are so many sets of NUMA nodes that comparing them would block the agent. */
+export class TooManyNodesError extends Error {}
+
+/** More sets than this are not kept: those of four lists of as many nodes as can be. */
+const MOST_KEPT = 4 * MOST_SETS;
 const kept = new Map<string, readonly NodeSet[]>();
 
-/** Returns every set of at least one of the nodes: the smaller ones first, each size in the order of the nodes. */
-export function subsetsOf(nodes: readonly number[]): Iterable<NodeSet> {
-  if (nodes.length > MOST_KEPT) return subsets(nodes);
+/**
+ * Returns every set of at least one of the nodes: the smaller ones first, each size in the order of the nodes. Throws a
+ * TooManyNodesError for more than `MOST_COMPARED_NODES`.
+ */
+export function subsetsOf(nodes: readonly number[]): readonly NodeSet[] {
+  if (nodes.length > MOST_COMPARED_NODES) {
+    const what = `cannot compare all sets of ${nodes.length} NUMA nodes`;
+    throw new TooManyNodesError(`${what}, at most ${MOST_COMPARED_NODES} are supported`);
+  }
   const key = nodes.join();
-  const known = kept.get(key) ?? [...subsets(nodes)];
+  const known = kept.get(key);
+  if (known !== undefined) return known;
+  const sets = [...subsetsBySize(nodes)].flat();
   // A machine has one or two lists of nodes; only tests have more.
-  if (kept.size > 8) kept.clear();
-  kept.set(key, known);
-  return known;
+  const total = [...kept.values()].reduce((sum, { length }) => sum + length, sets.length);
+  if (kept.size > 8 || total > MOST_KEPT) kept.clear();
+  kept.set(key, sets);
+  return sets;
 }
 
 /** The masks of `subsetsOf`. */
@@ -111,19 +143,38 @@ export function* masksOf(nodes: readonly number[]): Generator<NumaMask> {
   for (const { mask } of subsetsOf(nodes)) yield mask;
 }
 
-function* subsets(nodes: readonly number[]): Generator<NodeSet> {
-  for (let size = 1; size <= nodes.length; size++) {
-    for (const chosen of choose(nodes, size)) yield { mask: numaMask(chosen), nodes: chosen };
+/** Returns for each set what its nodes add up to; `sets` are those of `subsetsOf`. */
+export function sumsOver(sets: readonly NodeSet[], of: (node: number) => number): readonly number[] {
+  const sums: number[] = [];
+  for (const { nodes, rest, last } of sets) {
+    sums.push(rest < 0 ? of(nodes[0] ?? 0) : (sums[rest] ?? 0) + (sums[last] ?? 0));
   }
+  return sums;
 }
 
-function* choose(nodes: readonly number[], size: number): Generator<readonly number[]> {
-  if (size === 0) {
-    yield [];
-    return;
-  }
-  for (const [at, node] of nodes.entries()) {
-    if (nodes.length - at < size) return;
-    for (const rest of choose(nodes.slice(at + 1), size - 1)) yield [node, ...rest];
+/**
+ * Yields the sets of one node, those of two, and so on, in the order of the nodes. Throws a TooManyNodesError when those
+ * up to the next size are too many to compare.
+ */
+export function* subsetsBySize(nodes: readonly number[]): Generator<readonly NodeSet[]> {
+  const bits = nodes.map((node) => numaMask([node]));
+  let sets = nodes.map((node, at) => ({ mask: bits[at] ?? 0n, nodes: [node], rest: -1, last: at }));
+  let before = 0;
+  while (sets.length > 0) {
+    yield sets;
+    const larger: typeof sets = [];
+    const most = MOST_SETS - before - sets.length;
+    for (const [at, set] of sets.entries()) {
+      for (let last = set.last + 1; last < nodes.length; last++) {
+        if (larger.length >= most) {
+          const what = `cannot compare sets of more than ${set.nodes.length} of ${nodes.length} NUMA nodes`;
+          throw new TooManyNodesError(`${what}, there are too many`);
+        }
+        const mask = set.mask | (bits[last] ?? 0n);
+        larger.push({ mask, nodes: [...set.nodes, nodes[last] ?? 0], rest: before + at, last });
+      }
+    }
+    before += sets.length;
+    sets = larger;
   }
 }

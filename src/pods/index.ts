@@ -1,5 +1,5 @@
 export type { AdmissionNode } from "./admission/admission.ts";
-export type { Allocator, AllocatorAnswer } from "./admission/allocations.ts";
+export type { Allocator, AllocatorAnswer, ReadmissionAnswer } from "./admission/allocations.ts";
 export { hostUserPool } from "./admission/host-user-pool.ts";
 export { affinityProblem } from "./admission/node.ts";
 export type { UserPool } from "./admission/user-pool.ts";

@@ -1,7 +1,8 @@
 import type { Abortable } from "../../src/lib/abort.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
-import type { Allocator, AllocatorAnswer } from "../../src/pods/index.ts";
+import type { Rejection } from "../../src/model/rejection.ts";
+import type { Allocator, AllocatorAnswer, ReadmissionAnswer } from "../../src/pods/index.ts";
 
 /** Gives each pod one of the machine's cards. */
 export class FakeAllocator implements Allocator {
@@ -14,7 +15,23 @@ export class FakeAllocator implements Allocator {
   /** The only pod that it takes so long for, and that has the fault; all if missing. */
   slow: string | undefined;
   clock: Clock | undefined;
+  /** It goes on when it is told to stop, as a plugin may. */
+  ignoresAbort = false;
   held?: () => Iterable<string>;
+  /** What it answers for pods that it gave something before. */
+  again: ReadmissionAnswer;
+  /** Pods of an earlier agent that it was asked about, with the CPU limit of their first container. */
+  readonly adopted: string[] = [];
+  /** Called before each of these answers. */
+  onAdopt: (() => void) | undefined;
+  /** What it answers for them. */
+  lack: Rejection | undefined;
+  /** Names of pods of an earlier agent that it has nothing of. */
+  readonly lacking = new Set<string>();
+  /** What it answers for a pod that is to be rejected, or that others are to end for. */
+  unmet: Rejection | undefined;
+  /** How long that takes. */
+  adoptsMs = 0;
 
   constructor(private readonly cards: readonly string[]) {}
 
@@ -24,10 +41,31 @@ export class FakeAllocator implements Allocator {
     const free = this.cards.find((card) => !taken.has(card));
     if (free !== undefined) this.given.set(metadata.uid ?? "", free);
     if (this.slow === undefined || this.slow === metadata.name) {
-      await this.clock?.sleep(this.takesMs, options);
+      await this.clock?.sleep(this.takesMs, this.ignoresAbort ? {} : options);
       if (this.fault !== undefined) throw this.fault;
     }
     return free === undefined ? { rejection: { reason: "NoCard", message: "no card is free" } } : { allocation: free };
+  }
+
+  readmit({ metadata }: Pod): ReadmissionAnswer {
+    return this.given.has(metadata.uid ?? "") ? this.again : undefined;
+  }
+
+  async adopt({ metadata, spec }: Pod, options: Abortable): Promise<Rejection | undefined> {
+    this.adopted.push([metadata.name, spec.containers[0]?.resources?.limits?.["cpu"]].join(" ").trim());
+    this.onAdopt?.();
+    if (this.adoptsMs > 0) await this.clock?.sleep(this.adoptsMs, options);
+    if (this.fault !== undefined) throw this.fault;
+    this.lacking.delete(metadata.name ?? "");
+    return this.lack;
+  }
+
+  isLackedBy({ metadata }: Pod): boolean {
+    return this.lacking.has(metadata.name ?? "");
+  }
+
+  problem(): Rejection | undefined {
+    return this.unmet;
   }
 
   release(uid: string): void {

@@ -87,6 +87,8 @@ export class FakeRing {
   bootId = "boot";
   /** Makes the allocators of the next agent. */
   allocators: () => readonly Allocator[] = () => [];
+  /** What was counted, for metrics. */
+  readonly counted: string[] = [];
   /** Why no pod can be resized in place. */
   resizeProblem: string | undefined;
   /** What the node's capabilities add to containers, from the next agent on. */
@@ -253,6 +255,11 @@ export class FakeRing {
         late,
         allocators,
         resizeProblem: () => this.resizeProblem,
+        counted: {
+          orphaned: () => void this.counted.push("orphaned"),
+          restarted: ({ metadata }) => void this.counted.push(`restarted ${metadata.name}`),
+          preempted: (reason) => void this.counted.push(`preempted ${reason}`),
+        },
       },
       {
         maxConcurrentStarts: fixed(8),

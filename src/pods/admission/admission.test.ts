@@ -39,6 +39,12 @@ test("resources of a pod as a whole need their gate", () => {
   assert.deepEqual(rejection(whole, { hasPodLevelResources: false }), why);
   assert.equal(rejection(whole, { hasPodLevelResources: true }), undefined);
   assert.equal(rejection(asked({ resources: {} }), { hasPodLevelResources: false }), undefined);
+  for (const name of ["cpu", "memory", "hugepages-2Mi"]) {
+    const requests = asked({ resources: { requests: { [name]: "0" } } });
+    assert.deepEqual(rejection(requests, { hasPodLevelResources: false }), why, name);
+  }
+  const other = asked({ resources: { requests: { "example.com/x": "0" } } });
+  assert.equal(rejection(other, { hasPodLevelResources: false }), undefined);
 });
 
 test("tolerations compare numbers only with their gate", () => {
@@ -58,12 +64,22 @@ test("tolerations compare numbers only with their gate", () => {
 describe("a pod that needs a feature which the node does not declare", () => {
   const restartPolicyRules = [{ action: "RestartAllContainers", exitCodes: { operator: "In", values: [1] } }];
   const restarting = pod("web").container("app", { restartPolicyRules }).build();
+  const mixed = [{ action: "Restart", exitCodes: { operator: "In", values: [2] } }, ...restartPolicyRules];
+  const several = pod("web").container("app").container("log", { restartPolicyRules: mixed }).build();
   const shared = asked({ hostNetwork: true, hostUsers: false });
   const [restarts, users] = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"];
   const cases: [string, Pod, readonly string[] | undefined, string | undefined][] = [
     ["to restart all containers is rejected", restarting, [], restarts],
     ["of the host's network in a user namespace is rejected", shared, [restarts], users],
     ["is admitted where it is declared", restarting, [restarts], undefined],
+    [
+      "to restart all containers for one of several rules of one of several containers is rejected",
+      several,
+      [],
+      restarts,
+    ],
+    ["of the host's network alone is admitted", asked({ hostNetwork: true }), [], undefined],
+    ["of a user namespace alone is admitted", asked({ hostUsers: false }), [], undefined],
     ["is admitted where nothing is declared at all", shared, undefined, undefined],
   ];
   for (const [name, of, declaredFeatures, missing] of cases) {
@@ -137,7 +153,23 @@ describe("sysctls", () => {
 
 test("a sysctl is safe only from the kernel on that has it in a namespace", () => {
   assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.14.9" })?.reason, "SysctlForbidden");
-  assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel: "4.15.0" }), undefined);
+  for (const kernel of ["4.15.0", "4.16", "5.1.0", "10.0"]) {
+    assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel }), undefined, kernel);
+  }
+  assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel: "3.20.0" })?.reason, "SysctlForbidden");
+  assert.equal(rejection(sysctl("net.ipv4.tcp_rmem"), { kernel: "unknown" }), undefined);
+});
+
+describe("an IPC sysctl that the node allows would be the node's with the host's IPC", () => {
+  for (const name of ["kernel.shmmax", "kernel.msgmax", "kernel.sem", "fs.mqueue.msg_max"]) {
+    test(name, () => {
+      const allowedUnsafeSysctls = [name];
+      const message = `forbidden sysctl: "${name}" not allowed with host IPC enabled`;
+      const found = rejection(sysctl(name, { hostIPC: true }), { allowedUnsafeSysctls });
+      assert.deepEqual(found, { reason: "SysctlForbidden", message });
+      assert.equal(rejection(sysctl(name), { allowedUnsafeSysctls }), undefined);
+    });
+  }
 });
 
 describe("room", () => {
@@ -207,6 +239,12 @@ describe("room", () => {
       claimed(needs({ "example.com/x": "1" }), "other"),
       { allocatable: had },
       "example.com/x, requested: 1, used: 0, capacity: 0",
+    ],
+    [
+      "CPUs beside devices that are claimed",
+      claimed(needs({ "example.com/x": "1", cpu: "2" })),
+      { allocatable: had },
+      "cpu, requested: 2000, used: 3000, capacity: 4000",
     ],
     [
       "devices that nothing but a plugin can provide",
@@ -297,6 +335,12 @@ describe("the node that it asks for", () => {
     const annotations = { "container.apparmor.security.beta.kubernetes.io/app": "localhost/x" };
     const plain = asked({});
     assert.equal(rejection({ ...plain, metadata: { ...plain.metadata, annotations } })?.reason, "AppArmor");
+    for (const value of ["", "unconfined"]) {
+      const off = { "container.apparmor.security.beta.kubernetes.io/app": value };
+      assert.equal(rejection({ ...plain, metadata: { ...plain.metadata, annotations: off } }), undefined, value);
+    }
+    const beside = pod("web").container("log").container("app", own.spec.containers[0]).build();
+    assert.equal(rejection(beside)?.reason, "AppArmor", "one of several containers is enough");
   });
 });
 
@@ -348,6 +392,12 @@ describe("a critical pod", () => {
     ],
     ["preempts as many as it needs", mine("4"), [sized("a", "1"), sized("b", "2")], ["b", "a"]],
     ["spares the guaranteed", mine("2"), [sized("a", "1500m", { limit: true }), sized("b", "2500m")], ["b"]],
+    [
+      "spares a guaranteed one that would do alone, where burstable ones do together",
+      mine("2"),
+      [sized("g", "2", { limit: true }), sized("a", "1"), sized("b", "1")],
+      ["a", "b"],
+    ],
     ["does not preempt pods that free nothing", mine("2"), [idle, sized("a", "3")], ["a"]],
     ["does not preempt another critical one", mine("2"), [asStatic(sized("a", "3"))], "rejected"],
     ["is rejected when even all of them would not do", mine("5"), [sized("a", "3")], "rejected"],
@@ -365,6 +415,40 @@ describe("a critical pod", () => {
     ],
   ];
   for (const [name, of, others, want] of cases) test(name, () => assert.deepEqual(victims(of, others), want));
+
+  const both = (name: string, [cpu, memory]: readonly [string, string], isGuaranteed = false): Pod => {
+    const amounts = { cpu, memory };
+    return pod(name)
+      .container("app", { resources: { requests: amounts, ...(isGuaranteed && { limits: amounts }) } })
+      .build();
+  };
+  const large = asStatic(both("mine", ["2", "4Gi"]));
+  const tight = { allocatable: { cpu: "4", memory: "8Gi", pods: "10" } };
+  const many: [string, readonly Pod[], string[]][] = [
+    [
+      "preempts until it has room of every resource",
+      [both("cpus", ["2", "0"]), both("bytes", ["0", "6Gi"]), both("rest", ["2", "1Gi"])],
+      ["rest", "bytes"],
+    ],
+    [
+      "preempts what comes nearest to all that is missing, and of two that do the rest the one with less memory",
+      [both("cpus", ["2", "1Gi"]), both("bytes", ["1m", "3Gi"]), both("all", ["1999m", "4Gi"])],
+      ["all", "cpus"],
+    ],
+    [
+      "preempts each pod once",
+      [both("a", ["1", "2Gi"]), both("b", ["1", "2Gi"]), both("c", ["1", "2Gi"]), both("d", ["1", "2Gi"])],
+      ["a", "b"],
+    ],
+    [
+      "preempts no burstable pod beside a guaranteed one that is needed and enough",
+      [idle, both("burstable", ["2", "3Gi"]), both("guaranteed", ["2", "5Gi"], true)],
+      ["guaranteed"],
+    ],
+  ];
+  for (const [name, others, want] of many) {
+    test(name, () => assert.deepEqual(victims(large, others, tight), want));
+  }
 
   test("preempts one pod when only their number is too high", () => {
     const others = [idle, sized("a", "1")];

@@ -46,7 +46,7 @@ export function admit(pod: Pod, facts: AdmissionFacts): Admission {
   // A critical pod is never rejected for a shortage itself: for another reason, or because preemption cannot end it.
   if (other !== undefined) return { kind: "rejected", rejection: other };
   const { victims, unmet } = chooseVictims(pod, facts.others, missing);
-  if (unmet.length > 0) return { kind: "rejected", rejection: preemptionProblem(unmet) };
+  if (unmet.length > 0) return { kind: "rejected", rejection: preemptionProblem(unmet), isShortage: true };
   return { kind: "preempts", victims, rejection: shortageProblem(first) };
 }
 

@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeAllocator } from "../../../test/support/allocator.ts";
 import { pod } from "../../../test/support/pods.ts";
-import { FakeRing } from "../../../test/support/ring.ts";
+import { FakeRing, MemoryFiles } from "../../../test/support/ring.ts";
+import { silent } from "../../lib/log.ts";
+import type { Pod } from "../../model/generated/types.ts";
+import { type Allocator, PodAllocations } from "./allocations.ts";
 
 const FILE = "/root/pods/uid-of-web/allocations.json";
 const web = pod("web").container("app").build();
@@ -140,6 +143,22 @@ describe("an allocation", () => {
     assert.equal(ring.files.entries.has(FILE), false);
   });
 
+  test("of a pod that the API server calls Failed is kept until all of its containers have ended", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    ring.runtime.program("side", { termMs: 5000 });
+    const both = pod("web").container("app").container("side").build();
+    ring.source = "api";
+    await ring.restartAgent();
+    await ring.want(both);
+    await ring.restartAgent();
+    // As of a node that was lost for a while: its pods are failed by others.
+    await ring.want({ ...both, status: { phase: "Failed", startTime: "2026-01-01T00:00:00Z" } });
+    await ring.clock.advance(4999);
+    assert.deepEqual([...allocator().given.keys()], ["uid-of-web"]);
+    await ring.clock.advance(1);
+    assert.deepEqual([...allocator().given.keys()], []);
+  });
+
   test("is restored after a restart of the agent, and nobody else gets it", async () => {
     const { ring, allocator } = await machine(["card-0", "card-1"]);
     await ring.want(web);
@@ -173,6 +192,45 @@ describe("an allocation", () => {
     await ring.want();
     assert.deepEqual([...allocator().given], []);
     assert.equal(ring.files.entries.has(FILE), false);
+  });
+
+  for (const { first, isListed } of [
+    { first: "the runtime is listed", isListed: true },
+    { first: "the pods are known", isListed: false },
+  ]) {
+    test(`of a pod that was removed while no agent ran is kept until it has stopped, if at first ${first}`, async () => {
+      const { ring, allocator } = await machine(["card-0"]);
+      await ring.want(web);
+      ring.stopAgent();
+      await ring.restartAgent({ isListed });
+      ring.publish();
+      await ring.clock.advance(999);
+      assert.deepEqual([...allocator().given.keys()], ["uid-of-web"]);
+      await ring.clock.advance(1);
+      assert.deepEqual([...allocator().given.keys()], []);
+    });
+
+    test(`of a pod that nobody has any more is released, if at first ${first}`, async () => {
+      const { ring, allocator } = await machine(["card-0"]);
+      ring.files.entries.set(FILE, `{"version":1,"allocations":{"cards":"card-0"}}\n`);
+      await ring.restartAgent({ isListed });
+      ring.publish();
+      await ring.clock.advance(0);
+      assert.deepEqual([[...allocator().given.keys()], ring.files.entries.has(FILE)], [[], false]);
+    });
+  }
+
+  test("of a pod that nobody has any more is released once the disk can be read", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    ring.files.entries.set(FILE, `{"version":1,"allocations":{"cards":"card-0"}}\n`);
+    const list = ring.files.list.bind(ring.files);
+    ring.files.list = () => Promise.reject(new Error("EIO: i/o error"));
+    await ring.restartAgent();
+    await ring.want();
+    ring.files.list = list;
+    // The audit.
+    await ring.clock.advance(300_000);
+    assert.deepEqual([[...allocator().given.keys()], ring.files.entries.has(FILE)], [[], false]);
   });
 
   test("of a pod whose manifest cannot be read yet is kept", async () => {
@@ -224,6 +282,26 @@ describe("an allocation", () => {
     assert.deepEqual(allocator().asked, ["web", "web"]);
     assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
     assert.ok(ring.files.entries.has(FILE));
+  });
+
+  test("is made in the order of creation, also if the first pod waits for the disk", async () => {
+    const { ring, allocator } = await machine(["card-0"]);
+    const at = (of: Pod, creationTimestamp: string): Pod => ({
+      ...of,
+      metadata: { ...of.metadata, creationTimestamp },
+    });
+    const removeFile = ring.files.removeFile.bind(ring.files);
+    ring.files.removeFile = async (path) => {
+      if (path === FILE) await ring.clock.sleep(5000);
+      await removeFile(path);
+    };
+    await ring.want(web);
+    await ring.want();
+    await ring.clock.advance(1000);
+    await ring.want(at(other, "2026-01-01T00:00:02Z"), at(web, "2026-01-01T00:00:01Z"));
+    await ring.clock.advance(5000);
+    assert.deepEqual([...allocator().given.keys()], ["uid-of-web"]);
+    assert.equal(ring.status("other")?.reason, "NoCard");
   });
 
   test("of a pod that is no longer wanted once it is made is released", async () => {
@@ -278,6 +356,20 @@ describe("an allocation that a plugin takes long for", () => {
     await ring.clock.advance(60_000);
     assert.equal(ring.status("one")?.phase, "Running");
     assert.equal(ring.status("two")?.reason, "OutOfcpu");
+  });
+
+  test("is made anew for a pod that came back under its UID, also if the plugin went on for the former one", async () => {
+    const { ring, allocator } = await slow("web");
+    allocator().ignoresAbort = true;
+    await ring.want(web);
+    await ring.want();
+    await ring.want(web);
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status("web"), undefined);
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status("web")?.phase, "Running");
+    assert.deepEqual(allocator().asked, ["web", "web"]);
+    assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
   });
 
   test("ends with its pod: another gets the card at once, also the same pod that comes back", async () => {
@@ -356,13 +448,152 @@ describe("allocations on a broken disk", () => {
     assert.deepEqual(Object.fromEntries(allocator().given), { "uid-of-other": "card-0" });
   });
 
-  test("a malformed record is unreadable, too", async () => {
-    const { ring, allocator } = await machine(["card-0", "card-1"]);
-    await ring.want(web);
-    ring.files.entries.set(FILE, `{"version":1,"alloc`);
-    await ring.restartAgent();
-    await ring.want(web, other);
-    assert.equal(ring.status("other")?.reason, "UnexpectedAdmissionError");
-    assert.deepEqual(allocator().asked, []);
+  for (const text of [
+    `{"version":1,"alloc`,
+    "null",
+    "7",
+    '{"version":1}',
+    '{"version":1,"allocations":null}',
+    '{"version":1,"allocations":7}',
+  ]) {
+    test(`the malformed record ${text} is unreadable, too`, async () => {
+      const { ring, allocator } = await machine(["card-0", "card-1"]);
+      await ring.want(web);
+      ring.files.entries.set(FILE, text);
+      await ring.restartAgent();
+      await ring.want(web, other);
+      assert.equal(ring.status("other")?.reason, "UnexpectedAdmissionError");
+      assert.deepEqual(allocator().asked, []);
+    });
+  }
+});
+
+describe("records of allocations", () => {
+  const { signal } = new AbortController();
+  const RECORD = `{"version":1,"allocations":{"cards":"card-0"}}\n`;
+
+  /** Records of an agent with these allocators, on files that outlive it. */
+  function agent(files: MemoryFiles, ...allocators: readonly Allocator[]) {
+    const warnings: string[] = [];
+    const log = { ...silent, warn: (message: string) => void warnings.push(message) };
+    return { allocations: new PodAllocations({ allocators, files, log }, { rootDir: "/root" }), warnings };
+  }
+
+  async function allocate(allocations: PodAllocations, of = web): Promise<unknown> {
+    return await (await allocations.begin(of, { signal })).outcome;
+  }
+
+  test("are removed before the same pod is allocated something again", async () => {
+    const files = new MemoryFiles();
+    const cards = new FakeAllocator(["card-0"]);
+    const { allocations } = agent(files, cards);
+    await allocate(allocations);
+    const removeFile = files.removeFile.bind(files);
+    let remove = (): void => undefined;
+    files.removeFile = async (path) => {
+      await new Promise<void>((resolve) => (remove = resolve));
+      await removeFile(path);
+    };
+    const released = allocations.release("uid-of-web");
+    const again = allocate(allocations);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(cards.asked, ["web"], "it waits for the disk");
+    remove();
+    assert.equal(await again, undefined);
+    await released;
+    assert.equal(files.entries.get(FILE), RECORD);
+  });
+
+  test("go each time that a pod of the same UID ends", async () => {
+    const files = new MemoryFiles();
+    const cards = new FakeAllocator(["card-0"]);
+    const { allocations } = agent(files, cards);
+    for (let life = 0; life < 2; life++) {
+      assert.equal(await allocate(allocations), undefined);
+      await allocations.release("uid-of-web");
+      assert.deepEqual([[...cards.given], files.entries.has(FILE)], [[], false]);
+    }
+  });
+
+  test("of pods that are gone are released also if nobody has restored them before", async () => {
+    const files = new MemoryFiles();
+    await allocate(agent(files, new FakeAllocator(["card-0"])).allocations);
+    const cards = new FakeAllocator(["card-0"]);
+    await agent(files, cards).allocations.releaseOthers(() => false);
+    assert.deepEqual([[...cards.given], files.entries.has(FILE)], [[], false]);
+  });
+
+  test("are handed to each allocator by its name, and to no other", async () => {
+    const files = new MemoryFiles();
+    await allocate(agent(files, new FakeAllocator(["card-0"])).allocations);
+    const restored: [string, unknown][] = [];
+    const named = (name: string): Allocator => ({
+      name,
+      allocate: () => Promise.resolve(undefined),
+      release: () => undefined,
+      restore: (records) =>
+        restored.push(...[...records].map(([uid, of]): [string, unknown] => [`${name} ${uid}`, of])),
+    });
+    await agent(files, named("cards"), named("others")).allocations.restore();
+    assert.deepEqual(restored, [["cards uid-of-web", "card-0"]]);
+  });
+
+  test("that are gone when they could be read keep nothing back", async () => {
+    const files = new MemoryFiles();
+    files.entries.set(FILE, "{");
+    const { allocations, warnings } = agent(files, new FakeAllocator(["card-0"]));
+    await allocations.restore();
+    assert.equal((await allocate(allocations, other)) === undefined, false);
+    assert.equal(warnings.length, 1, "what is known is not told again");
+    files.entries.delete(FILE);
+    assert.equal(await allocate(allocations, other), undefined);
+  });
+
+  for (const read of ["succeeds", "fails"]) {
+    test(`that are read again while their pod is released are nobody's: the read ${read}`, async () => {
+      const files = new MemoryFiles();
+      files.entries.set(FILE, "{");
+      const cards = new FakeAllocator(["card-0", "card-1"]);
+      const { allocations } = agent(files, cards);
+      await allocations.restore();
+      let answer = (): void => undefined;
+      files.readTail = () =>
+        new Promise((resolve, reject) => {
+          answer = () => (read === "fails" ? reject(new Error("EIO: i/o error")) : resolve(RECORD));
+        });
+      const admitted = allocate(allocations, other);
+      await new Promise((resolve) => setImmediate(resolve));
+      await allocations.release("uid-of-web");
+      answer();
+      assert.equal(await admitted, undefined);
+      assert.equal(await allocate(allocations), undefined);
+      assert.deepEqual(cards.asked, ["other", "web"]);
+    });
+  }
+
+  test("of several allocators: the first reason counts, and a rejection comes before a wait", async () => {
+    const rejection = { reason: "NoCard", message: "no card is free" };
+    const quiet: Allocator = {
+      name: "quiet",
+      allocate: () => Promise.resolve(undefined),
+      problem: () => undefined,
+      readmit: () => undefined,
+      adopt: () => Promise.resolve(undefined),
+      release: () => undefined,
+      restore: () => undefined,
+    };
+    const waits = { ...quiet, readmit: () => ({ waits: "for a plugin" }) };
+    const answer = { rejection };
+    const refuses = {
+      ...quiet,
+      problem: () => rejection,
+      readmit: () => answer,
+      adopt: () => Promise.resolve(rejection),
+    };
+    const { allocations } = agent(new MemoryFiles(), quiet, waits, refuses);
+    assert.deepEqual(allocations.problem(web), rejection);
+    assert.deepEqual(allocations.readmit(web), { rejection });
+    assert.deepEqual(await allocations.adopt(web, { signal }), rejection);
+    assert.deepEqual(agent(new MemoryFiles(), quiet, waits).allocations.readmit(web), { waits: "for a plugin" });
   });
 });

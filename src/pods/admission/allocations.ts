@@ -2,6 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Pod } from "../../model/generated/types.ts";
+import type { Readmission } from "../../model/topology.ts";
 import type { PodFiles } from "../pod-files.ts";
 import type { Rejection } from "./facts.ts";
 
@@ -20,6 +21,18 @@ export interface Allocator {
   allocate(pod: Pod, options: Abortable): Promise<AllocatorAnswer | undefined>;
   /** Why it could not allocate what the pod needs. Allocates nothing, and releases what the pod has. */
   problem?(pod: Pod): Rejection | undefined;
+  /**
+   * Whether a pod of before a restart of the agent, of which nothing runs, may start with what it was allocated then.
+   * Allocates nothing.
+   */
+  readmit?(pod: Pod): ReadmissionAnswer;
+  /**
+   * Allocates to a pod that an earlier run of the agent admitted what it has no record of. Resolves with why it cannot be
+   * had: the pod runs on without it. Rejects if that could not be persisted: then it may be called again.
+   */
+  adopt?(pod: Pod, options: Abortable): Promise<Rejection | undefined>;
+  /** True if `adopt` would allocate something to the pod, or try to. */
+  isLackedBy?(pod: Pod): boolean;
   /** Releases what the pod has. Safe to repeat, and for a pod that has nothing. */
   release(uid: string): void;
   /**
@@ -32,6 +45,9 @@ export interface Allocator {
 }
 
 export type AllocatorAnswer = { readonly allocation: unknown } | { readonly rejection: Rejection };
+
+/** Undefined if the pod may start. */
+export type ReadmissionAnswer = Readmission | { readonly rejection: Rejection };
 
 interface AllocationDeps {
   readonly allocators: readonly Allocator[];
@@ -106,6 +122,26 @@ export class PodAllocations {
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** Whether a pod of which nothing ran when the agent started may start with what it was allocated before. */
+  readmit(pod: Pod): ReadmissionAnswer {
+    const answers = this.deps.allocators.map((allocator) => allocator.readmit?.(pod));
+    return answers.find((answer) => answer && "rejection" in answer) ?? answers.find((answer) => answer !== undefined);
+  }
+
+  /** Allocates to a pod of an earlier run what it lacks. Resolves with why it cannot be had; may be repeated if it rejects. */
+  async adopt(pod: Pod, options: Abortable): Promise<Rejection | undefined> {
+    for (const allocator of this.deps.allocators) {
+      const rejection = await allocator.adopt?.(pod, options);
+      if (rejection !== undefined) return rejection;
+    }
+    return undefined;
+  }
+
+  /** True if a pod of an earlier run lacks something. */
+  isLackedBy(pod: Pod): boolean {
+    return this.deps.allocators.some((allocator) => allocator.isLackedBy?.(pod) === true);
   }
 
   /** Releases what the pod has, also on disk. Safe to repeat; never rejects. */

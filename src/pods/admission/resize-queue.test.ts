@@ -76,6 +76,15 @@ describe("beside a deferred resize with room for one of both", () => {
     assert.equal(waiting().verdict(b, [a, fixedSize("4")], node)?.reason, "Deferred");
   });
 
+  test("the earlier one does not lose its turn by asking again", () => {
+    const queue = waiting();
+    for (let again = 0; again < 3; again++) {
+      assert.equal(queue.verdict(a, [b, fixedSize("6")], node)?.reason, "Deferred");
+    }
+    assert.equal(queue.verdict(b, [a, fixedSize("4")], node)?.reason, "Deferred");
+    assert.equal(queue.verdict(a, [b, fixedSize("4")], node), undefined);
+  });
+
   test("a pod that has stopped is no longer waited for", () => {
     const queue = waiting();
     queue.delete("uid-of-a");

@@ -78,6 +78,26 @@ describe("ranges of user ids on a broken disk", () => {
     assert.notEqual((await next.of("c")).hostId, a.hostId);
   });
 
+  test("one whose record cannot be removed is nobody else's", async () => {
+    const files = new MemoryFiles();
+    const ranges = new UserRanges(files, options);
+    const a = await ranges.of("a");
+    const removeFile = files.removeFile.bind(files);
+    files.removeFile = () => Promise.reject(EIO);
+    await assert.rejects(ranges.release("a"), EIO);
+    assert.notEqual((await ranges.of("b")).hostId, a.hostId);
+    files.removeFile = removeFile;
+    await ranges.release("a");
+    assert.equal((await ranges.of("c")).hostId, a.hostId);
+  });
+
+  test("one of an earlier agent is given back, also if nothing was allocated since the start", async () => {
+    const files = new MemoryFiles();
+    await new UserRanges(files, options).of("a");
+    await new UserRanges(files, options).release("a");
+    assert.equal(files.entries.size, 0);
+  });
+
   test("one whose write failed after all stays the pod's", async () => {
     const files = new MemoryFiles();
     const ranges = new UserRanges(files, options);

@@ -1,4 +1,5 @@
 import { RuntimeError, type RuntimeImage } from "../../adapters/runtime/port.ts";
+import { isAborted } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Container } from "../../model/generated/types.ts";
 import { logLinkName } from "../../model/names.ts";
@@ -11,6 +12,7 @@ import type { CrashState } from "../plan/crash-backoff.ts";
 import { graceFor } from "../plan/grace.ts";
 import type { ContainerStart } from "../plan/pod-plan.ts";
 import { type ExecuteDeps, type PodRun, podIps } from "./context.ts";
+import type { ContainerCreation, MergedContribution } from "./contributors/contributor.ts";
 import { writeHostsFile } from "./contributors/hosts-file-mount.ts";
 import { containerContributors } from "./contributors/list.ts";
 import { collectContributions } from "./contributors/merge.ts";
@@ -19,6 +21,8 @@ import { describeSandbox, pullSandbox } from "./create-sandbox.ts";
 import { hookTarget, runHook } from "./hooks.ts";
 import { killContainer } from "./kill.ts";
 
+/** Milliseconds after which other pods may start while this one waits for a device plugin or the like. */
+const SLOW_MS = 1000;
 /** Retry delays of a failed create or start, in milliseconds. */
 const RETRY_MS = 10_000;
 const SHORT_RETRY_MS = 1000;
@@ -124,7 +128,7 @@ async function create(deps: ExecuteDeps, run: PodRun, creation: Creation): Promi
   const step = journal.begin("create", { container: container.name });
   try {
     if (creation.files.status === "rejected") throw creation.files.reason;
-    const { env, users, ...contributed } = await collectContributions(containerContributors(deps), {
+    const { env, users, ...contributed } = await contributions(deps, run, {
       pod,
       container,
       attempt,
@@ -152,10 +156,22 @@ async function create(deps: ExecuteDeps, run: PodRun, creation: Creation): Promi
     step.done();
     return id;
   } catch (error) {
+    if (isAborted(error, interrupt)) {
+      step.abort();
+      throw error;
+    }
     step.fail(error);
     const reason = error instanceof ConfigError ? "CreateContainerConfigError" : "CreateContainerError";
     throw failed(run, container, { reason, error });
   }
+}
+
+/** Gathers what is added to the container. What takes long, such as the answer of a device plugin, delays no other pod. */
+async function contributions(deps: ExecuteDeps, run: PodRun, creation: ContainerCreation): Promise<MergedContribution> {
+  const slow = deps.clock.after(SLOW_MS, () => run.slot.release());
+  const merged = await collectContributions(containerContributors(deps), creation).finally(() => slow.cancel());
+  await run.slot.hold(run.interrupt);
+  return merged;
 }
 
 /** Makes what is the same for each instance of a container: the directory of its logs and the pod's /etc/hosts. */

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRing } from "../../../test/support/ring.ts";
+import { manyListeners } from "../../lib/abort.ts";
 import { Metrics } from "../../lib/metrics.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import { podIdentity } from "../../model/pod-facts.ts";
 import { containerType, countPods, rejectionLabel } from "./pod-metrics.ts";
 
-const signal = new AbortController().signal;
+const { signal } = manyListeners();
 
 /** A ring whose numbers are read by `line`. */
 function counted(ring: FakeRing): { lines(pattern: RegExp): Promise<string[]> } {

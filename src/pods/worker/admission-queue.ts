@@ -21,11 +21,14 @@ interface QueueDeps {
   readonly allocations: PodAllocations;
   /** Aborts when the agent stops. */
   readonly signal: AbortSignal;
+  /** True for a pod that an earlier run of the agent admitted. */
+  isKnown(uid: string): boolean;
   /** Decides about a pod by what the node has now. `isAdopted`: it was admitted by an earlier run of the agent. */
   verdict(pod: DesiredPod): AdmissionVerdict & { readonly isAdopted?: boolean };
   /** Ends these pods so that another has room; `shortOf` is the reason that it would be rejected for. */
   preempt(victims: readonly Pod[], shortOf: string): void;
-  admitted(pod: DesiredPod): void;
+  /** `decided` is the version that the node has room for; undefined if an earlier run admitted the pod. */
+  admitted(pod: DesiredPod, decided: Pod | undefined): void;
   rejected(pod: Pod, rejection: Rejection): void;
 }
 
@@ -36,8 +39,9 @@ interface Allocating {
 }
 
 /**
- * Pods that were added and have no worker yet. One is decided at a time, in the order of their creation, so that each
- * is decided on what those before it have reserved; what an allocator waits for delays nobody else:
+ * Pods that were added and have no worker yet. One is decided at a time, those of an earlier run first, then in the order
+ * of their creation, so that each is decided on what those before it have reserved; what an allocator waits for delays
+ * nobody else:
  *
  *     waiting ──► verdict ──► reserved ──► allocations, persisted ──► admitted
  *        ▲           │ waits      │                │
@@ -106,7 +110,7 @@ export class AdmissionQueue {
       if (!allocations.isEmpty) await allocations.restore();
       while (this.isDue && !signal.aborted) {
         this.isDue = false;
-        for (const uid of this.byCreation()) {
+        for (const uid of this.inOrder()) {
           try {
             if (this.decide(uid) === "allocates") await this.allocate(uid);
           } catch (error) {
@@ -141,10 +145,14 @@ export class AdmissionQueue {
     );
   }
 
-  private byCreation(): readonly string[] {
-    const created = (uid: string): string => this.deps.desired.get(uid)?.pod.metadata.creationTimestamp ?? "";
-    const all = [...this.waiting].map((uid) => ({ uid, at: created(uid) }));
-    return all.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).map(({ uid }) => uid);
+  /** Those that an earlier run admitted come first: new ones are decided on what is left. */
+  private inOrder(): readonly string[] {
+    const { desired, isKnown } = this.deps;
+    const all = [...this.waiting].map((uid) => {
+      const created = desired.get(uid)?.pod.metadata.creationTimestamp ?? "";
+      return { uid, key: `${isKnown(uid) ? 0 : 1} ${created}` };
+    });
+    return all.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)).map(({ uid }) => uid);
   }
 
   private decide(uid: string): "allocates" | undefined {
@@ -157,19 +165,33 @@ export class AdmissionQueue {
     const verdict = this.deps.verdict(desired);
     switch (verdict.kind) {
       case "waits":
-        this.note(desired, verdict.why);
-        this.deps.preempt(verdict.victims ?? [], verdict.shortOf ?? "");
+        this.wait(desired, verdict);
         return undefined;
       case "rejected":
-        this.delete(uid);
-        this.deps.rejected(desired.pod, this.rejectionOf(desired.pod, verdict));
+        this.reject(desired, this.rejectionOf(desired.pod, verdict));
         return undefined;
       case "admitted":
         if (!this.deps.allocations.isEmpty && verdict.isAdopted !== true) return "allocates";
         this.delete(uid);
-        this.deps.admitted(desired);
+        this.deps.admitted(desired, verdict.isAdopted === true ? undefined : desired.pod);
         return undefined;
     }
+  }
+
+  /** No pod ends for one that an allocator would reject even so, as in Kubernetes. */
+  private wait(
+    desired: DesiredPod,
+    { why, victims = [], shortOf = "" }: AdmissionVerdict & { readonly kind: "waits" },
+  ): void {
+    const rejection = victims.length > 0 ? this.deps.allocations.problem(desired.pod) : undefined;
+    if (rejection !== undefined) return this.reject(desired, rejection);
+    this.note(desired, why);
+    this.deps.preempt(victims, shortOf);
+  }
+
+  private reject({ uid, pod }: DesiredPod, rejection: Rejection): void {
+    this.delete(uid);
+    this.deps.rejected(pod, rejection);
   }
 
   /** The reason of an allocator comes before that of a shortage, as in Kubernetes. */
@@ -206,7 +228,7 @@ export class AdmissionQueue {
       if (current === undefined) await allocations.release(uid);
       this.waiting.delete(uid);
       this.reasons.delete(uid);
-      if (current !== undefined && rejection === undefined) this.deps.admitted(current);
+      if (current !== undefined && rejection === undefined) this.deps.admitted(current, entry.pod);
       else if (current !== undefined && rejection !== undefined) this.deps.rejected(current.pod, rejection);
     } catch (error) {
       if (signal.aborted) return;

@@ -4,6 +4,9 @@ import type { Tracer } from "../../lib/tracer.ts";
 import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import type { ObservedPod } from "../../model/observed.ts";
 import type { PodIdentity } from "../../model/step.ts";
+import type { Allocation } from "../admission/allocation.ts";
+import type { ReadmissionAnswer } from "../admission/allocations.ts";
+import type { Rejection } from "../admission/facts.ts";
 import { podDir } from "../config/paths.ts";
 import type { ExecuteDeps, PodRun } from "../execute/context.ts";
 import type { PodJournal } from "../journal.ts";
@@ -14,7 +17,7 @@ import { Discards } from "./discards.ts";
 import type { Lifecycle, StopIntent } from "./lifecycle.ts";
 import type { PodProbes } from "./probes.ts";
 import { PullWaits } from "./pull-waits.ts";
-import { PodResize, type ResizeVerdict } from "./resize.ts";
+import { PodResize, type ResizeDeps, type ResizeVerdict } from "./resize.ts";
 import { RunningAction } from "./running-action.ts";
 import { StartMemory } from "./start-memory.ts";
 import type { StartSlot } from "./start-slot.ts";
@@ -42,6 +45,10 @@ export interface WorkerDeps {
   readonly tracer?: Tracer | undefined;
   /** Whether the node has room for a pod with other requests. */
   resizeVerdict(pod: Pod): ResizeVerdict;
+  /** Whether a pod of which nothing ran when the agent started may start again. */
+  readmit(pod: Pod): ReadmissionAnswer;
+  /** Allocates what a pod of an earlier agent lacks. Resolves with why it cannot be had; may be repeated if it rejects. */
+  adopt(pod: Pod): Promise<Rejection | undefined>;
   /** Takes the newly derived status. */
   publish(uid: string, status: PodStatus): void;
   /** Aborts a while after the agent was told to stop: until then creates and starts are finished. */
@@ -56,6 +63,10 @@ export interface WorkerOptions {
   deadLimits?(): DeadLimits;
   /** The pod is only known from the runtime: it is stopped and removed. */
   readonly orphan?: boolean;
+  /** What the pod asked for when it was admitted: by now it may ask for more than there is. */
+  readonly admitted?: Allocation;
+  /** The runtime had something of the pod before this agent began. */
+  readonly isAdopted?: boolean;
   /** The status from before this agent began: a terminal phase and a start time stay. */
   readonly known?: PodStatus;
 }
@@ -93,13 +104,14 @@ export function workerParts(state: WorkerState, deps: WorkerDeps, options: Worke
   const memory = new StartMemory({ identity, journal, clock, crashLimits: options.crashLimits }, options.known);
   const directory = podDir(execute.node.paths, identity.uid);
   const record = `${directory}/resize.json`;
-  const resize = new PodResize({
+  const resizeDeps: ResizeDeps = {
     log,
     load: () => execute.files.readTail(record, MAX_RECORD_BYTES),
     save: (text) => execute.files.replaceFile(record, text),
     verdict: (asked) => deps.resizeVerdict(asked),
     event: (type, reason, message) => journal.event(type, reason, message),
-  });
+  };
+  const resize = new PodResize(resizeDeps, options.admitted);
   const publish = (uid: string, status: PodStatus): void => deps.publish(uid, status);
   const health = execute.resourceHealth ?? [];
   const isHeld = () => execute.claims?.holds(identity.uid) === true;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { FakeAllocator } from "../../../test/support/allocator.ts";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRing } from "../../../test/support/ring.ts";
 import type { Pod } from "../../model/generated/types.ts";
@@ -52,6 +53,23 @@ describe("a pod that does not fit", () => {
     await ring.restartAgent();
     await ring.want(one, two);
     assert.equal(ring.status("two")?.phase, "Running");
+  });
+
+  test("is rejected once, and the pod that took its room is not asked again", async () => {
+    const ring = new FakeRing();
+    await ring.want(one, two);
+    for (const other of ["three", "four"]) {
+      await ring.want(one, two, needs(other, "1"));
+      ring.pool.wake("uid-of-two");
+    }
+    const of = (name: string) => ring.journal.events(0).filter(({ pod }) => pod.name === name);
+    assert.deepEqual(
+      of("two").map(({ reason }) => reason),
+      ["OutOfcpu"],
+    );
+    assert.equal(ring.pool.isFinished("uid-of-two"), true);
+    const steps = ring.journal.of({ uid: "uid-of-one", name: "one", namespace: "default" }).history;
+    assert.ok(!steps.some(({ detail }) => detail?.startsWith("for the end of")));
   });
 
   test("is forgotten when it is removed", async () => {
@@ -138,6 +156,63 @@ describe("a critical pod", () => {
     assert.deepEqual([disruption?.status, disruption?.reason], ["True", "TerminationByKubelet"]);
     assert.equal(ring.status("two")?.phase, "Running");
     assert.ok(ring.journal.events(0).some(({ reason }) => reason === "Preempting"));
+    assert.deepEqual(ring.counted, ["preempted OutOfcpu"]);
+  });
+
+  test("preempts another, which has not failed if it ends well", async () => {
+    const ring = new FakeRing({ app: { termMs: 3000, termCode: 0 } });
+    const job = { ...one, spec: { ...one.spec, restartPolicy: "Never" } };
+    await ring.want(job);
+    await ring.want(job, asStatic(two));
+    await ring.clock.advance(3000);
+    assert.equal(ring.status("one")?.phase, "Succeeded");
+    assert.equal(ring.status("two")?.phase, "Running");
+  });
+
+  const others = { "one that could be preempted": one, "none that could be preempted": asStatic(one) };
+  for (const [name, other] of Object.entries(others)) {
+    test(`is rejected with the reason of an allocator, beside ${name}`, async () => {
+      const ring = new FakeRing();
+      const cards = new FakeAllocator(["card-0", "card-1"]);
+      cards.unmet = { reason: "TopologyAffinityError", message: "on no NUMA node" };
+      ring.allocators = () => [cards];
+      await ring.restartAgent();
+      await ring.want(other);
+      await ring.want(other, asStatic(two));
+      await ring.clock.advance(60_000);
+      assert.deepEqual([ring.status("two")?.phase, ring.status("two")?.reason], ["Failed", "TopologyAffinityError"]);
+      assert.equal(ring.status("one")?.phase, "Running");
+    });
+  }
+});
+
+describe("a pod that completed", () => {
+  const job = pod("job")
+    .container("job", { resources: { requests: { cpu: "1500m" } } })
+    .restart("Never")
+    .build();
+
+  test("has nothing allocated when its final phase is seen, also while its sandbox is being stopped", async () => {
+    const ring = new FakeRing({ job: { exitAfterMs: 100 } });
+    const released: string[] = [];
+    ring.allocators = () => [
+      {
+        name: "test",
+        allocate: () => Promise.resolve({ allocation: "one" }),
+        release: (uid) => released.push(uid),
+        restore: () => undefined,
+      },
+    ];
+    await ring.restartAgent();
+    await ring.want(job);
+    ring.runtime.control.delay("stopSandbox", 60_000);
+    await ring.clock.advance(99);
+    assert.deepEqual(released, []);
+    await ring.clock.advance(1);
+    assert.equal(ring.status("job")?.phase, "Succeeded");
+    assert.deepEqual(released, ["uid-of-job"]);
+    await ring.want(job, two);
+    assert.equal(ring.status("two")?.phase, "Running");
   });
 });
 
@@ -173,6 +248,25 @@ describe("completed pods after a restart of the agent", () => {
     assert.equal(ring.status("two")?.phase, "Running");
   });
 
+  test("are not started again if the runtime has nothing of them any more", async () => {
+    const ring = new FakeRing({ job: { exitAfterMs: 100 } });
+    ring.source = "api";
+    await ring.restartAgent();
+    await ring.want(job("done"));
+    await ring.clock.advance(200);
+    const done = { ...job("done"), status: { ...ring.status("done") } };
+    ring.stopAgent();
+    const { signal } = new AbortController();
+    for (const { id } of await ring.runtime.listSandboxes({}, { signal }))
+      await ring.runtime.removeSandbox(id, { signal });
+    const starts = ring.runtime.control.count("startContainer");
+    await ring.restartAgent();
+    await ring.want(two, done);
+    await ring.clock.advance(60_000);
+    assert.equal(ring.runtime.control.count("startContainer"), starts + 1);
+    assert.deepEqual([ring.status("two")?.phase, ring.status("done")?.phase], ["Running", "Succeeded"]);
+  });
+
   test("nobody is preempted for room that a completed pod left", async () => {
     const ring = new FakeRing({ job: { exitAfterMs: 100 } });
     await ring.want(job("done"));
@@ -204,6 +298,17 @@ describe("the order of admission", () => {
     await ring.want(at(two, "2026-01-01T00:00:02Z"), at(one, "2026-01-01T00:00:01Z"));
     assert.deepEqual([ring.status("one")?.phase, ring.status("two")?.phase], ["Running", "Failed"]);
   });
+
+  test("is that of the list for pods of the same second", async () => {
+    const ring = new FakeRing();
+    const at = (name: string, second: number): Pod => {
+      const of = needs(name, "1");
+      return { ...of, metadata: { ...of.metadata, creationTimestamp: `2026-01-01T00:00:0${second}Z` } };
+    };
+    await ring.want(at("late", 3), at("first", 1), at("b", 2), at("a", 2));
+    const running = ["late", "first", "b", "a"].filter((name) => ring.status(name)?.phase === "Running");
+    assert.deepEqual(running, ["first", "b"]);
+  });
 });
 
 describe("pods of one name", () => {
@@ -224,6 +329,16 @@ describe("pods of one name", () => {
     await ring.restartAgent();
     await ring.want(version("uid-2").build());
     assert.equal(ring.pool.status("uid-2")?.phase, "Running");
+  });
+
+  test("a static pod does not wait for static pods of another name or namespace", async () => {
+    const ring = new FakeRing(hung);
+    const other = pod("db-1", "uid-1").container("app").fromFile().build();
+    const elsewhere = version("uid-2").fromFile().metadata({ namespace: "other" }).build();
+    await ring.want(other, elsewhere);
+    // They take long to end.
+    await ring.want(version("uid-3").fromFile().build());
+    assert.equal(ring.pool.status("uid-3")?.phase, "Running");
   });
 
   test("a static pod waits for the earlier static pod, not for an API pod of its name", async () => {

@@ -5,6 +5,7 @@ import type { Pod, PodStatus } from "../../model/generated/types.ts";
 import { isCriticalPod, isNodeCriticalPod, isStaticPod, podIdentity } from "../../model/pod-facts.ts";
 import { unsupportedFields } from "../../model/pod-support.ts";
 import type { ProbeKind } from "../../model/probe.ts";
+import { allocationOf } from "../admission/allocation.ts";
 import { PodAllocations } from "../admission/allocations.ts";
 import type { Rejection, ResizeVerdict } from "../admission/facts.ts";
 import { RejectionError } from "../admission/rejection-error.ts";
@@ -19,6 +20,7 @@ import { AdmissionQueue } from "./admission-queue.ts";
 import type { Discarded } from "./discards.ts";
 import { allocatedPods, isEnding, nodeLoad } from "./node-load.ts";
 import { OrphanedPods } from "./orphaned-pods.ts";
+import type { WorkerOptions } from "./parts.ts";
 import { PodStatuses } from "./pod-statuses.ts";
 import type { PoolDeps, PoolOptions } from "./pool-deps.ts";
 import { StartSlot } from "./start-slot.ts";
@@ -63,9 +65,10 @@ export class WorkerPool {
       log,
       allocations: this.allocations,
       signal,
+      isKnown: (uid) => this.isInRuntime(uid),
       verdict: (pod) => this.verdict(pod),
       preempt: (victims, shortOf) => this.preempt(victims, shortOf),
-      admitted: (pod) => this.start(pod),
+      admitted: (pod, decided) => this.start(pod, decided),
       rejected: (pod, rejection) => this.reject(pod, rejection),
     });
     this.orphans = new OrphanedPods({
@@ -86,9 +89,10 @@ export class WorkerPool {
     this.releaseOthers();
   }
 
-  /** Wakes the worker of a pod; a wake-up carries no facts. */
+  /** Wakes the worker of a pod, or has its admission decided again; a wake-up carries no facts. */
   wake(uid: string): void {
     this.workers.get(uid)?.wake();
+    if (this.queue.has(uid)) this.queue.review();
   }
 
   /** A probe of this pod has a new result. */
@@ -180,26 +184,43 @@ export class WorkerPool {
     }
     // What is terminal, or asked to go, needs no room any more: its worker only stops it. What runs was admitted before.
     if (isEnding(pod) || this.isInRuntime(uid)) return { kind: "admitted", isAdopted: true };
+    if (this.isUnreadLacking()) return { kind: "waits", why: "for earlier pods to get what they lack" };
+    // It ran before a reboot: what it was allocated is still its own.
+    const again = this.allocations.readmit(pod);
+    if (again !== undefined)
+      return "waits" in again ? { kind: "waits", why: again.waits } : { kind: "rejected", ...again };
     const load = { ...nodeLoad(this.workers.values(), this.unread), undecided: this.queue.undecided };
     return admissionVerdict(pod, load, this.options.node());
   }
 
-  private start({ uid, pod, source }: DesiredPod): void {
+  /** True while pods of an earlier run are to get what it did not allocate to them: they come before those that are new. */
+  private isUnreadLacking(): boolean {
+    return [...this.unread].some((uid) => {
+      const worker = this.workers.get(uid);
+      return worker !== undefined && this.allocations.isLackedBy(worker.allocated);
+    });
+  }
+
+  private start({ uid, pod, source }: DesiredPod, admitted: Pod | undefined): void {
     const journal = this.deps.journal.of(podIdentity(pod));
     journal.note("admitted", `from ${source}`);
     for (const field of unsupportedFields(pod).warned) journal.event("Warning", "FieldNotSupported", field);
     // A status of an earlier life under the same UID is stale.
     this.statuses.delete(uid);
-    if (this.isInRuntime(uid)) this.unread.add(uid);
+    const isAdopted = this.isInRuntime(uid);
+    if (isAdopted) this.unread.add(uid);
     const known = source === "api" && pod.status?.startTime !== undefined ? { known: pod.status } : {};
-    this.launch(pod, known);
+    this.launch(pod, { ...known, isAdopted, ...(admitted && { admitted: allocationOf(admitted) }) });
   }
 
   private reject(pod: Pod, rejection: Rejection): void {
+    const { uid } = podIdentity(pod);
+    // A pod of before a reboot still has what it was allocated.
+    void this.allocations.release(uid);
     const journal = this.deps.journal.of(podIdentity(pod));
     journal.event("Warning", rejection.reason, rejection.message);
     journal.begin("admitted").fail(new RejectionError(rejection));
-    this.publish(podIdentity(pod).uid, rejectedStatus(pod, rejection, this.deps.clock.now().wall));
+    this.publish(uid, rejectedStatus(pod, rejection, this.deps.clock.now().wall));
   }
 
   /** Stops pods so that a critical one has room; they stay there, ended, for their controllers to see. */
@@ -237,7 +258,7 @@ export class WorkerPool {
     if (admission.kind === "waits") this.preempt(admission.victims ?? [], admission.shortOf ?? "");
   }
 
-  private launch(pod: Pod, options: { orphan?: boolean; known?: PodStatus }): void {
+  private launch(pod: Pod, options: Pick<WorkerOptions, "orphan" | "known" | "isAdopted" | "admitted">): void {
     const { execute, observer, probes, clock, log, late, measured, journal } = this.deps;
     const identity = podIdentity(pod);
     const worker: PodWorker = new PodWorker(
@@ -254,6 +275,8 @@ export class WorkerPool {
         journal: journal.of(identity),
         slot: new StartSlot(this.lane, { critical: isNodeCriticalPod(pod) }),
         resizeVerdict: (asked) => this.resizeVerdict(worker, asked),
+        readmit: (of) => this.allocations.readmit(of),
+        adopt: (of) => this.allocations.adopt(of, { signal: this.signal }),
         publish: (of, status) => this.publish(of, status),
         onPhase: (changed) => this.phaseChanged(changed),
         onKilled: (killed) => this.killed(killed),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { FakeAllocator } from "../../../test/support/allocator.ts";
 import { pod } from "../../../test/support/pods.ts";
 import { FakeRing } from "../../../test/support/ring.ts";
 import { RuntimeError } from "../../adapters/runtime/port.ts";
@@ -266,6 +267,30 @@ describe("a resize", () => {
     assert.equal(ring.status()?.containerStatuses?.[0]?.allocatedResources?.["cpu"], "500m");
   });
 
+  test("that was granted after a while stays granted over a restart of the agent, also on a full node", async () => {
+    const ring = new FakeRing();
+    const made = (cpu: string): Pod =>
+      pod("web")
+        .init("setup")
+        .container("app", { resources: both(cpu, "64Mi") })
+        .build();
+    const other = (name: string): Pod =>
+      pod(name)
+        .container("app", { resources: { requests: { cpu: "1" } } })
+        .build();
+    await ring.want(made("500m"), other("first"));
+    await ring.want(made("1500m"), other("first"));
+    assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+    await ring.want(made("1500m"));
+    await ring.clock.advance(60_000);
+    assert.deepEqual(conditions(ring), {});
+    await ring.restartAgent();
+    await ring.want(made("1500m"), other("second"));
+    await ring.clock.advance(1000);
+    assert.deepEqual([conditions(ring), ring.status("second")?.reason], [{}, "OutOfcpu"]);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.allocatedResources?.["cpu"], "1500m");
+  });
+
   for (const restart of [false, true]) {
     const name = restart ? ", also after a restart of the agent" : "";
     test(`whose answer is lost is applied again when the pod goes back to what it had${name}`, async () => {
@@ -284,6 +309,38 @@ describe("a resize", () => {
       assert.equal(ring.runtime.limitsOf(id)?.cpuQuota, 50_000);
       assert.equal(await idOf(ring), id, "not restarted");
       assert.deepEqual(conditions(ring), {});
+    });
+  }
+
+  const early: Readonly<Record<string, (ring: FakeRing) => FakeAllocator | undefined>> = {
+    "while an allocator is asked": (ring) => {
+      const cards = new FakeAllocator(["card-0", "card-1"]);
+      [cards.clock, cards.takesMs, cards.slow] = [ring.clock, 5000, "web"];
+      ring.allocators = () => [cards];
+      return cards;
+    },
+    "before the first sync": () => undefined,
+  };
+  for (const [when, prepare] of Object.entries(early)) {
+    test(`${when} is deferred if only what was admitted has room`, async () => {
+      const ring = new FakeRing();
+      const cards = prepare(ring);
+      await ring.restartAgent();
+      ring.publish(web(both("1", "1Gi")));
+      if (cards !== undefined) await ring.clock.advance(1000);
+      ring.publish(web(both("64", "500Gi")));
+      await ring.want(web(both("64", "500Gi")));
+      await ring.clock.advance(10_000);
+      assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
+      assert.deepEqual(ring.status()?.containerStatuses?.[0]?.allocatedResources, { cpu: "1", memory: "1Gi" });
+      await ring.want(
+        web(both("64", "500Gi")),
+        pod("other")
+          .container("app", { resources: both("500m", "1Gi") })
+          .build(),
+      );
+      await ring.clock.advance(1000);
+      assert.equal(ring.status("other")?.phase, "Running");
     });
   }
 
@@ -403,6 +460,23 @@ describe("a resize of the whole pod", () => {
       await ring.want(whole(both("64", "64Mi")));
       assert.deepEqual(conditions(ring), { PodResizePending: "Deferred" });
       assert.deepEqual(ring.status()?.resources, both("500m", "64Mi"));
+    });
+  }
+
+  for (const restart of [false, true]) {
+    const name = restart ? ", also after a restart of the agent" : "";
+    test(`whose answer is lost is applied again when the pod goes back to what it had${name}`, async () => {
+      const ring = new FakeRing();
+      await ring.want(whole(both("500m", "64Mi")));
+      ring.runtime.control.failAfterwards("updateSandboxResources", new RuntimeError("Unavailable", "gone"));
+      await ring.want(whole(both("1", "64Mi")));
+      const sandbox = await sandboxOf(ring);
+      assert.equal(ring.runtime.limitsOf(sandbox)?.cpuQuota, 100_000);
+      if (restart) await ring.restartAgent();
+      await ring.want(whole(both("500m", "64Mi")));
+      await ring.clock.advance(10_000);
+      assert.equal(ring.runtime.limitsOf(sandbox)?.cpuQuota, 50_000);
+      assert.deepEqual(conditions(ring), {});
     });
   }
 

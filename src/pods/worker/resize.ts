@@ -43,7 +43,11 @@ export class PodResize {
   private unsaved: string | undefined;
   private saving: Promise<void> | undefined;
 
-  constructor(private readonly deps: ResizeDeps) {}
+  /** `admitted`: what the pod asked for when it was admitted; undefined for a pod of an earlier agent. */
+  constructor(
+    private readonly deps: ResizeDeps,
+    private readonly admitted?: Allocation,
+  ) {}
 
   /** Why a resize waits for room, if one does. */
   get pending(): ResizeVerdict {
@@ -98,7 +102,8 @@ export class PodResize {
 
   /** Returns the pod with what it is allocated. */
   view(desired: Pod): Pod {
-    return this.allocation === undefined ? desired : withAllocation(desired, this.allocation);
+    const allocation = this.allocation ?? this.admitted;
+    return allocation === undefined ? desired : withAllocation(desired, allocation);
   }
 
   /** Returns what a container has; undefined if unknown, as for one that another agent created. */

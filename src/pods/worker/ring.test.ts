@@ -94,6 +94,33 @@ describe("a pod's life on the ring", () => {
     );
   });
 
+  test("of two crashed containers each is back at its own time, whatever their order", async () => {
+    const ring = new FakeRing({ slow: {}, quick: {} });
+    await ring.want(pod("web").container("slow").container("quick").build());
+    const crash = async (name: string): Promise<void> => {
+      const found = (await ring.containers()).find((one) => one.name === name && one.state === "running");
+      ring.runtime.exit(found?.id ?? "", 1);
+      await ring.clock.advance(0);
+    };
+    const restarts = (): Record<string, number> =>
+      Object.fromEntries(
+        (ring.status()?.containerStatuses ?? []).map(({ name, restartCount }) => [name, restartCount]),
+      );
+    // The second crash of the first one waits 10 s, and the third one 20 s.
+    await crash("slow");
+    await crash("slow");
+    await ring.clock.advance(10_000);
+    await crash("slow");
+    await crash("quick");
+    await crash("quick");
+    await ring.clock.advance(9999);
+    assert.deepEqual(restarts(), { slow: 2, quick: 1 });
+    await ring.clock.advance(1);
+    assert.deepEqual(restarts(), { slow: 2, quick: 2 });
+    await ring.clock.advance(10_000);
+    assert.deepEqual(restarts(), { slow: 3, quick: 2 });
+  });
+
   test("init containers run one after the other, then the app", async () => {
     const ring = new FakeRing({ one: { exitAfterMs: 100 }, two: { exitAfterMs: 100 } });
     await ring.want(pod("web").init("one").init("two").container("app").build());
@@ -131,6 +158,17 @@ describe("a pod's life on the ring", () => {
     assert.deepEqual(await ring.containers(), []);
     assert.deepEqual(ring.view.summaries(), []);
     assert.deepEqual([...ring.files.entries.keys()], []);
+  });
+
+  test("a pod that is gone is forgotten", async () => {
+    const ring = new FakeRing();
+    await ring.want(web);
+    assert.ok(ring.journal.of({ uid: "uid-of-web", name: "web", namespace: "default" }).history.length > 0);
+    await ring.want();
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status(), undefined);
+    assert.deepEqual(ring.journal.of({ uid: "uid-of-web", name: "web", namespace: "default" }).history, []);
+    assert.deepEqual(ring.counted, []);
   });
 
   test("the end of a pod lists it once, after the stop", async () => {
@@ -228,6 +266,19 @@ describe("a pod's life on the ring", () => {
     assert.equal(ring.status()?.phase, "Running");
     await ring.clock.advance(1000);
     assert.deepEqual([ring.status()?.phase, ring.status()?.reason], ["Failed", "DeadlineExceeded"]);
+    const told = ring.journal.events(0).filter(({ reason }) => reason === "DeadlineExceeded");
+    assert.deepEqual(
+      told.map(({ type }) => type),
+      ["Normal"],
+    );
+  });
+
+  test("a pod that has completed does not fail at its active deadline", async () => {
+    const ring = new FakeRing({ app: { exitAfterMs: 1000 } });
+    await ring.want(pod("web").container("app").restart("Never").with({ activeDeadlineSeconds: 60 }).build());
+    await ring.clock.advance(120_000);
+    assert.equal(ring.status()?.phase, "Succeeded");
+    assert.ok(!ring.journal.events(0).some(({ reason }) => reason === "DeadlineExceeded"));
   });
 
   test("past its active deadline a pod fails also while it waits for an image", async () => {
@@ -347,7 +398,12 @@ describe("faults", () => {
     await ring.want(web);
     assert.equal(ring.runtime.control.count("runSandbox"), 1);
     await ring.clock.advance(1000);
-    await ring.clock.advance(2000);
+    for (let wake = 0; wake < 10; wake++) {
+      ring.pool.wake("uid-of-web");
+      await ring.clock.advance(100);
+    }
+    assert.equal(ring.runtime.control.count("runSandbox"), 2, "a wake-up ends no back-off");
+    await ring.clock.advance(1000);
     await ring.clock.advance(4000);
     assert.equal(ring.runtime.control.count("runSandbox"), 4);
     assert.equal(ring.status()?.phase, "Running");
@@ -438,6 +494,17 @@ describe("another agent on the same runtime", () => {
     assert.deepEqual(await ring.containers(), before);
     assert.equal(changes(ring).length, calls);
     assert.equal(ring.status()?.phase, "Running");
+  });
+
+  test("counts orphaned pods, and pods that come back while they end", async () => {
+    const ring = new FakeRing({ app: { termMs: 1000 } });
+    await ring.want(web);
+    await ring.restartAgent();
+    await ring.want();
+    await ring.want(web);
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.deepEqual(ring.counted, ["orphaned", "restarted web"]);
   });
 
   test("stops orphaned pods, but only once all sources are ready", async () => {

@@ -54,6 +54,24 @@ test("an evicted pod whose containers have ended is not started again by the nex
   ring.stopAgent();
 });
 
+test("an evicted pod is not started again while the disk takes long to tell of its eviction", async () => {
+  const ring = new FakeRing();
+  await evicted(ring);
+  await ring.clock.advance(5000);
+  ring.stopAgent();
+  const readTail = ring.files.readTail.bind(ring.files);
+  ring.files.readTail = async (path, bytes) => {
+    if (path.endsWith("/stop.json")) await ring.clock.sleep(10_000);
+    return await readTail(path, bytes);
+  };
+  await ring.restartAgent();
+  await ring.want(web());
+  await ring.clock.advance(60_000);
+  assert.equal(ring.runtime.control.count("startContainer"), 1);
+  assert.equal(ring.status()?.reason, "Evicted");
+  ring.stopAgent();
+});
+
 test("an evicted pod of which the runtime has nothing left is not started again by the next agent", async () => {
   const ring = new FakeRing();
   await evicted(ring);

@@ -1,11 +1,15 @@
+import { isAborted } from "../../lib/abort.ts";
 import type { Instant } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Pod } from "../../model/generated/types.ts";
 import type { ObservedPod } from "../../model/observed.ts";
+import type { ReadmissionAnswer } from "../admission/allocations.ts";
+import type { Rejection } from "../admission/facts.ts";
+import { RejectionError } from "../admission/rejection-error.ts";
 import type { PodRun } from "../execute/context.ts";
 import { graceFor } from "../plan/grace.ts";
 import { planPod } from "../plan/plan.ts";
-import type { PodPlan } from "../plan/pod-plan.ts";
+import type { PodAction, PodPlan } from "../plan/pod-plan.ts";
 import { DEFAULT_DEAD_LIMITS } from "../plan/prune.ts";
 import { refusalOf } from "../plan/refusal.ts";
 import { restartTriggers } from "../plan/restart-rules.ts";
@@ -26,6 +30,13 @@ export class PodSync {
   private refusal: WaitingReason | undefined;
   /** True once what an earlier agent left was taken over. */
   isAdopted = false;
+  /** Nothing of the pod ran when this agent began: before its first start its allocations are checked, as after a reboot. */
+  private needsReadmission = false;
+  /** The pod is of an earlier agent, and was not yet allocated what that one did not. */
+  private mayLack = false;
+  /** Why that cannot be had. */
+  private lack: Rejection | undefined;
+  private noted: string | undefined;
   /** The version of the pod whose limits are set on its cgroup. */
   private limited: Pod | undefined;
 
@@ -58,6 +69,8 @@ export class PodSync {
     const run: PodRun = { ...given, pod: resize.settle(given.pod) };
     const now = deps.clock.now();
     const plan = this.plan(run.pod, observed, now);
+    // Until its status is published, no new pod takes what this one lacks.
+    if (!isTerminalPhase(this.parts.report.current?.phase) && plan.kind !== "finish") await this.allocateMissing(run);
     await this.ensureCgroup(run.pod, observed);
     // Whatever was requested during the waits comes first.
     if (life().stop !== undefined) return 0;
@@ -65,10 +78,13 @@ export class PodSync {
     const deadlineMs = this.untilDeadline(now);
     if (deadlineMs !== undefined && deadlineMs <= 0) return this.expire();
     if (isTerminalPhase(this.parts.report.current?.phase) || plan.kind === "finish") return this.finish(run.pod);
+    const readmission = this.readmission(run.pod);
     const blockedMs = retry.waitMs(now.mono);
     if (blockedMs > 0) return Math.min(blockedMs, deadlineMs ?? blockedMs);
     retry.unblock();
-    if (plan.actions.length > 0) return this.perform(run, { observed, plan, deadlineMs });
+    const actions = this.permitted(run.pod, plan.actions, readmission);
+    if (life().stop !== undefined) return 0;
+    if (actions.length > 0) return this.perform(run, { observed, actions, deadlineMs });
     return this.parts.memory.takeUnreported() ? 0 : this.settle(plan, deadlineMs);
   }
 
@@ -82,10 +98,12 @@ export class PodSync {
 
   /** Takes over what an earlier agent left. Does nothing when called again. */
   private async adopt(pod: Pod, observed: ObservedPod): Promise<void> {
-    const { deps, memory, resize } = this.parts;
+    const { deps, memory, resize, options } = this.parts;
     if (!this.isAdopted) {
       this.isAdopted = true;
       const isRunning = observed.containers.some(({ state }) => state === "running");
+      this.needsReadmission = options.isAdopted === true && !isRunning;
+      this.mayLack = options.isAdopted === true;
       memory.isMisplaced = isRunning && !deps.execute.cgroups.exists(pod);
       memory.adopt(observed);
     }
@@ -123,18 +141,83 @@ export class PodSync {
     if (run.pod.spec.containers.every(({ name }) => run.ids.has(name)))
       memory.restartingAll = restartTriggers(run.pod, observed).length > 0;
     report.update(this.parts.pod(), observed, {});
+    // Whoever sees its final phase may give its CPUs or devices to another pod, before its sandbox has stopped.
+    const hasEnded = observed.containers.every(({ state }) => state === "exited");
+    if (hasEnded && isTerminalPhase(report.current?.phase)) this.parts.killed();
+  }
+
+  /**
+   * Allocates, once, what the pod would get if it were admitted today. Without it a pod that runs goes on; one of which
+   * nothing runs is rejected, as in Kubernetes.
+   */
+  private async allocateMissing({ pod, interrupt }: PodRun): Promise<void> {
+    if (!this.mayLack) return;
+    this.mayLack = false;
+    const { deps } = this.parts;
+    let rejection: Rejection | undefined;
+    try {
+      rejection = await deps.adopt(pod);
+    } catch (error) {
+      this.mayLack = true;
+      // Nothing of the pod runs: its start is tried again.
+      if (isAborted(error, interrupt) || this.needsReadmission) throw error;
+      // The disk may have room when the pod is synced again.
+      rejection = { reason: "UnexpectedAdmissionError", message: messageOf(error) };
+    }
+    if (rejection?.message === this.lack?.message) return;
+    this.lack = rejection;
+    // A pod with CPUs of its own has no CPU quota.
+    this.limited = undefined;
+    if (rejection === undefined || this.needsReadmission) return;
+    const message = `Running on without resources of its own: ${rejection.message}`;
+    deps.journal.event("Warning", rejection.reason, message);
+  }
+
+  /** Whether the pod may start anything. Asked until it may: its plugin may be unavailable later, as in Kubernetes. */
+  private readmission(pod: Pod): ReadmissionAnswer {
+    if (!this.needsReadmission) return undefined;
+    const answer = this.lack === undefined ? this.parts.deps.readmit(pod) : { rejection: this.lack };
+    this.needsReadmission = answer !== undefined;
+    return answer;
+  }
+
+  /** What may be done now: nothing is started before what it was allocated is there again. Rejects a pod that lacks it. */
+  private permitted(pod: Pod, actions: readonly PodAction[], answer: ReadmissionAnswer): readonly PodAction[] {
+    if (answer === undefined || !actions.some(isStart)) return actions;
+    const { deps, requestStop } = this.parts;
+    if ("waits" in answer) {
+      this.noteWait(answer.waits);
+      return [];
+    }
+    const { reason, message } = answer.rejection;
+    deps.journal.event("Warning", reason, message);
+    deps.journal.begin("admitted").fail(new RejectionError(answer.rejection));
+    const failure = { reason, message: `Pod was rejected: ${message}`, untilReboot: true };
+    requestStop({ graceSeconds: graceFor(pod), failure });
+    return [];
+  }
+
+  /** Records once what the first start waits for. */
+  private noteWait(what: string): void {
+    if (this.noted === what) return;
+    this.noted = what;
+    this.parts.deps.journal.note("waiting", what);
   }
 
   private async perform(
     run: PodRun,
-    { observed, plan, deadlineMs }: { observed: ObservedPod; plan: Converge; deadlineMs: number | undefined },
+    {
+      observed,
+      actions: planned,
+      deadlineMs,
+    }: { observed: ObservedPod; actions: readonly PodAction[]; deadlineMs: number | undefined },
   ): Promise<number> {
     const { deps, running, actions } = this.parts;
     // Also while it waits for a volume, an image or a hook, a pod is stopped at its deadline.
     const deadline = deadlineMs === undefined ? undefined : deps.clock.after(deadlineMs, () => this.expire());
     try {
       const begin = running.begin.bind(running);
-      await actions.perform(run, { observed, actions: plan.actions, begin });
+      await actions.perform(run, { observed, actions: planned, begin });
     } finally {
       deadline?.cancel();
     }
@@ -204,4 +287,8 @@ export class PodSync {
     this.parts.requestStop({ graceSeconds: graceFor(this.parts.pod()), failure });
     return 0;
   }
+}
+
+function isStart(action: PodAction): boolean {
+  return action.do === "createSandbox" || action.do === "startContainer";
 }

@@ -1,0 +1,401 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { FakeAllocator } from "../../../test/support/allocator.ts";
+import { pod } from "../../../test/support/pods.ts";
+import { FakeRing } from "../../../test/support/ring.ts";
+import type { FakeProgram } from "../../adapters/runtime/fake-program.ts";
+import type { Pod } from "../../model/generated/types.ts";
+import type { Rejection } from "../../model/rejection.ts";
+import type { ReadmissionAnswer } from "../admission/allocations.ts";
+import { RejectionError } from "../admission/rejection-error.ts";
+import type { EndedStep } from "../journal.ts";
+
+const UID = "uid-of-web";
+const WAITS: ReadmissionAnswer = { waits: "for a plugin" };
+const GONE: ReadmissionAnswer = { rejection: { reason: "UnexpectedAdmissionError", message: "no plugin" } };
+const { signal } = new AbortController();
+
+/** A pod that has a card, and an agent that starts anew after `meanwhile`. The next allocator answers with `again`. */
+async function restarted(
+  web: Pod,
+  programs: Readonly<Record<string, FakeProgram>>,
+  {
+    again,
+    meanwhile,
+    ranMs = 0,
+    lack,
+    fault,
+    onAdopt,
+    adoptsMs = 0,
+  }: {
+    again: ReadmissionAnswer;
+    meanwhile?: (ring: FakeRing) => Promise<void>;
+    ranMs?: number;
+    lack?: Rejection;
+    fault?: Error;
+    onAdopt?: () => void;
+    adoptsMs?: number;
+  },
+): Promise<{ ring: FakeRing; cards: () => FakeAllocator; counted: () => number }> {
+  const ring = new FakeRing(programs);
+  let cards = new FakeAllocator([]);
+  ring.allocators = () => {
+    cards = new FakeAllocator(["card-0"]);
+    cards.again = again;
+    cards.lack = lack;
+    cards.onAdopt = onAdopt;
+    Object.assign(cards, { clock: ring.clock, adoptsMs });
+    return [cards];
+  };
+  await ring.restartAgent();
+  await ring.want(web);
+  await ring.clock.advance(ranMs);
+  ring.stopAgent();
+  await meanwhile?.(ring);
+  await ring.restartAgent();
+  cards.fault = fault;
+  let rejections = 0;
+  const count = ({ step, error }: EndedStep): void => {
+    if (step === "admitted" && error instanceof RejectionError) rejections++;
+  };
+  ring.journal.onStep(count, new AbortController());
+  await ring.want(web);
+  return { ring, cards: () => cards, counted: () => rejections };
+}
+
+/** Ends sandboxes and containers, and leaves them in the runtime as containerd does. */
+async function losePower(ring: FakeRing): Promise<void> {
+  for (const { id } of await ring.runtime.listSandboxes({}, { signal })) await ring.runtime.stopSandbox(id, { signal });
+  ring.bootId = "another boot";
+}
+
+/** Ends sandboxes and containers, and removes them as CRI-O does. */
+async function forget(ring: FakeRing): Promise<void> {
+  await losePower(ring);
+  for (const { id } of await ring.runtime.listSandboxes({}, { signal }))
+    await ring.runtime.removeSandbox(id, { signal });
+}
+
+const running = async (ring: FakeRing): Promise<readonly string[]> =>
+  (await ring.containers()).filter(({ state }) => state === "running").map(({ name }) => name);
+const outcome = (ring: FakeRing): readonly unknown[] => {
+  const { phase, reason, message } = ring.status() ?? {};
+  return [phase, reason, message];
+};
+const REJECTED = ["Failed", "UnexpectedAdmissionError", "Pod was rejected: no plugin"];
+
+describe("a pod of which nothing ran when the agent started", () => {
+  const web = pod("web").container("app").build();
+
+  for (const [runtime, meanwhile] of Object.entries({ containerd: losePower, "CRI-O": forget })) {
+    test(`is rejected if what it was allocated is not there, and has it no more: ${runtime}`, async () => {
+      const { ring, cards, counted } = await restarted(web, { app: {} }, { again: GONE, meanwhile });
+      await ring.clock.advance(1000);
+      assert.deepEqual(outcome(ring), REJECTED);
+      assert.deepEqual(await running(ring), []);
+      assert.deepEqual([...cards().given], []);
+      const events = ring.journal.events(0).filter(({ reason }) => reason === "UnexpectedAdmissionError");
+      assert.deepEqual(
+        events.map(({ type, message }) => [type, message]),
+        [["Warning", "no plugin"]],
+      );
+      assert.equal(counted(), 1);
+    });
+
+    test(`waits for what may come back, and starts then: ${runtime}`, async () => {
+      const { ring, cards } = await restarted(web, { app: {} }, { again: WAITS, meanwhile });
+      await ring.clock.advance(20_000);
+      assert.deepEqual(await running(ring), []);
+      const sandboxes = await ring.runtime.listSandboxes({}, { signal });
+      assert.ok(!sandboxes.some(({ state }) => state === "ready"), "no sandbox is made before");
+      assert.notEqual(ring.status()?.phase, "Failed");
+      for (let wake = 0; wake < 3; wake++) {
+        ring.pool.wake(UID);
+        await ring.clock.advance(1000);
+      }
+      const said = ring.journal.of({ uid: UID, name: "web", namespace: "default" }).history;
+      assert.equal(said.filter(({ detail }) => detail === "for a plugin").length, 1);
+      cards().again = undefined;
+      ring.pool.wake(UID);
+      await ring.clock.advance(1000);
+      assert.deepEqual(await running(ring), ["app"]);
+      assert.deepEqual([...cards().given], [[UID, "card-0"]]);
+    });
+
+    test(`is rejected when the wait is over: ${runtime}`, async () => {
+      const { ring, cards } = await restarted(web, { app: {} }, { again: WAITS, meanwhile });
+      await ring.clock.advance(20_000);
+      cards().again = GONE;
+      ring.pool.wake(UID);
+      await ring.clock.advance(1000);
+      assert.deepEqual(outcome(ring), REJECTED);
+    });
+  }
+
+  test("stays rejected with the next agent, and is asked again after the next boot", async () => {
+    const { ring } = await restarted(web, { app: {} }, { again: GONE, meanwhile: losePower });
+    await ring.clock.advance(1000);
+    assert.deepEqual(outcome(ring), REJECTED);
+    ring.allocators = () => [new FakeAllocator(["card-0"])];
+    await ring.restartAgent();
+    await ring.want(web);
+    await ring.clock.advance(1000);
+    assert.deepEqual(outcome(ring), REJECTED);
+    ring.stopAgent();
+    ring.bootId = "the boot after that";
+    await ring.restartAgent();
+    await ring.want(web);
+    await ring.clock.advance(1000);
+    assert.deepEqual(await running(ring), ["app"]);
+  });
+
+  test("only waits if its container is in back-off, and is not asked again after its next start", async () => {
+    const crashes = { app: { exitAfterMs: 1000, exitCode: 1 } };
+    const { ring, cards } = await restarted(web, crashes, { again: WAITS, ranMs: 14_500 });
+    const restarts = (): number => ring.status()?.containerStatuses?.[0]?.restartCount ?? 0;
+    const before = restarts();
+    assert.ok(before > 0);
+    await ring.clock.advance(29_000);
+    assert.deepEqual([ring.status()?.phase, restarts()], ["Running", before]);
+    cards().again = undefined;
+    ring.pool.wake(UID);
+    await ring.clock.advance(20_000);
+    assert.equal(restarts(), before + 1);
+    cards().again = GONE;
+    await ring.clock.advance(300_000);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.ok(restarts() > before + 1, "a container that ends later starts with what it had");
+  });
+
+  test("is not asked again once its plugin was back, also if its container starts later", async () => {
+    const crashes = { app: { exitAfterMs: 1000, exitCode: 1 } };
+    const { ring, cards } = await restarted(web, crashes, { again: WAITS, ranMs: 14_500 });
+    const restarts = (): number => ring.status()?.containerStatuses?.[0]?.restartCount ?? 0;
+    const before = restarts();
+    cards().again = undefined;
+    ring.pool.wake(UID);
+    await ring.clock.advance(1000);
+    assert.equal(restarts(), before, "it is in back-off");
+    cards().again = GONE;
+    ring.pool.wake(UID);
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.ok(restarts() > before);
+  });
+
+  test("is not rejected before its back-off is over: its plugin may come back until then", async () => {
+    const crashes = { app: { exitAfterMs: 1000, exitCode: 1 } };
+    const { ring, cards } = await restarted(web, crashes, { again: GONE, ranMs: 14_500 });
+    const before = ring.status()?.containerStatuses?.[0]?.restartCount ?? 0;
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Running");
+    cards().again = undefined;
+    await ring.clock.advance(30_000);
+    assert.equal(ring.status()?.containerStatuses?.[0]?.restartCount, before + 1);
+  });
+
+  test("is not rejected if it has completed", async () => {
+    const job = pod("web").restart("Never").container("app").build();
+    const meanwhile = (ring: FakeRing): Promise<void> => ring.clock.advance(1000);
+    const { ring } = await restarted(job, { app: { exitAfterMs: 500 } }, { again: GONE, meanwhile });
+    await ring.clock.advance(1000);
+    assert.equal(ring.status()?.phase, "Succeeded");
+  });
+});
+
+test("a readmission that fails unexpectedly is tried again, and keeps no other pod waiting", async () => {
+  const web = pod("web").container("app").build();
+  const { ring, cards } = await restarted(web, { app: {} }, { again: WAITS, meanwhile: forget });
+  let failures = 2;
+  cards().readmit = ({ metadata }) => {
+    if (metadata.name === "web" && failures-- > 0) throw new Error("a mistake of the allocator");
+    return undefined;
+  };
+  await ring.want(web, pod("other").container("app").build());
+  assert.equal(ring.status("other")?.reason, "NoCard", "it was decided: the only card is the pod's");
+  await ring.clock.advance(10_000);
+  assert.equal(failures, -1);
+  assert.equal(ring.status()?.phase, "Running");
+});
+
+describe("a pod of which something ran when the agent started", () => {
+  test("is not asked: it runs on, and a container of it that had ended starts again", async () => {
+    const web = pod("web").container("app").container("flaky").build();
+    const meanwhile = (ring: FakeRing): Promise<void> => ring.clock.advance(1000);
+    const flaky = { exitAfterMs: 1000, exitCode: 1 };
+    const { ring } = await restarted(web, { app: {}, flaky }, { again: GONE, meanwhile });
+    await ring.clock.advance(30_000);
+    const [app, other] = ring.status()?.containerStatuses ?? [];
+    assert.deepEqual([app?.restartCount, ring.status()?.phase], [0, "Running"]);
+    assert.ok((other?.restartCount ?? 0) > 0);
+  });
+});
+
+describe("what an earlier agent did not allocate", () => {
+  const web = pod("web").container("app").build();
+  const lack = { reason: "NoCard", message: "no card is free" };
+
+  test("is asked for once, for a pod that runs", async () => {
+    const { ring, cards } = await restarted(web, { app: {} }, { again: undefined });
+    ring.pool.wake(UID);
+    await ring.clock.advance(60_000);
+    assert.deepEqual(cards().adopted, ["web"]);
+    assert.deepEqual(
+      ring.journal.events(0).filter(({ type }) => type === "Warning"),
+      [],
+    );
+  });
+
+  describe("and takes a while", () => {
+    const two = pod("web").container("app").container("flaky").build();
+    const flaky = { exitAfterMs: 1000, exitCode: 1 };
+    const meanwhile = (ring: FakeRing): Promise<void> => ring.clock.advance(1000);
+    const slow = { again: undefined, meanwhile, adoptsMs: 5000 };
+
+    test("is there before a container that has ended starts again", async () => {
+      const { ring } = await restarted(two, { app: {}, flaky }, slow);
+      await ring.clock.advance(4999);
+      assert.deepEqual(await running(ring), ["app"]);
+      await ring.clock.advance(1);
+      assert.deepEqual(await running(ring), ["app", "flaky"]);
+    });
+
+    test("starts nothing of a pod that was deleted meanwhile", async () => {
+      const { ring } = await restarted(two, { app: {}, flaky }, slow);
+      const starts = ring.runtime.control.count("startContainer");
+      await ring.want();
+      await ring.clock.advance(60_000);
+      assert.equal(ring.runtime.control.count("startContainer"), starts);
+      assert.deepEqual(await ring.containers(), []);
+    });
+  });
+
+  test("is not asked for a pod that this agent admitted", async () => {
+    const ring = new FakeRing({ app: {} });
+    const cards = new FakeAllocator(["card-0"]);
+    ring.allocators = () => [cards];
+    await ring.restartAgent();
+    await ring.want(web);
+    await ring.clock.advance(60_000);
+    assert.deepEqual([cards.asked, cards.adopted], [["web"], []]);
+  });
+
+  test("and cannot be had leaves the pod running, and is told by an event", async () => {
+    const { ring } = await restarted(web, { app: {} }, { again: undefined, lack });
+    await ring.clock.advance(60_000);
+    assert.deepEqual([ring.status()?.phase, ring.status()?.containerStatuses?.[0]?.restartCount], ["Running", 0]);
+    const warnings = ring.journal.events(0).filter(({ type }) => type === "Warning");
+    assert.deepEqual(
+      warnings.map(({ reason, message }) => [reason, message]),
+      [["NoCard", "Running on without resources of its own: no card is free"]],
+    );
+  });
+
+  test("and cannot be had rejects a pod of which nothing runs when it is to start", async () => {
+    const meanwhile = losePower;
+    const { ring } = await restarted(web, { app: {} }, { again: undefined, meanwhile, lack });
+    await ring.clock.advance(60_000);
+    assert.deepEqual(outcome(ring), ["Failed", "NoCard", "Pod was rejected: no card is free"]);
+    const warnings = ring.journal.events(0).filter(({ type }) => type === "Warning");
+    assert.deepEqual(
+      warnings.map(({ reason, message }) => [reason, message]),
+      [["NoCard", "no card is free"]],
+    );
+  });
+
+  test("is tried again before a pod of which nothing runs is started, if the disk was full", async () => {
+    const fault = new Error("disk full");
+    const { ring, cards } = await restarted(web, { app: {} }, { again: undefined, meanwhile: losePower, fault });
+    await ring.clock.advance(5000);
+    assert.deepEqual(await running(ring), []);
+    cards().fault = undefined;
+    await ring.clock.advance(60_000);
+    assert.deepEqual([await running(ring), ring.status()?.phase], [["app"], "Running"]);
+  });
+
+  test("is asked for again at the next sync if the disk was full", async () => {
+    const { ring, cards } = await restarted(web, { app: {} }, { again: undefined, fault: new Error("disk full") });
+    ring.pool.wake(UID);
+    await ring.clock.advance(1000);
+    const warnings = (): readonly string[] =>
+      ring.journal.events(0).flatMap(({ type, message }) => (type === "Warning" ? [message] : []));
+    assert.deepEqual(
+      [warnings(), ring.status()?.phase],
+      [["Running on without resources of its own: disk full"], "Running"],
+    );
+    cards().fault = undefined;
+    const limited: string[] = [];
+    ring.ensureCgroup = ({ metadata }) => Promise.resolve(void limited.push(metadata.name ?? ""));
+    for (const _ of [1, 2]) {
+      ring.pool.wake(UID);
+      await ring.clock.advance(1000);
+    }
+    assert.deepEqual([cards().adopted, limited], [["web", "web", "web"], ["web"]]);
+    assert.equal(warnings().length, 1);
+  });
+
+  test("is there before the limits of the pod are set: with CPUs of its own it has no CPU quota", async () => {
+    const order: string[] = [];
+    const { ring } = await restarted(web, { app: {} }, { again: undefined, onAdopt: () => order.push("adopted") });
+    assert.deepEqual(order, ["adopted"]);
+    ring.stopAgent();
+    ring.ensureCgroup = () => Promise.resolve(void order.push("limited"));
+    await ring.restartAgent();
+    await ring.want(web);
+    await ring.clock.advance(60_000);
+    assert.deepEqual(order, ["adopted", "adopted", "limited"]);
+  });
+
+  test("comes before what new pods ask for, also of those that were created earlier", async () => {
+    const ring = new FakeRing({ app: {} });
+    let cards = new FakeAllocator([]);
+    ring.allocators = () => {
+      const before = cards.given.keys();
+      cards = new FakeAllocator(["card-0", "card-1"]);
+      for (const _ of before) cards.lacking.add("web");
+      return [cards];
+    };
+    const at = (of: Pod, creationTimestamp: string): Pod => ({
+      ...of,
+      metadata: { ...of.metadata, creationTimestamp },
+    });
+    const [old, young] = [
+      at(web, "2026-01-02T00:00:00Z"),
+      at(pod("new").container("app").build(), "2026-01-01T00:00:00Z"),
+    ];
+    await ring.restartAgent();
+    await ring.want(old);
+    await ring.restartAgent();
+    let whenAdopted: readonly string[] | undefined;
+    cards.onAdopt = () => {
+      whenAdopted = [...cards.asked];
+    };
+    await ring.want(young, old);
+    await ring.clock.advance(1000);
+    assert.deepEqual([whenAdopted, cards.asked], [[], ["new"]]);
+    assert.equal(ring.status("new")?.phase, "Running");
+  });
+
+  test("is asked for what the pod is allocated, not for what a resize without room would make it", async () => {
+    const of = (cpu: string): Pod => {
+      const limits = { cpu, memory: "1Gi" };
+      return pod("web")
+        .container("app", { resources: { limits, requests: limits } })
+        .build();
+    };
+    const { ring, cards } = await restarted(of("1"), { app: {} }, { again: undefined });
+    ring.stopAgent();
+    await ring.restartAgent();
+    await ring.want(of("8"));
+    await ring.clock.advance(60_000);
+    assert.deepEqual(cards().adopted, ["web 1"]);
+  });
+
+  test("is not asked for a pod that has completed", async () => {
+    const job = pod("web").restart("Never").container("app").build();
+    const meanwhile = (ring: FakeRing): Promise<void> => ring.clock.advance(1000);
+    const { ring, cards } = await restarted(job, { app: { exitAfterMs: 500 } }, { again: undefined, meanwhile });
+    await ring.clock.advance(1000);
+    assert.deepEqual([ring.status()?.phase, cards().adopted], ["Succeeded", []]);
+  });
+});

@@ -27,6 +27,7 @@ import { topologyReport } from "./report.ts";
 import { resizeProblem } from "./resize-problem.ts";
 import type { StateFiles } from "./state-writer.ts";
 import { TopologyAllocator, type TopologyRules } from "./topology-allocator.ts";
+import { withoutCompleted } from "./without-completed.ts";
 
 /** What allocation by topology is built from. */
 export interface TopologyParts {
@@ -127,6 +128,7 @@ export function composeTopology(parts: TopologyParts): Topology {
     },
     select(store.live("cpuManagerReconcilePeriod"), (o) => o.cpuManagerReconcilePeriod),
   );
+  const remaining = (pod: Pod): Pod => withoutCompleted(pod, observer.get(pod.metadata.uid ?? ""));
   const isUnthrottled = isGateOn("DisableCPUQuotaWithExclusiveCPUs", options.featureGates);
   const nameOf = podNames(parts);
   const isNeeded = cpus.providers.length + memory.providers.length > 0;
@@ -134,7 +136,7 @@ export function composeTopology(parts: TopologyParts): Topology {
     machine,
     cpus,
     memory,
-    allocators: providers.length === 0 ? [] : [new TopologyAllocator({ providers, clock, counted }, rules)],
+    allocators: providers.length === 0 ? [] : [new TopologyAllocator({ providers, clock, counted, remaining }, rules)],
     contributors: isNeeded ? [cpusetContributor(cpus, memory)] : [],
     loops: isNeeded ? [{ name: "CPU sets", run: (stop) => sets.run(stop) }] : [],
     hasExclusiveCpus: (pod, container) =>

@@ -14,11 +14,19 @@ const NOTHING: Amounts = new Map();
  * and those of its containers whose limits equal their requests get a part of it.
  */
 export class Demand {
+  /** What is known of pods: it is asked for each of their containers, of which there may be thousands. */
+  private readonly known = new WeakMap<Pod, boolean>();
+
   constructor(private readonly options: { readonly managesPodLevel: boolean }) {}
 
   /** True if containers of the pod can have something for themselves. */
   canHaveExclusive(pod: Pod): boolean {
-    return qosClass(pod) === "Guaranteed" && (this.options.managesPodLevel || !hasPodLevelResources(pod));
+    const known = this.known.get(pod);
+    if (known !== undefined) return known;
+    const isOpen = this.options.managesPodLevel || !hasPodLevelResources(pod);
+    const can = isOpen && qosClass(pod) === "Guaranteed";
+    this.known.set(pod, can);
+    return can;
   }
 
   /** True if the pod has pod-level resources that are managed. */
@@ -46,9 +54,7 @@ export class Demand {
   /** The same for all containers. As in Kubernetes, kinds of memory that only initialization needs do not count. */
   podMemory(pod: Pod): Amounts {
     if (!this.canHaveExclusive(pod)) return NOTHING;
-    if (hasPodLevelResources(pod)) {
-      return new Map([...memoryIn(pod.spec.resources)].filter(([, bytes]) => bytes > 0));
-    }
+    if (hasPodLevelResources(pod)) return memoryIn(pod.spec.resources);
     const all = podDemand(pod, (container) => this.memory(pod, container));
     const names = new Set(pod.spec.containers.flatMap((container) => [...this.memory(pod, container).keys()]));
     return new Map([...all].filter(([name]) => names.has(name)));
@@ -95,9 +101,11 @@ function wholeCpus(resources: ResourceRequirements | undefined): number {
   return milli % 1000 === 0 ? milli / 1000 : 0;
 }
 
+/** A pod may ask for 0 huge pages of a size that the machine does not have: it gets nothing for that. */
 function memoryIn(resources: ResourceRequirements | undefined): Amounts {
   const counted = Object.entries(resources?.requests ?? {}).filter(([name]) => isMemory(name));
-  return new Map(counted.map(([name, text]) => [name, wholeValue(parseQuantity(text))]));
+  const amounts = counted.map(([name, text]) => [name, wholeValue(parseQuantity(text))] as const);
+  return new Map(amounts.filter(([, bytes]) => bytes > 0));
 }
 
 /** True if a container alone would make its pod Guaranteed. */

@@ -13,6 +13,13 @@ const FOUR = [
   [12, 12, 10, 11],
   [12, 12, 11, 10],
 ];
+/** No two pairs of nodes are alike. */
+const UNEVEN = [
+  [10, 40, 31, 22],
+  [40, 11, 15, 27],
+  [31, 15, 12, 19],
+  [22, 27, 19, 13],
+];
 const EIGHT = [
   ...FOUR.map((row) => [...row, 30, 30, 30, 30]),
   [30, 30, 30, 30, 10, 11, 12, 12],
@@ -112,6 +119,33 @@ for (const policy of ["best-effort", "restricted"] as const) {
 describe("hints merged as single-numa-node", () =>
   check([...COMMON, ...SINGLE], { policy: "single-numa-node", ...four }));
 
+const GAPS: readonly Row[] = [
+  [[["0!"], ["0! 8!"]], "0!"],
+  [[["8!"], ["0! 8!"]], "8!"],
+  [[["8!"], ["8! 08"]], "8!"],
+  [[["08!"], ["08!"]], "08!"],
+  [[["0!"], ["8!"]], "all"],
+  [[["8"], ["08"]], "8"],
+  [[], "all!"],
+  [[["-"]], "all"],
+];
+describe("hints on NUMA nodes that are not numbered in a row", () =>
+  check(GAPS, { policy: "restricted", nodes: [0, 8] }));
+
+const seventeen = { policy: "restricted", nodes: Array.from({ length: 17 }, (_, at) => at) } as const;
+describe("hints on many NUMA nodes", () =>
+  check(
+    [
+      [[["0! 1!"], ["1!"]], "1!"],
+      [[["0!"], ["01!"]], "0"],
+      [[["0123 01"], ["12"]], "12"],
+      [[["0!"], ["1!"]], "all"],
+      // Each needs one node, and what both can have is wider: as narrow as it can be then.
+      [[["0 12 123"], ["4 123"]], "12"],
+    ],
+    seventeen,
+  ));
+
 test("best-effort admits every result, the others only a preferred one", () => {
   const admitted = (policy: MergeRules["policy"], resources: readonly string[]): boolean =>
     mergeHints([hintsOf(resources)], { policy, ...four }).isAdmitted;
@@ -166,7 +200,7 @@ test("the result is the best of all choices of one hint of each resource", () =>
   });
   const provider = fc.array(fc.array(anyHint, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 2 });
   fc.assert(
-    fc.property(fc.array(provider, { maxLength: 2 }), fc.constantFrom(undefined, FOUR), (given, distances) => {
+    fc.property(fc.array(provider, { maxLength: 2 }), fc.constantFrom(undefined, FOUR, UNEVEN), (given, distances) => {
       const all = given.map((lists) => new Map(lists.map((list, at) => [`resource-${at}`, list])));
       const rules = { policy: "best-effort", ...four, distances } as const;
       assert.deepEqual(mergeHints(all, rules).hint, byTrial(all, rules));

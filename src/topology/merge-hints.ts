@@ -1,10 +1,22 @@
-import { type Hints, type NumaMask, nodesOf, numaMask, type TopologyHint } from "../model/topology.ts";
+import {
+  type Hints,
+  hasNode,
+  MOST_COMPARED_NODES,
+  type NumaMask,
+  numaMask,
+  TooManyNodesError,
+  type TopologyHint,
+} from "../model/topology.ts";
+import { intersections } from "./intersections.ts";
 
 /** How strictly the resources of a container have to be on the same NUMA nodes. */
 export type TopologyPolicy = "none" | "best-effort" | "restricted" | "single-numa-node";
 
-/** More NUMA nodes than this are not supported: sets of them are counted in 32 bits. */
-export const MOST_NODES = 31;
+/** More NUMA nodes than this are not supported: sets of them have 64 bits, as in Kubernetes. */
+export const MOST_NODES = 64;
+
+/** Nodes that hints may name, and one for all others: sets of them are 32-bit numbers. */
+const MOST_POSITIONS = 31;
 
 /** What the hints are merged by. */
 export interface MergeRules {
@@ -21,7 +33,7 @@ export interface Merged {
   readonly isAdmitted: boolean;
 }
 
-/** A hint on the positions of `nodes` instead of their numbers; `ANY` names none. */
+/** A hint on positions (see `MaskSpace`) instead of the numbers of nodes; `ANY` names none. */
 interface Compact {
   readonly mask: number;
   readonly isPreferred: boolean;
@@ -33,58 +45,89 @@ const ANY = -1;
 /**
  * Merges the hints of all providers: one hint of each resource is chosen so that what they share is not empty; best if
  * all are preferred and name the same nodes. Which one wins among equals does not depend on the order of the providers.
- * Pure.
+ * Throws a TooManyNodesError if they name too many nodes. Pure.
  */
 export function mergeHints(all: readonly Hints[], rules: MergeRules): Merged {
-  const space = new MaskSpace(rules.nodes);
+  const space = new MaskSpace(all, rules.nodes);
   const lists = all.flatMap((hints) => listsOf(hints, space)).map((list) => allowed(list, rules));
-  const order = rankBy(lists, rules);
+  const distance = distanceBy(rules, space);
+  const needed = Math.max(0, ...lists.map(narrowest));
   // Preferred results win, and are found without trying combinations, which are thousands with 8 nodes.
-  const best = bestOf(preferredBy(lists), space, order) ?? bestOf(combinations(lists, space.all), space, order);
-  const { mask, isPreferred } = best ?? { mask: space.all, isPreferred: false };
+  const preferred = bestOf(preferredBy(lists), space, { rank: (nodes) => nodes, distance });
+  // Of the others, as many nodes as the resource that needs the most of them come before fewer, and fewer before more.
+  const rank = (nodes: number): number => (nodes <= needed ? needed - nodes : MOST_NODES + nodes);
+  const mask = preferred ?? bestOf(combinations(lists, space), space, { rank, distance }) ?? space.all;
+  const isPreferred = preferred !== undefined;
   // Resources on one node need no affinity if that may be any of them.
   const isAnywhere = rules.policy === "single-numa-node" && mask === space.all;
   const hint = { numa: isAnywhere ? undefined : space.expand(mask), isPreferred };
   return { hint, isAdmitted: rules.policy === "best-effort" || isPreferred };
 }
 
-function bestOf(
-  results: Iterable<Compact>,
-  space: MaskSpace,
-  order: (a: Compact, b: Compact) => number,
-): Compact | undefined {
-  let best: Compact | undefined;
-  for (const { mask, isPreferred } of results) {
-    const merged = { mask: mask & space.all, isPreferred };
-    if (merged.mask !== 0 && (best === undefined || order(merged, best) < 0)) best = merged;
+/** What sets of nodes are ordered by, the lower the better: their size, then the distance between their nodes. */
+interface Order {
+  rank(nodes: number): number;
+  distance(mask: number): number;
+}
+
+function bestOf(masks: Iterable<number>, { all }: MaskSpace, { rank, distance }: Order): number | undefined {
+  let best: number | undefined;
+  for (const each of masks) {
+    const mask = each & all;
+    if (mask === 0) continue;
+    const order =
+      best === undefined ? -1 : rank(count(mask)) - rank(count(best)) || distance(mask) - distance(best) || mask - best;
+    if (order < 0) best = mask;
   }
   return best;
 }
 
-/** Maps sets of NUMA nodes to 32-bit numbers and back. */
+/**
+ * Maps sets of NUMA nodes to 32-bit numbers and back. On machines with many nodes there is a bit for each that some hint
+ * names, and one for all others.
+ */
 class MaskSpace {
   readonly all: number;
-  private readonly positions: ReadonlyMap<number, number>;
+  /** The node at each position. */
+  readonly named: readonly number[];
+  readonly size: number;
   /** True if nodes are their own positions. */
   private readonly isPlain: boolean;
 
-  constructor(private readonly nodes: readonly number[]) {
-    this.positions = new Map(nodes.map((node, at) => [node, at]));
-    this.isPlain = nodes.every((node, at) => node === at);
-    this.all = nodes.reduce((mask, _node, at) => mask | (1 << at), 0);
+  constructor(
+    hints: readonly Hints[],
+    private readonly nodes: readonly number[],
+  ) {
+    this.named = nodes.length <= MOST_COMPARED_NODES ? nodes : namedIn(hints, nodes);
+    this.isPlain = this.named.every((node, at) => node === at);
+    this.size = this.named.length + (this.named.length < nodes.length ? 1 : 0);
+    if (this.size > MOST_POSITIONS) {
+      throw new TooManyNodesError(`cannot merge hints that name ${this.named.length} NUMA nodes, there are too many`);
+    }
+    this.all = 2 ** this.size - 1;
   }
 
   compact(mask: NumaMask): number {
-    if (this.isPlain) return Number(BigInt.asUintN(this.nodes.length, mask));
-    return nodesOf(mask).reduce((sum, node) => {
-      const at = this.positions.get(node);
-      return at === undefined ? sum : sum | (1 << at);
-    }, 0);
+    if (this.isPlain) return Number(BigInt.asUintN(this.named.length, mask));
+    const [low, high] = [Number(BigInt.asUintN(32, mask)), Number(mask >> 32n)];
+    let compact = 0;
+    for (const [at, node] of this.named.entries()) {
+      const isSet = node < 32 ? (low >>> node) & 1 : (high >>> (node - 32)) & 1;
+      if (isSet === 1) compact |= 1 << at;
+    }
+    return compact;
   }
 
   expand(mask: number): NumaMask {
-    return numaMask(this.nodes.filter((_node, at) => (mask & (1 << at)) !== 0));
+    return numaMask(mask === this.all ? this.nodes : this.named.filter((_node, at) => (mask & (1 << at)) !== 0));
   }
+}
+
+/** The nodes that some hint names. */
+function namedIn(all: readonly Hints[], nodes: readonly number[]): readonly number[] {
+  let named = 0n;
+  for (const hints of all) for (const list of hints.values()) for (const { numa = 0n } of list ?? []) named |= numa;
+  return nodes.filter((node) => hasNode(named, node));
 }
 
 /** One list of hints for each resource. */
@@ -103,91 +146,42 @@ function allowed(list: readonly Compact[], { policy }: MergeRules): readonly Com
   return list.filter(({ mask, isPreferred }) => isPreferred && (mask === ANY || count(mask) === 1));
 }
 
-/** The results that are preferred: nodes that a preferred hint of each list names, those apart that name none. */
-function preferredBy(lists: readonly (readonly Compact[])[]): readonly Compact[] {
+/** The sets of nodes that are preferred: those that a preferred hint of each list names, apart from hints that name none. */
+function preferredBy(lists: readonly (readonly Compact[])[]): readonly number[] {
   const masks = lists.map((list) => new Set(list.filter(({ isPreferred }) => isPreferred).map(({ mask }) => mask)));
   const candidates = new Set([ANY, ...masks.flatMap((each) => [...each])]);
-  const isCommon = (mask: number): boolean => masks.every((each) => each.has(mask) || each.has(ANY));
-  return [...candidates].filter(isCommon).map((mask) => ({ mask, isPreferred: true }));
+  return [...candidates].filter((mask) => masks.every((each) => each.has(mask) || each.has(ANY)));
 }
 
-/**
- * Returns what choosing one hint of each list can lead to, each result once: the shared nodes, and whether all hints
- * were preferred and equal. A preferred result has the nodes of its hints, so that two with the same nodes go on alike.
- */
-function combinations(lists: readonly (readonly Compact[])[], all: number): readonly Compact[] {
-  let results: readonly Compact[] = [{ mask: ANY, isPreferred: true }];
-  for (const list of lists) {
-    const [preferred, others] = [new MaskBag(all), new MaskBag(all)];
-    for (const before of results) {
-      for (const hint of list) {
-        const isEqual = hint.mask === ANY || before.mask === ANY || hint.mask === before.mask;
-        const isPreferred = before.isPreferred && hint.isPreferred && isEqual;
-        (isPreferred ? preferred : others).add(before.mask & hint.mask);
-      }
-    }
-    results = [...preferred.results(true), ...others.results(false)];
-  }
-  return results;
-}
-
-/** Up to this mask a flag for each is cheaper than a set: 65,000 pairs of hints are usual with 8 NUMA nodes. */
-const MOST_FLAGS = 0xffff;
-
-/** Masks, each once. */
-class MaskBag {
-  private readonly flags: Uint8Array | undefined;
-  private readonly others = new Set<number>();
-  private readonly masks: number[] = [];
-
-  constructor(all: number) {
-    this.flags = all <= MOST_FLAGS ? new Uint8Array(all + 1) : undefined;
-  }
-
-  add(mask: number): void {
-    if (this.flags === undefined || mask === ANY) {
-      this.others.add(mask);
-      return;
-    }
-    if (this.flags[mask] === 1) return;
-    this.flags[mask] = 1;
-    this.masks.push(mask);
-  }
-
-  results(isPreferred: boolean): readonly Compact[] {
-    return [...this.masks, ...this.others].map((mask) => ({ mask, isPreferred }));
-  }
-}
-
-/**
- * Orders results, the better first. Preferred ones before others, then those on fewer nodes; among those that are not
- * preferred, as many nodes as the resource that needs the most of them comes before fewer, and fewer before more.
- */
-function rankBy(lists: readonly (readonly Compact[])[], rules: MergeRules): (a: Compact, b: Compact) => number {
-  const needed = Math.max(0, ...lists.map(narrowest));
-  const spread = (nodes: number): number => (nodes <= needed ? needed - nodes : MOST_NODES + nodes);
-  const isClosest = rules.distances !== undefined && rules.policy !== "single-numa-node";
-  return (a, b) => {
-    if (a.isPreferred !== b.isPreferred) return a.isPreferred ? -1 : 1;
-    const [ofA, ofB] = [count(a.mask), count(b.mask)];
-    const byCount = a.isPreferred ? ofA - ofB : spread(ofA) - spread(ofB);
-    if (byCount !== 0) return byCount;
-    const byDistance = isClosest ? meanDistance(a.mask, rules) - meanDistance(b.mask, rules) : 0;
-    return byDistance || a.mask - b.mask;
-  };
+/** Returns the nodes that are shared by one hint of each list, for each choice of hints. */
+function combinations(lists: readonly (readonly Compact[])[], { all, size }: MaskSpace): Iterable<number> {
+  let shared: ReadonlySet<number> = new Set([all]);
+  for (const list of lists) shared = intersections([...shared], [...new Set(list.map(({ mask }) => mask & all))], size);
+  return shared;
 }
 
 /** The nodes that a resource needs at least. */
 function narrowest(list: readonly Compact[]): number {
-  const counts = list.filter(({ mask }) => mask !== ANY).map(({ mask }) => count(mask));
-  return counts.length === 0 ? 0 : Math.min(...counts);
+  let fewest = Number.POSITIVE_INFINITY;
+  for (const { mask } of list) if (mask !== ANY) fewest = Math.min(fewest, count(mask));
+  return fewest === Number.POSITIVE_INFINITY ? 0 : fewest;
 }
 
-/** The mean distance between any two of the nodes, each to itself included. */
-function meanDistance(mask: number, { distances = [] }: MergeRules): number {
-  const positions = [...distances.keys()].filter((at) => (mask & (1 << at)) !== 0);
-  const sum = positions.flatMap((a) => positions.map((b) => distances[a]?.[b] ?? 0)).reduce((x, y) => x + y, 0);
-  return positions.length === 0 ? 0 : sum / positions.length ** 2;
+/** Returns the mean distance between any two of the nodes, each to itself included; 0 unless closer ones are preferred. */
+function distanceBy({ policy, nodes, distances }: MergeRules, { named }: MaskSpace): Order["distance"] {
+  if (distances === undefined || policy === "single-numa-node") return () => 0;
+  const rows = named.map((node) => nodes.indexOf(node));
+  const known = new Map<number, number>();
+  return (mask) => {
+    const before = known.get(mask);
+    if (before !== undefined) return before;
+    const members = rows.filter((_row, at) => (mask & (1 << at)) !== 0);
+    let sum = 0;
+    for (const a of members) for (const b of members) sum += distances[a]?.[b] ?? 0;
+    const mean = members.length === 0 ? 0 : sum / members.length ** 2;
+    known.set(mask, mean);
+    return mean;
+  };
 }
 
 function count(mask: number): number {

@@ -156,6 +156,23 @@ describe("pod-level resources with the gate PodLevelResourceManagers", () => {
     node.start(flags("restricted").filter((flag) => flag !== ON));
   });
 
+  test("are the pod's also where none of its containers has them, and over restarts", async () => {
+    const node = nodeWith("restricted");
+    const spare = pod("spare")
+      .container("app", of("2"))
+      .with({ resources: of("4", "2Gi").resources })
+      .build();
+    assert.equal(await node.admit(spare), undefined);
+    assert.equal(formatCpuSet(node.topology.cpus.state.allExclusive()), "1-2,9-10");
+    node.start();
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0,3-8,11-15");
+    assert.equal(await node.admit(pod("other").container("app", of("2")).build()), undefined);
+    assert.equal(cpusOf(node, "app", "uid-of-other"), "3,11");
+    node.remove("uid-of-spare");
+    node.remove("uid-of-other");
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0-15");
+  });
+
   test("are rejected if containers that share would have nothing to share", async () => {
     const greedy = (name: string) =>
       pod(name)
@@ -204,6 +221,13 @@ describe("pod-level resources with the gate PodLevelResourceManagers", () => {
       assert.deepEqual([...node.topology.cpus.state.podEntries], []);
       assert.deepEqual([cpusOf(node, "app"), cpusOf(node, "log")], ["1,9", undefined]);
       assert.deepEqual(createdWith(node, web(), "log"), { cpusetCpus: "0,2-7,10-15" });
+      const [app, log] = web().spec.containers;
+      const { topology } = node;
+      assert.deepEqual(
+        [undefined, app, log].map((container) => topology.hasExclusiveCpus(web(), container)),
+        [false, true, false],
+        "the quota of the pod stays: some of its containers share the node",
+      );
     }
     const node = nodeWith("single-numa-node", "container");
     const large = pod("large")

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { countCpu } from "../../test/support/cpu-time.ts";
 import { machine } from "../../test/support/machine.ts";
 import { pod } from "../../test/support/pods.ts";
 import { TopologyNode } from "../../test/support/topology-node.ts";
 import { formatCpuSet, intersection, parseCpuSet } from "../model/cpu-set.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
+import { CpuState } from "./cpu/cpu-state.ts";
 
 const STATIC = "--cpu-manager-policy=static";
 const CPU_FILE = "/root/cpu_manager_state";
@@ -66,6 +68,53 @@ describe("the static CPU policy", () => {
     assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0-7");
   });
 
+  test("thousands of containers that initialize a pod do not block the agent", async () => {
+    const flags = [STATIC, "--memory-manager-policy=Static", "--reserved-memory=0:memory=300Mi"];
+    const node = new TopologyNode(quad, flags, { cpus: 1, memoryMi: 300 });
+    const many = pod("web").container("app", of("1"));
+    for (let at = 0; at < 1500; at++) many.init(`init${at}`, of("1"));
+    const web = many.build();
+    const cpuMs = countCpu();
+    assert.equal(await node.admit(web), undefined);
+    // 0.4 s; it was 20 s.
+    assert.ok(cpuMs() < 4000);
+    assert.equal(cpusOf(node, "web"), cpusOf(node, "web", "init0"));
+  });
+
+  test("each of them is looked at as often as there are others, not more often", async () => {
+    const flags = [STATIC, "--memory-manager-policy=Static", "--reserved-memory=0:memory=300Mi"];
+    const node = new TopologyNode(quad, flags, { cpus: 1, memoryMi: 300 });
+    const many = pod("web").init("proxy", { ...of("1"), restartPolicy: "Always" });
+    for (let at = 0; at < 200; at++) many.init(`init${at}`, of("2"));
+    for (let at = 0; at < 200; at++) many.container(`app${at}`, of(at === 0 ? "1" : "500m", { memory: "10Mi" }));
+    const { metadata, spec } = many.build();
+    const reads = { lists: 0, blocks: 0 };
+    const watched = new Proxy(spec, {
+      get: (target, key, receiver) => {
+        if (key === "initContainers") reads.lists++;
+        return Reflect.get(target, key, receiver) as unknown;
+      },
+    });
+    const { state } = node.topology.memory;
+    const blocks = state.blocks.bind(state);
+    state.blocks = (uid, name) => {
+      reads.blocks++;
+      return blocks(uid, name);
+    };
+    assert.equal(await node.admit({ metadata, spec: watched }), undefined);
+    // It was 1006 and 60,301.
+    assert.ok(reads.lists < 10, `${reads.lists} times in their list`);
+    assert.ok(reads.blocks < 1000, `${reads.blocks} times by their memory`);
+    assert.equal(formatCpuSet(node.topology.cpus.state.shared), "0,2-3,6-7");
+    assert.deepEqual([cpusOf(node, "web", "proxy"), cpusOf(node, "web", "app0")], ["4", "1"]);
+  });
+
+  test("more containers than a call has arguments can be released", () => {
+    const state = new CpuState(new Set([0]));
+    for (let at = 0; at < 150_000; at++) state.assign(`pod${at % 30}`, `init${at}`, new Set([1 + (at % 30)]));
+    assert.equal(state.allExclusive().size, 30);
+  });
+
   test("rejects what it cannot give, and keeps nothing of it", async () => {
     const node = new TopologyNode(quad, [STATIC], { cpus: 2 });
     const rejection = await node.admit(whole("web", 7));
@@ -116,9 +165,15 @@ describe("the static CPU policy", () => {
     assert.equal(cpusOf(node, "web"), "1-3,5-7");
   });
 
-  for (const cpus of [1, 3]) {
-    test(`cannot align a pod that has 2 CPUs and asks for ${cpus}`, async () => {
-      const node = new TopologyNode(quad, [STATIC, "--topology-manager-policy=restricted"], { cpus: 1 });
+  for (const [cpus, scope] of [
+    [1, "container"],
+    [3, "container"],
+    [1, "pod"],
+    [3, "pod"],
+  ] as const) {
+    test(`cannot align a pod that has 2 CPUs and asks for ${cpus}: scope ${scope}`, async () => {
+      const flags = [STATIC, "--topology-manager-policy=restricted", `--topology-manager-scope=${scope}`];
+      const node = new TopologyNode(quad, flags, { cpus: 1 });
       await node.admit(whole("web", 2));
       node.start();
       assert.equal((await node.admit(whole("web", cpus)))?.reason, "TopologyAffinityError");
@@ -133,6 +188,46 @@ describe("the static CPU policy", () => {
     assert.match(body, /failure_count\{scope="container",boundary="physical_cpu"\} 0\n/);
     assert.match(body, /kubelet_cpu_manager_allocation_per_numa\{numa_node="0"\} 0\n/);
     assert.match(body, /kubelet_topology_manager_admission_duration_ms_count 0\n/);
+    assert.doesNotMatch(body, /boundary="numa_node"/);
+    const single = new TopologyNode(quad, [STATIC, "--topology-manager-policy=single-numa-node"], { cpus: 1 });
+    for (const scope of ["container", "pod"]) {
+      assert.match(
+        (await single.metrics.expose()).body,
+        new RegExp(`${count}{scope="${scope}",boundary="numa_node"} 0\n`),
+      );
+    }
+  });
+
+  test("has no preference for containers that share", async () => {
+    const node = new TopologyNode(machine({ sockets: 2, cores: 2 }), [STATIC], { cpus: 1 });
+    const part = pod("part").container("app", of("1500m")).build();
+    const [app = { name: "" }] = part.spec.containers;
+    const [provider] = node.topology.cpus.providers;
+    assert.deepEqual([provider?.hints(part, app).size, provider?.podHints(part).size], [0, 0]);
+  });
+
+  test("keeps the CPU quota without its gate", async () => {
+    const flags = [STATIC, "--feature-gates=DisableCPUQuotaWithExclusiveCPUs=false"];
+    const node = new TopologyNode(quad, flags, { cpus: 1 });
+    await node.admit(whole("web", 2));
+    assert.equal(node.topology.hasExclusiveCpus(whole("web", 2)), false);
+  });
+
+  test("counts what is pinned, what shares and what is near together", async () => {
+    const node = new TopologyNode(machine({ sockets: 1, caches: 3, cores: 2 }), [STATIC], { cpus: 1 });
+    for (const [name, cpus] of [
+      ["near", 2],
+      ["far", 6],
+    ] as const) {
+      assert.equal(await node.admit(whole(name, cpus)), undefined);
+    }
+    const { body } = await node.metrics.expose();
+    assert.match(body, /^kubelet_cpu_manager_pinning_requests_total 2$/m);
+    assert.match(body, /^kubelet_cpu_manager_pinning_errors_total 0$/m);
+    // Of twelve CPUs, one of them reserved.
+    assert.match(body, /^kubelet_cpu_manager_shared_pool_size_millicores 3000$/m);
+    assert.match(body, /resources_count\{scope="container",boundary="uncore_cache"\} 1$/m);
+    assert.match(body, /resources_count\{scope="container",boundary="physical_cpu"\} 0$/m);
   });
 
   test("needs a reservation, and options that fit", () => {
@@ -321,6 +416,52 @@ describe("the Static memory policy", () => {
     assert.match(node.files.get(MEMORY_FILE) ?? "", /"free":3758096384/);
   });
 
+  test("that cannot be persisted rejects the pod, and all memory is nobody's again", async () => {
+    const node = new TopologyNode(two, flags, { memoryMi: 512 });
+    const memory = () =>
+      JSON.stringify([...node.topology.memory.state.nodes].map(([id, { tables }]) => [id, [...tables]]));
+    const idle = memory();
+    node.fault = new Error("no space left on device");
+    const rejection = await node.admit(pod("web").container("app", of("1")).build());
+    assert.match(rejection?.message ?? "", /Allocate failed due to no space left on device/);
+    assert.equal(memory(), idle);
+    assert.match((await node.metrics.expose()).body, /^kubelet_memory_manager_pinning_errors_total 1$/m);
+  });
+
+  test("releases what containers that initialize the pod had once one after them is created, sidecars apart", async () => {
+    const node = new TopologyNode(two, flags, { memoryMi: 512 });
+    const sidecar = { ...of("1", { memory: "128Mi" }), restartPolicy: "Always" };
+    const web = pod("web")
+      .init("first", of("1", { memory: "1Gi" }))
+      .init("proxy", sidecar)
+      .init("second", of("1", { memory: "2Gi" }))
+      .container("app", of("1"))
+      .container("log", of("1"))
+      .build();
+    await node.admit(web);
+    const holders = () => [...(node.topology.memory.state.entries.get("uid-of-web")?.keys() ?? [])];
+    const free = () => node.topology.memory.state.nodes.get(0)?.tables.get("memory")?.free ?? 0;
+    const seen: string[] = [];
+    for (const each of [...(web.spec.initContainers ?? []), ...web.spec.containers]) {
+      node.topology.contributors[0]?.contribute({ pod: web, container: each });
+      seen.push(`${each.name}: ${holders().join(" ")}`);
+    }
+    assert.deepEqual(seen, [
+      "first: first proxy second app log",
+      "proxy: proxy second app log",
+      "second: proxy second app log",
+      "app: proxy app log",
+      "log: proxy app log",
+    ]);
+    const left = free();
+    await node.clock.advance(0);
+    node.start();
+    assert.deepEqual([holders().sort(), free()], [["app", "log", "proxy"], left], "on the disk, too");
+    assert.deepEqual(node.warnings, []);
+    node.remove("uid-of-web");
+    assert.equal(free(), (4096 - 512 - 512) * 2 ** 20);
+  });
+
   test("adds up reservations of one NUMA node", async () => {
     const huge = machine({ sockets: 1, cores: 2, memoryBytes: 4 * 2 ** 30, hugePages: { [2 * 2 ** 20]: 256 } });
     const both = [...flags, "--reserved-memory=0:hugepages-2Mi=64Mi"];
@@ -357,6 +498,26 @@ describe("the Static memory policy", () => {
     assert.deepEqual([...memory.state.holders()], []);
     stop.abort();
     await running;
+  });
+
+  test("records nothing for 0 huge pages of a size that the machine lacks", async () => {
+    const node = new TopologyNode(two, flags, { memoryMi: 512 });
+    const idle = node.files.get(MEMORY_FILE);
+    const web = pod("web")
+      .container("app", of("1", { "hugepages-1Gi": "0" }))
+      .build();
+    assert.equal(await node.admit(web), undefined);
+    const text = node.files.get(MEMORY_FILE) ?? "";
+    assert.doesNotMatch(text, /hugepages-1Gi/);
+    // As earlier versions wrote it.
+    const block = '{"numaAffinity":[0],"type":"hugepages-1Gi","size":0}';
+    const old = text.replace('"app":[', `"app":[${block},`).replace(/"checksum":\d+/, '"checksum":0');
+    assert.ok(old.includes(block));
+    node.files.set(MEMORY_FILE, old);
+    node.start();
+    node.remove("uid-of-web");
+    await node.clock.advance(0);
+    assert.equal(node.files.get(MEMORY_FILE), idle);
   });
 
   test("needs reservations that are what the node reserves", () => {
@@ -446,7 +607,274 @@ test("without the static policies a damaged state file is written anew", async (
   }
 });
 
+describe("pods that ran before the policies were static", () => {
+  const flags = [STATIC, "--memory-manager-policy=Static", "--reserved-memory=0:memory=300Mi"];
+  const running = [
+    whole("web", 2),
+    pod("level")
+      .container("app")
+      .with({ resources: of("2").resources })
+      .build(),
+    pod("part").container("app", of("1500m")).build(),
+    pod("burstable")
+      .container("app", { resources: { requests: { cpu: "2" } } })
+      .build(),
+  ];
+  const node = (more: readonly string[] = []): TopologyNode =>
+    new TopologyNode(machine({ sockets: 1, cores: 4 }), [...flags, ...more], { cpus: 1, memoryMi: 300 });
+  const adopt = async (on: TopologyNode, each: Pod): Promise<unknown> =>
+    on.topology.allocators[0]?.adopt(each, { signal: new AbortController().signal });
+
+  test("get what they would get today, on the disk too", async () => {
+    const on = node();
+    for (const each of running) assert.equal(await adopt(on, each), undefined);
+    assert.deepEqual([...on.topology.cpus.state.entries.keys()], ["uid-of-web"]);
+    // Memory does not depend on whole CPUs.
+    assert.deepEqual([...on.topology.memory.state.holders()], ["uid-of-web", "uid-of-part"]);
+    on.start();
+    assert.equal(cpusOf(on, "web"), "1,5");
+    assert.equal(formatCpuSet(on.topology.cpus.state.shared), "0,2-4,6-7");
+  });
+
+  test("get it as a whole with pod-level resources, where those are managed", async () => {
+    const gate = "--feature-gates=CPUManagerPolicyAlphaOptions=true,PodLevelResourceManagers=true";
+    const on = node([gate, "--topology-manager-policy=restricted", "--topology-manager-scope=pod"]);
+    const level = pod("level")
+      .container("app", of("1"))
+      .container("rest")
+      .with({ resources: of("2", { memory: "2Gi" }).resources })
+      .build();
+    assert.equal(await adopt(on, level), undefined);
+    assert.equal(on.topology.cpus.state.podEntries.get("uid-of-level")?.size, 2);
+    assert.equal(cpusOf(on, "level")?.split(",").length, 1);
+    const { body } = await on.metrics.expose();
+    await adopt(on, level);
+    assert.equal((await on.metrics.expose()).body, body, "what it has is not asked for again");
+  });
+
+  describe("with init containers", () => {
+    const sidecar = { ...of("1"), restartPolicy: "Always" };
+    const web = pod("web")
+      .init("setup", of("4"))
+      .init("proxy", sidecar)
+      .init("migrate", of("5"))
+      .container("app", of("1"));
+    const created = (on: TopologyNode, ...names: readonly string[]): void => {
+      // reason: nothing else of it is read
+      on.observed.push({ uid: "uid-of-web", name: "web", containers: names.map((name) => ({ name })) } as never);
+    };
+    const held = ({ topology }: TopologyNode): readonly unknown[] => [
+      Object.fromEntries([...topology.cpus.state.ofPod("uid-of-web")].map(([name, { size }]) => [name, size])),
+      [...(topology.memory.state.entries.get("uid-of-web")?.keys() ?? [])],
+      (topology.memory.state.nodes.get(0)?.tables.get("memory")?.reserved ?? 0) / 2 ** 30,
+    ];
+
+    test("get nothing for those that have completed", async () => {
+      const on = node();
+      created(on, "setup", "proxy", "migrate", "app");
+      assert.equal(await adopt(on, web.build()), undefined);
+      assert.deepEqual(held(on), [{ proxy: 1, app: 1 }, ["proxy", "app"], 2]);
+    });
+
+    test("get what those that have not completed need", async () => {
+      const on = node();
+      created(on, "setup", "proxy", "migrate");
+      assert.equal(await adopt(on, web.build()), undefined);
+      assert.deepEqual(held(on)[0], { proxy: 1, migrate: 5, app: 1 });
+    });
+
+    test("get what they need now, also if there was no room for their init containers", async () => {
+      const on = node();
+      created(on, "app");
+      await on.admit(whole("other", 3));
+      assert.equal(await adopt(on, web.build()), undefined);
+      assert.deepEqual(held(on)[0], { proxy: 1, app: 1 });
+    });
+
+    test("are not Guaranteed because the only one that is not has completed", async () => {
+      const on = node();
+      created(on, "app");
+      await adopt(on, pod("web").init("setup").container("app", of("1")).build());
+      assert.deepEqual(held(on), [{}, [], 0]);
+    });
+
+    test("with pod-level resources lack nothing if only one that has completed got something", async () => {
+      const on = node(["--feature-gates=PodLevelResourceManagers=true"]);
+      const level = pod("web")
+        .init("setup", of("1"))
+        .container("app")
+        .with({ resources: of("2").resources })
+        .build();
+      assert.equal(on.topology.allocators[0]?.isLackedBy(level), true);
+      created(on, "app");
+      assert.equal(on.topology.allocators[0]?.isLackedBy(level), false);
+      const before = (await on.metrics.expose()).body;
+      await adopt(on, level);
+      assert.equal((await on.metrics.expose()).body, before);
+    });
+  });
+
+  const lacking: readonly {
+    name: string;
+    pod: Pod;
+    scope?: string;
+    want: boolean;
+  }[] = [
+    { name: "whole CPUs", pod: whole("lacks", 2), want: true },
+    { name: "parts of CPUs", pod: pod("lacks").container("app", of("1500m")).build(), want: true },
+    {
+      name: "whole CPUs of an init container alone",
+      pod: pod("lacks").init("setup", of("1")).container("app", of("500m")).build(),
+      want: true,
+    },
+    {
+      name: "nothing for itself",
+      pod: pod("lacks")
+        .container("app", { resources: { requests: { cpu: "2", memory: "1Gi" } } })
+        .build(),
+      want: false,
+    },
+    {
+      name: "whole CPUs as a pod that its containers share",
+      scope: "pod",
+      pod: pod("lacks")
+        .container("app")
+        .with({ resources: of("2").resources })
+        .build(),
+      want: true,
+    },
+    {
+      name: "parts of CPUs as a pod, with a container that has whole ones",
+      pod: pod("lacks")
+        .container("app", of("1"))
+        .container("log")
+        .with({ resources: of("1500m", { memory: "2Gi" }).resources })
+        .build(),
+      want: true,
+    },
+  ];
+  for (const { name, pod: each, scope = "container", want } of lacking) {
+    test(`lack what they would get today: a pod that asks for ${name}`, async () => {
+      const gates = "--feature-gates=CPUManagerPolicyAlphaOptions=true,PodLevelResourceManagers=true";
+      const on = node([gates, "--topology-manager-policy=best-effort", `--topology-manager-scope=${scope}`]);
+      const lacks = () => on.topology.allocators[0]?.isLackedBy(each);
+      assert.equal(lacks(), want);
+      await adopt(on, each);
+      assert.equal(lacks(), false);
+    });
+  }
+
+  test("keep what they have, also if it could not be aligned today", async () => {
+    const on = node();
+    assert.equal(await on.admit(whole("web", 2)), undefined);
+    on.start([...flags, "--topology-manager-policy=restricted"]);
+    const held = () => [cpusOf(on, "web"), on.topology.memory.state.blocks("uid-of-web", "app")];
+    const before = held();
+    // What it has is not what it asks for any more.
+    assert.equal(await adopt(on, whole("web", 3)), undefined);
+    assert.deepEqual(held(), before);
+    assert.equal(cpusOf(on, "web"), "1,5");
+  });
+
+  test("that get nothing for themselves need no disk, and are admitted without one", async () => {
+    const on = node();
+    await on.clock.advance(0);
+    on.fault = new Error("no space left on device");
+    const burstable = running.at(-1) ?? assert.fail();
+    assert.equal(await adopt(on, burstable), undefined);
+    assert.equal(await on.admit(burstable), undefined);
+  });
+
+  for (const scope of ["container", "pod"]) {
+    test(`get CPUs where their memory is: scope ${scope}`, async () => {
+      const memoryFlags = ["--memory-manager-policy=Static", "--reserved-memory=0:memory=512Mi"];
+      const two = machine({ sockets: 2, cores: 2, memoryBytes: 4 * 2 ** 30 });
+      const on = new TopologyNode(two, memoryFlags, { cpus: 1, memoryMi: 512 });
+      // Node 0 has less than that: 512 MiB are reserved.
+      const web = pod("web")
+        .container("app", of("2", { memory: "3800Mi" }))
+        .build();
+      assert.equal(await on.admit(web), undefined);
+      on.files.delete(CPU_FILE);
+      const aligned = ["--topology-manager-policy=single-numa-node", `--topology-manager-scope=${scope}`];
+      on.start([...memoryFlags, STATIC, ...aligned]);
+      assert.equal(await adopt(on, web), undefined);
+      assert.equal(cpusOf(on, "web"), "2,6");
+    });
+  }
+
+  test("that are too large are told, and leave all as it was", async () => {
+    const on = node();
+    const rejection = (await adopt(on, whole("web", 8))) as { reason: string; message: string };
+    assert.equal(rejection.reason, "UnexpectedAdmissionError");
+    assert.match(rejection.message, /requested=8, available=7/);
+    assert.deepEqual([[...on.topology.cpus.state.holders()], [...on.topology.memory.state.holders()]], [[], []]);
+  });
+});
+
 describe("CPUs and memory together", () => {
+  for (const scope of ["container", "pod"]) {
+    test(`that a pod has are its own when it is admitted again, also on a full node: scope ${scope}`, async () => {
+      const two = machine({ sockets: 2, cores: 2, memoryBytes: 4 * 2 ** 30 });
+      const flags = [
+        STATIC,
+        "--memory-manager-policy=Static",
+        "--reserved-memory=0:memory=512Mi",
+        "--topology-manager-policy=single-numa-node",
+        `--topology-manager-scope=${scope}`,
+      ];
+      const node = new TopologyNode(two, flags, { cpus: 1, memoryMi: 512 });
+      const full = (name: string, cpus: string, memory: string): Pod =>
+        pod(name).container("app", of(cpus, { memory })).build();
+      const [one, other] = [full("one", "4", "4Gi"), full("other", "3", "3Gi")];
+      for (const each of [one, other]) assert.equal(await node.admit(each), undefined);
+      const files = () => [node.files.get(CPU_FILE), node.files.get(MEMORY_FILE)];
+      const before = files();
+      node.start();
+      for (const each of [one, other]) assert.equal(await node.admit(each), undefined);
+      await node.clock.advance(0);
+      assert.deepEqual(files(), before);
+      const changed = await node.admit(full("other", "2", "3Gi"));
+      assert.equal(changed?.reason, "TopologyAffinityError", "what it has is not what it asks for");
+    });
+  }
+
+  test("are on nodes that are close together, if that is asked for", async () => {
+    const four = machine({ sockets: 2, nodes: 2, cores: 2 });
+    const flags = [STATIC, "--topology-manager-policy=best-effort"];
+    const closest = "--topology-manager-policy-options=prefer-closest-numa-nodes=true";
+    const nodes: string[] = [];
+    for (const more of [[], [closest]]) {
+      // Node 0 has nothing to give: two of the others are needed.
+      const node = new TopologyNode(four, [...flags, ...more, "--reserved-cpus=0,1,8,9"], { cpus: 4 });
+      assert.equal(await node.admit(whole("web", 6)), undefined);
+      const numa = new Map(four.cpus.map((place) => [place.cpu, place.numa]));
+      nodes.push([...new Set([...parseCpuSet(cpusOf(node, "web") ?? "")].map((cpu) => numa.get(cpu)))].sort().join());
+    }
+    assert.deepEqual(nodes, ["1,2", "2,3"]);
+  });
+
+  test("are aligned on eight NUMA nodes at most, or on as many as an option says", () => {
+    const nine = machine({ sockets: 9, cores: 1 });
+    const restricted = "--topology-manager-policy=restricted";
+    const more = (most: number) => `--topology-manager-policy-options=max-allowable-numa-nodes=${most}`;
+    const start = (on: ReturnType<typeof machine>, ...flags: readonly string[]) => new TopologyNode(on, flags);
+    assert.throws(() => start(nine, restricted), /^Error: unsupported on machines with more than 8 NUMA Nodes$/);
+    start(machine({ sockets: 8, cores: 1 }), restricted);
+    start(nine, restricted, more(9));
+    start(nine);
+    start(machine({ sockets: 32, cores: 1 }), restricted, more(64));
+  });
+
+  test("cannot be on the closest nodes where the kernel does not tell which those are", () => {
+    const two = machine({ sockets: 2, cores: 2 });
+    const silent = { ...two, nodes: two.nodes.map((node) => ({ ...node, distances: [10] })) };
+    const flags = ["--topology-manager-policy=restricted"];
+    const closest = "--topology-manager-policy-options=prefer-closest-numa-nodes=true";
+    new TopologyNode(silent, flags);
+    assert.throws(() => new TopologyNode(silent, [...flags, closest]), /error getting NUMA distances from the kernel$/);
+  });
+
   test("are on one NUMA node, or the message tells what each lacks", async () => {
     const two = machine({ sockets: 2, cores: 2, memoryBytes: 4 * 2 ** 30 });
     const flags = [

@@ -3,7 +3,13 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import type { Rejection } from "../model/rejection.ts";
-import { ANYWHERE, type HintProvider, type TopologyHint } from "../model/topology.ts";
+import {
+  ANYWHERE,
+  type HintProvider,
+  type Readmission,
+  TooManyNodesError,
+  type TopologyHint,
+} from "../model/topology.ts";
 import { type MergeRules, mergeHints } from "./merge-hints.ts";
 import type { TopologyCounters, TopologyScope } from "./metrics.ts";
 import { shortageOf } from "./shortage.ts";
@@ -13,6 +19,8 @@ interface TopologyDeps {
   readonly providers: readonly HintProvider[];
   readonly clock: Clock;
   readonly counted: TopologyCounters;
+  /** The pod without containers that do not start again; the pod itself if missing. */
+  remaining?(pod: Pod): Pod;
 }
 
 /** In Kubernetes' words. */
@@ -72,6 +80,39 @@ export class TopologyAllocator {
     return rejection;
   }
 
+  readmit(pod: Pod): Readmission | { readonly rejection: Rejection } {
+    try {
+      const answers = this.deps.providers.map((provider) => provider.readmit?.(pod));
+      return answers.find((answer) => answer !== undefined);
+    } catch (error) {
+      return { rejection: unexpected(error) };
+    }
+  }
+
+  /**
+   * Only providers that the pod has nothing of are asked; what the others gave it counts for the alignment. Containers
+   * that do not start again get nothing.
+   */
+  async adopt(given: Pod, options: Abortable): Promise<Rejection | undefined> {
+    const pod = this.remaining(given);
+    const lacking = this.lacking(pod);
+    if (lacking.length === 0) return undefined;
+    let isAdopted = false;
+    try {
+      const rejection = this.reserve(pod, lacking);
+      if (rejection !== undefined) return rejection;
+      for (const provider of lacking) await provider.commit(pod, options);
+      isAdopted = true;
+      return undefined;
+    } finally {
+      if (!isAdopted) for (const provider of lacking) provider.release(pod.metadata.uid ?? "");
+    }
+  }
+
+  isLackedBy(pod: Pod): boolean {
+    return this.lacking(this.remaining(pod)).length > 0;
+  }
+
   release(uid: string): void {
     for (const provider of this.deps.providers) provider.release(uid);
   }
@@ -83,15 +124,27 @@ export class TopologyAllocator {
     return this.deps.providers.flatMap((provider) => [...(provider.held?.() ?? [])]);
   }
 
-  private reserve(pod: Pod): Rejection | undefined {
+  private lacking(pod: Pod): readonly HintProvider[] {
+    const containers = this.isWhole(pod) ? [undefined] : containersOf(pod);
+    const isNeeded = (provider: HintProvider): boolean =>
+      containers.some((container) => provider.needs?.(pod, container).size !== 0);
+    return this.deps.providers.filter((provider) => provider.isLackedBy?.(pod) === true && isNeeded(provider));
+  }
+
+  /** What a pod as a whole has does not depend on its init containers. */
+  private remaining(pod: Pod): Pod {
+    return this.isWhole(pod) ? pod : (this.deps.remaining?.(pod) ?? pod);
+  }
+
+  private reserve(pod: Pod, providers = this.deps.providers): Rejection | undefined {
     const { merge, scope } = this.rules;
     const forPod = merge !== undefined && scope === "pod" ? this.align(pod, undefined, merge) : undefined;
     if (forPod !== undefined && "reason" in forPod) return forPod;
-    if (forPod !== undefined && this.isPodLevel(pod)) return this.reservePod(pod, forPod);
+    if (forPod !== undefined && this.isWhole(pod)) return this.reservePod(pod, forPod, providers);
     for (const container of containersOf(pod)) {
       const affinity = forPod ?? (merge === undefined ? ANYWHERE : this.align(pod, container, merge));
       if ("reason" in affinity) return affinity;
-      for (const provider of this.deps.providers) {
+      for (const provider of providers) {
         const rejection = reserveOf(provider, pod, { container, affinity });
         if (rejection !== undefined) return rejection;
       }
@@ -100,8 +153,8 @@ export class TopologyAllocator {
     return undefined;
   }
 
-  private reservePod(pod: Pod, affinity: TopologyHint): Rejection | undefined {
-    for (const provider of this.deps.providers) {
+  private reservePod(pod: Pod, affinity: TopologyHint, providers: readonly HintProvider[]): Rejection | undefined {
+    for (const provider of providers) {
       for (const container of provider.reservePod === undefined ? containersOf(pod) : [undefined]) {
         const rejection = reserveOf(provider, pod, { container, affinity });
         if (rejection !== undefined) return rejection;
@@ -120,8 +173,17 @@ export class TopologyAllocator {
     }
   }
 
-  /** The affinity that suits all providers, or why the policy admits none. */
+  /** The affinity that suits all providers, or why the policy admits none; an error of a provider rejects the pod, too. */
   private align(pod: Pod, container: Container | undefined, merge: MergeRules): TopologyHint | Rejection {
+    try {
+      return this.affinity(pod, container, merge);
+    } catch (error) {
+      if (!(error instanceof TooManyNodesError)) return unexpected(error);
+      return this.misaligned(pod, [error.message, "set topologyManagerPolicy to none"]);
+    }
+  }
+
+  private affinity(pod: Pod, container: Container | undefined, merge: MergeRules): TopologyHint | Rejection {
     const { providers, counted } = this.deps;
     const hints = providers.map((provider) =>
       container === undefined ? provider.podHints(pod) : provider.hints(pod, container),
@@ -131,9 +193,17 @@ export class TopologyAllocator {
     if (merge.policy === "single-numa-node") counted.misaligned(this.rules.scope, "numa_node");
     const problems = container === undefined ? providers.flatMap((provider) => provider.problem?.(pod) ?? []) : [];
     const short = shortageOf(providers, pod, { container, nodes: merge.nodes });
-    const why = [...problems, ...(short === "" ? [] : [short])];
+    return this.misaligned(pod, [...problems, ...(short === "" ? [] : [short])]);
+  }
+
+  private misaligned(pod: Pod, why: readonly string[]): Rejection {
     const message = this.isPodLevel(pod) ? POD_LEVEL[this.rules.scope] : MISALIGNED;
     return { reason: "TopologyAffinityError", message: [message, ...why].join(": ") };
+  }
+
+  /** True if all of the pod is allocated at once. */
+  private isWhole(pod: Pod): boolean {
+    return this.rules.merge !== undefined && this.rules.scope === "pod" && this.isPodLevel(pod);
   }
 
   private isPodLevel(pod: Pod): boolean {

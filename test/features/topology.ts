@@ -1,6 +1,6 @@
 /** CPUs of single containers on real ones: what a container may run on, before and after a restart of the agent. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { readMachineTopology } from "../../src/adapters/host/machine-topology.ts";
@@ -47,8 +47,9 @@ describe("CPUs of single containers", () => {
     const limits = { cpu: "1", memory: "64Mi" };
     return manifest(name, { containers: [shell("main", WATCH, { resources: { limits, requests: limits } })] });
   };
+  const stateFile = join(site.state, "kubelet", "cpu_manager_state");
   const state = (): { defaultCpuSet: string; entries?: Record<string, Record<string, string>> } =>
-    JSON.parse(readFileSync(join(site.state, "kubelet", "cpu_manager_state"), "utf8"));
+    JSON.parse(readFileSync(stateFile, "utf8"));
   const owned = (): string => Object.values(Object.values(state().entries ?? {})[0] ?? {})[0] ?? "";
 
   it("are taken from all others, survive a restart of the agent, and are given back", async () => {
@@ -69,7 +70,7 @@ describe("CPUs of single containers", () => {
       report.holdings.map(({ pod, container, cpus }) => [pod, container, cpus.join()]),
       [["own-here", "main", cpu]],
     );
-    assert.match((await site.run("topology")).stdout, /\[A\]|A/);
+    assert.match((await site.run("topology")).stdout, new RegExp(`^A default/own-here main: CPUs ${cpu}\\b`, "m"));
 
     await agent.end("SIGKILL");
     agent = await site.up(flags);
@@ -79,6 +80,15 @@ describe("CPUs of single containers", () => {
     site.write(manifest("later", { containers: [shell("main", WATCH)] }));
     await site.running("later");
     await sees("later", rest);
+
+    // As after a change from the policy none: what runs gets its CPU again, and runs on.
+    await agent.end("SIGTERM");
+    rmSync(stateFile);
+    agent = await site.up(flags);
+    await until("the pod has a CPU again", () => existsSync(stateFile) && owned() !== "");
+    await sees("own", owned());
+    for (const name of ["shared", "later"]) await sees(name, formatCpuSet(without(all, parseCpuSet(owned()))));
+    assert.equal((await site.running("own")).containers[0]?.restarts, 0);
 
     site.remove("own");
     await site.gone("own");

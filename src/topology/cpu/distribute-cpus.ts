@@ -17,6 +17,9 @@ interface Choice {
   readonly imbalance: number;
 }
 
+/** So many ways to share a request are judged, some 30 ms: all of them with up to 8 NUMA nodes, as in Kubernetes. */
+const MOST_JUDGED = 20_000;
+
 /**
  * Takes the same number of CPUs of each of as few NUMA nodes as possible, so that no worker of a parallel program waits
  * for one on a fuller node; packs them where that is not possible. Throws an Error if there are not enough. Pure.
@@ -35,8 +38,9 @@ export function distributeCpus(
   const nodes = free.numas();
   const counts = new Map(nodes.map((node) => [node, free.count("numa", node)]));
   const { least, most } = nodesNeeded(layout, nodes.length, { wanted, groupSize });
-  for (let size = least; size <= most; size++) {
-    const choice = chooseNodes(counts, size, { wanted, groupSize });
+  const budget = { judged: 0 };
+  for (let size = least; size <= most && budget.judged < MOST_JUDGED; size++) {
+    const choice = chooseNodes(counts, size, { wanted, groupSize, budget });
     if (choice === undefined) continue;
     const take = (from: CpuSet, count: number): CpuSet => takeCpus({ layout, available: from }, count, packed);
     return takeEvenly({ layout, available, take }, choice, { wanted, groupSize });
@@ -49,6 +53,11 @@ interface Request {
   readonly groupSize: number;
 }
 
+interface Search extends Request {
+  /** How many ways to share the request were judged. */
+  readonly budget: { judged: number };
+}
+
 /** How many nodes the request can be spread over, by the mean size of a node. */
 function nodesNeeded(layout: CpuLayout, available: number, { wanted, groupSize }: Request) {
   const groups = Math.ceil(layout.all.size / groupSize);
@@ -57,10 +66,16 @@ function nodesNeeded(layout: CpuLayout, available: number, { wanted, groupSize }
   return { least: Math.ceil(needed / perNode), most: Math.min(needed, available) };
 }
 
-/** The combination of so many nodes that leaves the machine most balanced; undefined if none can share the request. */
-function chooseNodes(counts: ReadonlyMap<number, number>, size: number, request: Request): Choice | undefined {
+/**
+ * The combination of so many nodes that leaves the machine most balanced, of those that are judged; undefined if none
+ * can share the request.
+ */
+function chooseNodes(counts: ReadonlyMap<number, number>, size: number, request: Search): Choice | undefined {
+  const share = shareOf(size, request);
+  const able = [...counts].filter(([, count]) => count >= share).map(([node]) => node);
   let best: Choice | undefined;
-  for (const nodes of combinations([...counts.keys()], size)) {
+  for (const nodes of combinations(able, size)) {
+    if (request.budget.judged >= MOST_JUDGED) break;
     const choice = judge(counts, nodes, request);
     if (choice !== undefined && (best === undefined || choice.imbalance < best.imbalance)) best = choice;
     if (best?.imbalance === 0) return best;
@@ -68,16 +83,17 @@ function chooseNodes(counts: ReadonlyMap<number, number>, size: number, request:
   return best;
 }
 
-function shareOf(nodes: readonly number[], { wanted, groupSize }: Request): number {
-  return Math.floor(wanted / nodes.length / groupSize) * groupSize;
+function shareOf(nodes: number, { wanted, groupSize }: Request): number {
+  return Math.floor(wanted / nodes / groupSize) * groupSize;
 }
 
-function judge(counts: ReadonlyMap<number, number>, nodes: readonly number[], request: Request): Choice | undefined {
-  const { wanted, groupSize } = request;
+function judge(counts: ReadonlyMap<number, number>, nodes: readonly number[], request: Search): Choice | undefined {
+  const { wanted, groupSize, budget } = request;
+  budget.judged++;
   const countOf = (node: number): number => counts.get(node) ?? 0;
   const inGroups = nodes.reduce((sum, node) => sum + Math.floor(countOf(node) / groupSize) * groupSize, 0);
-  const share = shareOf(nodes, request);
-  if (inGroups < wanted || nodes.some((node) => countOf(node) < share)) return undefined;
+  const share = shareOf(nodes.length, request);
+  if (inGroups < wanted) return undefined;
   const left = new Map(counts);
   for (const node of nodes) left.set(node, countOf(node) - share);
   const rest = wanted - share * nodes.length;
@@ -86,6 +102,7 @@ function judge(counts: ReadonlyMap<number, number>, nodes: readonly number[], re
   let best: Choice | undefined;
   for (let size = able.length; size >= 1; size--) {
     for (const remainder of combinations(able, size)) {
+      if (budget.judged++ >= MOST_JUDGED) return best;
       const after = takeRest(left, remainder, { wanted: rest, groupSize });
       if (after === undefined) continue;
       const imbalance = deviation(after.values());
@@ -129,7 +146,7 @@ function takeEvenly({ layout, available, take }: Source, { nodes, remainder }: C
     const all = layout.groups.numa.get(node) ?? new Set<number>();
     return without(new Set([...all].filter((cpu) => available.has(cpu))), taken);
   };
-  const share = shareOf(nodes, request);
+  const share = shareOf(nodes.length, request);
   for (const node of nodes) taken = unionOf(taken, take(freeOn(node), share));
   while (taken.size < wanted) {
     const before = taken.size;

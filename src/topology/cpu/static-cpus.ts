@@ -1,9 +1,10 @@
 import { type CpuSet, intersection, NO_CPUS, unionOf, without } from "../../model/cpu-set.ts";
 import type { Container, Pod } from "../../model/generated/types.ts";
-import { declaredContainers, isSidecar } from "../../model/pod-facts.ts";
+import { declaredContainers } from "../../model/pod-facts.ts";
 import type { Rejection } from "../../model/rejection.ts";
 import { type HintProvider, type Hints, type NumaMask, nodesOf, type TopologyHint } from "../../model/topology.ts";
 import type { Demand } from "../demand.ts";
+import { initialContainers } from "../initial-containers.ts";
 import type { TopologyCounters } from "../metrics.ts";
 import type { AllocationCounters, AllocationSource } from "../pinning-metrics.ts";
 import { emptyPool } from "../shared-pool.ts";
@@ -35,6 +36,13 @@ export interface StaticCpuRules {
   readonly reserved: CpuSet;
 }
 
+/** CPUs that containers of a pod have, by whether they hand them on. */
+interface HandedOn {
+  readonly pod: Pod;
+  readonly initial: Set<number>;
+  readonly others: Set<number>;
+}
+
 const NOTHING: ReadonlyMap<string, number> = new Map();
 const NONE: Hints = new Map();
 const IMPOSSIBLE: Hints = new Map([["cpu", []]]);
@@ -50,6 +58,8 @@ export class StaticCpus implements HintProvider {
   readonly name = "cpu";
   /** Pods whose CPUs are reserved and not on the disk yet. */
   private readonly unsaved = new Map<string, AllocationSource>();
+  /** Of the pod that was asked about last: it may have thousands of containers, and is asked about for each. */
+  private handedOn: HandedOn | undefined;
 
   constructor(
     private readonly deps: StaticCpusDeps,
@@ -100,6 +110,7 @@ export class StaticCpus implements HintProvider {
       if (rejection !== undefined) return rejection;
       const cpus = this.take(wanted, affinity.numa, this.reusable(pod));
       state.assign(uidOf(pod), container.name, cpus);
+      note(this.handedOnIn(pod), container.name, cpus);
       this.taken(pod, cpus, "node");
       allocations.allocated("node");
       allocations.assigned("node_exclusive");
@@ -126,6 +137,7 @@ export class StaticCpus implements HintProvider {
         wanted: (container) => demand.cpus(pod, container),
         take: (from, count) => this.choose(from, count),
       });
+      this.handedOn = undefined;
       state.assignPod(uid, cpus);
       for (const [name, portion] of portions) {
         if (portion.isExclusive) counted.requested();
@@ -150,9 +162,15 @@ export class StaticCpus implements HintProvider {
     }
   }
 
+  isLackedBy(pod: Pod): boolean {
+    const { state } = this.deps;
+    return !state.podEntries.has(uidOf(pod)) && state.ofPod(uidOf(pod)).size === 0;
+  }
+
   release(uid: string): void {
     const { state, writer, changed } = this.deps;
     const released = state.remove(uid);
+    this.handedOn = undefined;
     if (released.size === 0) return;
     state.shared = unionOf(state.shared, without(released, state.allExclusive()));
     this.unsaved.delete(uid);
@@ -208,13 +226,16 @@ export class StaticCpus implements HintProvider {
 
   /** What containers of the pod that have initialized it hand on. */
   private reusable(pod: Pod): CpuSet {
-    const had = this.deps.state.ofPod(uidOf(pod));
-    const initial = (pod.spec.initContainers ?? [])
-      .filter((container) => !isSidecar(container))
-      .map(({ name }) => name);
-    const of = (isInitial: boolean): CpuSet =>
-      unionOf(...[...had].filter(([name]) => initial.includes(name) === isInitial).map(([, cpus]) => cpus));
-    return without(of(true), of(false));
+    const { initial, others } = this.handedOnIn(pod);
+    return without(initial, others);
+  }
+
+  private handedOnIn(pod: Pod): HandedOn {
+    if (this.handedOn?.pod === pod) return this.handedOn;
+    const handedOn = { pod, initial: new Set<number>(), others: new Set<number>() };
+    for (const [name, cpus] of this.deps.state.ofPod(uidOf(pod))) note(handedOn, name, cpus);
+    this.handedOn = handedOn;
+    return handedOn;
   }
 
   private hintsFor(wanted: number, available: CpuSet, reusable: CpuSet): Hints {
@@ -271,6 +292,11 @@ export function chooseCpus(
   if (!options.distributesAcrossNuma) return takeCpus(from, wanted, { isSpread, alignsUncore: options.alignsByUncore });
   const groupSize = options.fullCoresOnly ? from.layout.cpusPerCore : 1;
   return distributeCpus(from, wanted, { groupSize, isSpread });
+}
+
+function note({ pod, initial, others }: HandedOn, container: string, cpus: CpuSet): void {
+  const noted = initialContainers(pod).has(container) ? initial : others;
+  for (const cpu of cpus) noted.add(cpu);
 }
 
 function uidOf({ metadata }: Pod): string {

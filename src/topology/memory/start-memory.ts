@@ -46,7 +46,9 @@ function count(nodes: NodeMap, block: MemoryBlock, { uid, name }: { uid: string;
     const node = nodes.get(id);
     const about = `[memorymanager] (pod: ${uid}, container: ${name}) the memory assignment uses`;
     if (node === undefined) throw new Error(`${about} the NUMA that does not exist`);
-    if (!node.tables.has(block.type)) throw new Error(`${about} memory resource that does not exist`);
+    // An earlier version of this agent recorded 0 bytes of huge pages that the machine does not have.
+    if (block.bytes > 0 && !node.tables.has(block.type))
+      throw new Error(`${about} memory resource that does not exist`);
   }
   // Containers have more than there is: the machine was another one.
   if (takeMemory(nodes, block) > 0) throw new DifferentMachine();

@@ -1,5 +1,4 @@
 import type { Container, Pod } from "../../model/generated/types.ts";
-import { isSidecar } from "../../model/pod-facts.ts";
 import type { Rejection } from "../../model/rejection.ts";
 import {
   type HintProvider,
@@ -7,14 +6,24 @@ import {
   type NumaMask,
   nodesOf,
   numaMask,
+  TooManyNodesError,
   type TopologyHint,
 } from "../../model/topology.ts";
 import type { Amounts, Demand } from "../demand.ts";
+import { initialContainers } from "../initial-containers.ts";
 import type { AllocationCounters, AllocationSource } from "../pinning-metrics.ts";
 import { emptyPool } from "../shared-pool.ts";
 import type { StateWriter } from "../state-writer.ts";
 import { divideMemory } from "./divide-memory.ts";
-import { bestHint, breaksGroup, hasEnough, isPartOf, memoryHints, splitsGroup } from "./memory-hints.ts";
+import { HandedOnMemory } from "./handed-on-memory.ts";
+import {
+  bestMemoryHint,
+  breaksGroup,
+  hasEnough,
+  type MemoryRequest,
+  memoryHints,
+  splitsGroup,
+} from "./memory-hints.ts";
 import { giveMemory, type MemoryBlock, type MemoryState, takeMemory } from "./memory-state.ts";
 
 interface StaticMemoryDeps {
@@ -30,12 +39,13 @@ const NONE: Hints = new Map();
 /** Gives memory and huge pages of as few NUMA nodes as possible to containers of Guaranteed pods: the policy Static. */
 export class StaticMemory implements HintProvider {
   readonly name = "memory";
-  /** What containers that have initialized the pod hand on: bytes by nodes and kind. Of one pod at a time. */
-  private readonly handedOn = { uid: "", bytes: new Map<string, number>() };
+  private readonly handedOn: HandedOnMemory;
   /** Pods whose memory is reserved and not on the disk yet. */
   private readonly unsaved = new Map<string, AllocationSource>();
 
-  constructor(private readonly deps: StaticMemoryDeps) {}
+  constructor(private readonly deps: StaticMemoryDeps) {
+    this.handedOn = new HandedOnMemory(deps.state);
+  }
 
   hints(pod: Pod, container: Container): Hints {
     const { state, demand } = this.deps;
@@ -72,7 +82,7 @@ export class StaticMemory implements HintProvider {
     counted.requested();
     return this.attempt("node", () => {
       const had = state.blocks(uidOf(pod), container.name);
-      if (had !== undefined) this.handOn(pod, container, had);
+      if (had !== undefined) this.handedOn.note(pod, container, had);
       else this.take(pod, container, { wanted, affinity });
       return undefined;
     });
@@ -106,10 +116,14 @@ export class StaticMemory implements HintProvider {
     }
   }
 
+  isLackedBy(pod: Pod): boolean {
+    const { state } = this.deps;
+    return !state.podEntries.has(uidOf(pod)) && !state.entries.has(uidOf(pod));
+  }
+
   release(uid: string): void {
     const { state, writer } = this.deps;
-    // A static pod may come back with the same UID.
-    if (this.handedOn.uid === uid) this.handedOn.bytes.clear();
+    this.handedOn.release(uid);
     const whole = state.podEntries.get(uid);
     const blocks = whole ?? [...(state.entries.get(uid)?.values() ?? [])].flat();
     if (whole === undefined && !state.entries.has(uid)) return;
@@ -121,11 +135,10 @@ export class StaticMemory implements HintProvider {
 
   /** Releases what containers that initialize the pod had, once one after them is created: they have completed. */
   created(pod: Pod, { name }: Container): void {
-    const initial = pod.spec.initContainers ?? [];
-    const at = initial.findIndex((container) => container.name === name);
-    const before = (at < 0 ? initial : initial.slice(0, at)).filter((container) => !isSidecar(container));
-    const had = before.filter((container) => this.deps.state.blocks(uidOf(pod), container.name) !== undefined);
-    for (const container of had) this.releaseContainer(uidOf(pod), container.name);
+    const initial = initialContainers(pod);
+    const before = initial.names.slice(0, initial.countBefore(name));
+    const had = before.filter((each) => this.deps.state.blocks(uidOf(pod), each) !== undefined);
+    for (const each of had) this.releaseContainer(uidOf(pod), each);
     if (had.length > 0) this.deps.writer.saveLater();
   }
 
@@ -160,15 +173,24 @@ export class StaticMemory implements HintProvider {
     this.deps.allocations.failed(source);
   }
 
-  private hintsFor(pod: Pod, wanted: ReadonlyMap<string, number>): Hints {
-    const hints = this.possible(pod, wanted);
+  private hintsFor(pod: Pod, wanted: Amounts): Hints {
+    const hints = memoryHints(this.deps.state.nodes, this.request(pod, wanted));
     // No hint at all counts as no preference, as in Kubernetes: the allocation fails afterwards.
     return hints.length === 0 ? NONE : new Map([...wanted.keys()].map((type) => [type, hints]));
   }
 
-  private possible(pod: Pod, wanted: ReadonlyMap<string, number>): readonly TopologyHint[] {
-    const reusable = (mask: NumaMask, type: string): number => this.reusable(uidOf(pod), mask, type);
-    return memoryHints(this.deps.state.nodes, { wanted, reusable });
+  private request(pod: Pod, wanted: Amounts): MemoryRequest {
+    return { wanted, reusable: (mask, type) => this.handedOn.bytes(uidOf(pod), mask, type) };
+  }
+
+  /** The best nodes, those of `within` among them. */
+  private best(pod: Pod, wanted: Amounts, within?: NumaMask): TopologyHint | undefined {
+    try {
+      return bestMemoryHint(this.deps.state.nodes, this.request(pod, wanted), within);
+    } catch (error) {
+      if (!(error instanceof TooManyNodesError)) throw error;
+      throw new Error(`[memorymanager] ${error.message}: set memoryManagerPolicy to None`, { cause: error });
+    }
   }
 
   private take(
@@ -181,13 +203,13 @@ export class StaticMemory implements HintProvider {
     const numa = this.place(pod, wanted, affinity);
     const blocks = [...wanted].map(([type, bytes]): MemoryBlock => ({ nodes: nodesOf(numa), type, bytes }));
     for (const block of blocks) {
-      const bytes = Math.max(0, block.bytes - this.reusable(uid, numa, block.type));
+      const bytes = Math.max(0, block.bytes - this.handedOn.bytes(uid, numa, block.type));
       takeMemory(state.nodes, { ...block, bytes });
       allocations.allocated("node");
     }
-    this.handOn(pod, container, blocks);
+    this.handedOn.note(pod, container, blocks);
     state.setBlocks(uid, container.name, blocks);
-    this.shrinkInitial(pod, container, blocks);
+    this.handedOn.shrink(pod, container, blocks);
     allocations.assigned("node_exclusive");
     this.unsaved.set(uid, "node");
   }
@@ -201,26 +223,25 @@ export class StaticMemory implements HintProvider {
     for (const block of whole) takeMemory(state.nodes, block);
     state.setPodBlocks(uid, whole);
     this.unsaved.set(uid, "pod");
+    const init = new Set((pod.spec.initContainers ?? []).map(({ name }) => name));
     for (const [name, portion] of divideMemory(pod, { total, of: (each) => demand.memory(pod, each) })) {
       state.setBlocks(uid, name, blocksOf(portion.amounts));
-      if (portion.isExclusive) counted.requested();
+      // Init containers count also if they share, as in Kubernetes.
+      if (portion.isExclusive || init.has(name)) counted.requested();
       allocations.assigned(portion.isExclusive ? "pod_exclusive" : "pod_shared");
       allocations.allocated("pod");
     }
   }
 
   /** The nodes to allocate on: those of the affinity, and more if they are not enough. */
-  private place(pod: Pod, wanted: ReadonlyMap<string, number>, affinity: TopologyHint): NumaMask {
+  private place(pod: Pod, wanted: Amounts, affinity: TopologyHint): NumaMask {
     const { nodes } = this.deps.state;
     const hint = affinity.numa === undefined ? this.anywhere(pod, wanted, affinity) : affinity;
     let numa = hint.numa ?? 0n;
     // The original would use a node alone that is part of a group, and lose count of what the group has.
     const isSplit = splitsGroup(nodes, numa);
     if (isSplit || !hasEnough(nodes, numa, wanted)) {
-      const possible = this.possible(pod, wanted);
-      const wider =
-        bestHint(possible.filter((each) => isPartOf(numa, each.numa ?? 0n))) ??
-        (isSplit ? bestHint(possible) : undefined);
+      const wider = this.best(pod, wanted, numa) ?? (isSplit ? this.best(pod, wanted) : undefined);
       if (wider?.numa === undefined) {
         throw new Error("[memorymanager] failed to find NUMA nodes to extend the current topology hint");
       }
@@ -233,8 +254,8 @@ export class StaticMemory implements HintProvider {
     return numa;
   }
 
-  private anywhere(pod: Pod, wanted: ReadonlyMap<string, number>, affinity: TopologyHint): TopologyHint {
-    const hint = bestHint(this.possible(pod, wanted));
+  private anywhere(pod: Pod, wanted: Amounts, affinity: TopologyHint): TopologyHint {
+    const hint = this.best(pod, wanted);
     if (hint === undefined) {
       const why = "no NUMA nodes with enough memory is available";
       throw new Error(`[memorymanager] failed to get the default NUMA affinity, ${why}`);
@@ -243,46 +264,6 @@ export class StaticMemory implements HintProvider {
       throw new Error("[memorymanager] failed to find the default preferred hint");
     }
     return hint;
-  }
-
-  private reusable(uid: string, mask: NumaMask, type: string): number {
-    return this.handedOn.uid === uid ? (this.handedOn.bytes.get(`${mask}/${type}`) ?? 0) : 0;
-  }
-
-  /** Notes what the container hands on to those after it, or has of what was handed on. */
-  private handOn(pod: Pod, container: Container, blocks: readonly MemoryBlock[]): void {
-    const { handedOn } = this;
-    if (handedOn.uid !== uidOf(pod)) {
-      handedOn.uid = uidOf(pod);
-      handedOn.bytes.clear();
-    }
-    for (const { nodes, type, bytes } of blocks) {
-      const key = `${numaMask(nodes)}/${type}`;
-      const known = handedOn.bytes.get(key) ?? 0;
-      handedOn.bytes.set(key, isInitial(pod, container) ? Math.max(known, bytes) : Math.max(0, known - bytes));
-    }
-  }
-
-  /** What the container has of those that initialize the pod is not counted twice when it is released. */
-  private shrinkInitial(pod: Pod, container: Container, blocks: readonly MemoryBlock[]): void {
-    const { state } = this.deps;
-    const initial = pod.spec.initContainers ?? [];
-    const at = initial.findIndex(({ name }) => name === container.name);
-    const before = (at < 0 ? initial : initial.slice(0, at)).filter((each) => !isSidecar(each));
-    for (const block of blocks) {
-      let rest = block.bytes;
-      for (const { name } of before) {
-        const had = state.blocks(uidOf(pod), name);
-        if (had === undefined || rest === 0) continue;
-        const shrunk = had.map((each) => {
-          if (each.type !== block.type || numaMask(each.nodes) !== numaMask(block.nodes)) return each;
-          const taken = Math.min(each.bytes, rest);
-          rest -= taken;
-          return { ...each, bytes: each.bytes - taken };
-        });
-        state.setBlocks(uidOf(pod), name, shrunk);
-      }
-    }
   }
 
   private releaseContainer(uid: string, name: string): void {
@@ -295,7 +276,7 @@ export class StaticMemory implements HintProvider {
 }
 
 /** The hints of what a container has already; none if that is not what it asks for. */
-function knownHints(had: readonly MemoryBlock[], wanted: ReadonlyMap<string, number>): Hints {
+function knownHints(had: readonly MemoryBlock[], wanted: Amounts): Hints {
   const isSame = had.length === wanted.size && had.every(({ type, bytes }) => wanted.get(type) === bytes);
   if (!isSame) return NONE;
   return new Map(had.map(({ type, nodes }) => [type, [{ numa: numaMask(nodes), isPreferred: true }]]));
@@ -304,10 +285,6 @@ function knownHints(had: readonly MemoryBlock[], wanted: ReadonlyMap<string, num
 /** In the order in which they start. */
 function containersOf({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
-}
-
-function isInitial({ spec }: Pod, { name }: Container): boolean {
-  return (spec.initContainers ?? []).some((container) => container.name === name && !isSidecar(container));
 }
 
 function uidOf({ metadata }: Pod): string {

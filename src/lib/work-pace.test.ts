@@ -33,6 +33,15 @@ for (const { name, items, want, senders } of cases) {
   test(name, async () => assert.equal(await done(items, 2000, senders), want));
 }
 
+test("work that does not wait asks whether it is due", async () => {
+  const clock = new FakeClock();
+  const pace = new WorkPace(clock, OPTIONS);
+  pace.spend("a", 1500);
+  assert.deepEqual([pace.isDue("a"), pace.isDue("b")], [false, true]);
+  await clock.advance(500);
+  assert.equal(pace.isDue("a"), true);
+});
+
 test("whoever waits can be aborted", async () => {
   const clock = new FakeClock();
   const pace = new WorkPace(clock, OPTIONS);

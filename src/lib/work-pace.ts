@@ -30,10 +30,14 @@ export class WorkPace {
   async turn(sender: string, { signal }: Abortable): Promise<void> {
     for (;;) {
       signal.throwIfAborted();
-      const waitMs = this.owed(sender) - this.options.burstMs;
-      if (waitMs <= 0) return;
-      await this.clock.sleep(waitMs, { signal });
+      if (this.isDue(sender)) return;
+      await this.clock.sleep(this.owed(sender) - this.options.burstMs, { signal });
     }
+  }
+
+  /** True if the next piece of work of the sender may be done now. */
+  isDue(sender: string): boolean {
+    return this.owed(sender) <= this.options.burstMs;
   }
 
   /** Notes that a piece of work with so many items was done. */

@@ -4,7 +4,13 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { GrpcChannel } from "./channel.ts";
+import { CriServer } from "../../../test/support/cri-server.ts";
+import { Empty, ListAndWatchResponse } from "../devices/generated/deviceplugin.ts";
+import { GrpcChannel, method } from "./channel.ts";
+
+const { signal } = new AbortController();
+const list = method("/test.Lists/List", Empty, ListAndWatchResponse);
+const count = method("/test.Lists/Count", Empty, Empty);
 
 test("a closed channel whose connection was watched does not connect again", { timeout: 20_000 }, async () => {
   const dir = mkdtempSync(join(tmpdir(), "kts-grpc-"));
@@ -40,4 +46,87 @@ test("a closed channel whose connection was watched does not connect again", { t
     await new Promise((resolve) => server.close(resolve));
     rmSync(dir, { recursive: true, force: true });
   }
+});
+
+test("messages of a server that is not trusted are decoded when they are read, one by one", async (t) => {
+  let decoded = 0;
+  const response = {
+    ...ListAndWatchResponse,
+    decode: (bytes: Parameters<typeof ListAndWatchResponse.decode>[0]) => {
+      decoded++;
+      return ListAndWatchResponse.decode(bytes);
+    },
+  };
+  const server = await new CriServer()
+    .stream(list, (call) => {
+      for (let at = 0; at < 20; at++) {
+        call.write(ListAndWatchResponse.fromPartial({ devices: [{ ID: String(at) }] }));
+      }
+      call.end();
+    })
+    .unary(count, (_call, callback) => callback(null, {}))
+    .start();
+  const channel = new GrpcChannel(`unix://${server.socket}`, undefined, { hasOwnConnection: true });
+  t.after(() => server.stop());
+  t.after(() => channel.close());
+  const seen: (string | undefined)[] = [];
+  for await (const message of channel.messages({ ...list, response }, {}, { signal })) {
+    // Whatever the server sent has been received after these.
+    for (let calls = 0; calls < 5; calls++) await channel.unary(count, {}, { signal, timeoutMs: 10_000 });
+    assert.equal(decoded, seen.length);
+    assert.ok(message.bytes >= 5);
+    seen.push(message.read().devices[0]?.ID);
+    assert.throws(() => message.read(), /decode message of \/test.Lists\/List: it was read before/);
+  }
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 20 }, (_, at) => String(at)),
+  );
+});
+
+test("a message or an answer with more fields than its method allows is refused", async (t) => {
+  const devices = Array.from({ length: 1000 }, () => ({}));
+  const answer = ListAndWatchResponse.fromPartial({ devices });
+  const unaryList = method("/test.Lists/Get", Empty, ListAndWatchResponse);
+  const server = await new CriServer()
+    .stream(list, (call) => {
+      call.write(answer);
+      call.end();
+    })
+    .unary(unaryList, (_call, callback) => callback(null, answer))
+    .start();
+  const channel = new GrpcChannel(`unix://${server.socket}`, undefined, { hasOwnConnection: true });
+  t.after(() => server.stop());
+  t.after(() => channel.close());
+  const options = { signal, timeoutMs: 10_000 };
+  const { value } = await channel.messages({ ...list, mostFields: 100 }, {}, { signal }).next();
+  assert.throws(() => value?.read(), /decode message of \/test.Lists\/List: the message has more than 100 fields/);
+  await assert.rejects(channel.unary({ ...unaryList, mostFields: 100 }, {}, options), /more than 100 fields/);
+  assert.equal((await channel.unary({ ...unaryList, mostFields: 1000 }, {}, options)).devices.length, 1000);
+});
+
+test("of a server that sends without end only the message that is asked for is received", async (t) => {
+  let sent = 0;
+  const answer = ListAndWatchResponse.fromPartial({ devices: [{ ID: "x".repeat(100_000) }] });
+  const server = await new CriServer()
+    .stream(list, (call) => {
+      const send = (): void => {
+        sent++;
+        call.write(answer, (error?: Error | null) => {
+          if (error === null || error === undefined) send();
+        });
+      };
+      send();
+    })
+    .unary(count, (_call, callback) => callback(null, {}))
+    .start();
+  const channel = new GrpcChannel(`unix://${server.socket}`, undefined, { hasOwnConnection: true });
+  t.after(() => server.stop());
+  t.after(() => channel.close());
+  const messages = channel.messages(list, {}, { signal });
+  await messages.next();
+  // Long enough for all that the agent would receive.
+  for (let calls = 0; calls < 100; calls++) await channel.unary(count, {}, { signal, timeoutMs: 10_000 });
+  assert.ok(sent <= 3, `${sent} messages were sent`);
+  await messages.return();
 });

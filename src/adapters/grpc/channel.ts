@@ -1,8 +1,13 @@
-import { Client, connectivityState, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import type { BinaryReader } from "@bufbuild/protobuf/wire";
+import { Client, connectivityState, credentials, type Interceptor, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { Abortable } from "../../lib/abort.ts";
 import { RuntimeError } from "../runtime/port.ts";
+import { decodeBounded } from "./bounded-decode.ts";
 import { socketPath } from "./endpoint.ts";
 import { type GrpcStatus, grpcStatus, toRuntimeError } from "./grpc-error.ts";
+import { ReadOnDemandCall } from "./read-on-demand-call.ts";
+import { ReceivedMessage } from "./received-message.ts";
+import { joinSmallFrames } from "./small-frames.ts";
 
 type Scalar = Date | Uint8Array | string | number | boolean | undefined;
 
@@ -20,7 +25,7 @@ export type DeepPartial<T> = T extends bigint
 /** The generated functions of a message that a call needs. */
 export interface Codec<T> {
   encode(message: T): { finish(): Uint8Array };
-  decode(input: Uint8Array): T;
+  decode(input: BinaryReader | Uint8Array): T;
   fromPartial(object: DeepPartial<T>): T;
 }
 
@@ -38,6 +43,8 @@ export interface Method<Request, Response> {
   readonly path: string;
   readonly request: Codec<Request>;
   readonly response: Codec<Response>;
+  /** The most fields of an answer that is decoded; without it only the size of messages is limited. */
+  readonly mostFields?: number;
 }
 
 /** Names a method with its codecs; the types follow from these. */
@@ -55,6 +62,14 @@ export interface CallOptions extends Abortable {
   readonly metadata?: Readonly<Record<string, string>>;
   /** A method that older runtimes lack: once refused, it is refused here without a call until the connection is lost. */
   readonly optional?: boolean;
+}
+
+/** How the messages of a stream are received. */
+interface ReceiveOptions<Item> extends CallOptions {
+  readonly deserialize: (bytes: Buffer) => Item;
+  readonly interceptors: readonly Interceptor[];
+  /** Called before each message is awaited. */
+  readonly beforeEach: () => void;
 }
 
 /** One call in a trace: what it carries to the other side, and its end. */
@@ -104,6 +119,7 @@ export class GrpcChannel {
     private readonly onCall: (call: EndedCall) => void = () => undefined,
     private readonly options: ChannelOptions = {},
   ) {
+    joinSmallFrames();
     const own = options.hasOwnConnection === true ? { "grpc.use_local_subchannel_pool": 1 } : {};
     const { messageBytes = MESSAGE_LIMIT_BYTES } = options;
     const all = { ...CHANNEL_OPTIONS, "grpc.max_receive_message_length": messageBytes, ...own };
@@ -144,37 +160,36 @@ export class GrpcChannel {
   }
 
   /** One request, many answers. Begins at the first `next()`; leaving the loop early cancels the call. */
-  async *stream<Request, Response>(
+  stream<Request, Response>(
     method: Method<Request, Response>,
     request: DeepPartial<Request>,
     options: CallOptions,
   ): AsyncGenerator<Response, void, undefined> {
-    options.signal.throwIfAborted();
-    if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
-    const call = this.client.makeServerStreamRequest(
-      method.path,
-      serializer(method.request),
-      deserializer(method.response),
-      method.request.fromPartial(request),
-      metadataOf(options),
-    );
-    // The cancel in `finally` makes one more error, which nobody waits for.
-    call.on("error", () => undefined);
-    const cancel = (): void => call.cancel();
-    options.signal.addEventListener("abort", cancel, { once: true });
-    const began = performance.now();
-    let failed: { error?: unknown } = {};
-    try {
-      // A Readable iterates over `any`; the deserializer makes every item a Response.
-      yield* call as AsyncIterable<Response>;
-    } catch (error) {
-      failed = { error };
-      throw this.failure(method.path, toRuntimeError(error, options.signal), options);
-    } finally {
-      this.onCall({ path: method.path, tookMs: performance.now() - began, ...failed });
-      options.signal.removeEventListener("abort", cancel);
-      call.cancel();
-    }
+    return this.receive(method, request, {
+      ...options,
+      deserialize: deserializer(method),
+      interceptors: [],
+      beforeEach: () => undefined,
+    });
+  }
+
+  /**
+   * As `stream`, of a server that may send more than is good for the agent: a message is received when `next()` asks for
+   * it, not ahead of that, and decoded when the caller reads it.
+   */
+  messages<Request, Response>(
+    method: Method<Request, Response>,
+    request: DeepPartial<Request>,
+    options: CallOptions,
+  ): AsyncGenerator<ReceivedMessage<Response>, void, undefined> {
+    const decode = deserializer(method);
+    let reading: ReadOnDemandCall | undefined;
+    return this.receive(method, request, {
+      ...options,
+      deserialize: (bytes) => new ReceivedMessage(method.path, bytes, decode),
+      interceptors: [(of, next) => (reading = new ReadOnDemandCall(next(of)))],
+      beforeEach: () => reading?.demand(),
+    });
   }
 
   /** Keeps the connection established and calls `fn` with whether it is, now and after each change, until `close`. */
@@ -198,6 +213,44 @@ export class GrpcChannel {
     this.client.close();
   }
 
+  private async *receive<Request, Item>(
+    method: Method<Request, unknown>,
+    request: DeepPartial<Request>,
+    { deserialize, interceptors, beforeEach, ...options }: ReceiveOptions<Item>,
+  ): AsyncGenerator<Item, void, undefined> {
+    options.signal.throwIfAborted();
+    if (this.lacking.has(method.path)) throw new RuntimeError("Unimplemented", `${method.path} is not implemented`);
+    const call = this.client.makeServerStreamRequest(
+      method.path,
+      serializer(method.request),
+      deserialize,
+      method.request.fromPartial(request),
+      metadataOf(options),
+      { interceptors: [...interceptors] },
+    );
+    // The cancel in `finally` makes one more error, which nobody waits for.
+    call.on("error", () => undefined);
+    const cancel = (): void => call.cancel();
+    options.signal.addEventListener("abort", cancel, { once: true });
+    const began = performance.now();
+    let failed: { error?: unknown } = {};
+    try {
+      beforeEach();
+      // A Readable iterates over `any`; the deserializer makes every item an Item.
+      for await (const item of call as AsyncIterable<Item>) {
+        yield item;
+        beforeEach();
+      }
+    } catch (error) {
+      failed = { error };
+      throw this.failure(method.path, toRuntimeError(error, options.signal), options);
+    } finally {
+      this.onCall({ path: method.path, tookMs: performance.now() - began, ...failed });
+      options.signal.removeEventListener("abort", cancel);
+      call.cancel();
+    }
+  }
+
   private call<Request, Response>(
     method: Method<Request, Response>,
     request: DeepPartial<Request>,
@@ -208,7 +261,7 @@ export class GrpcChannel {
       const call = this.client.makeUnaryRequest(
         method.path,
         serializer(method.request),
-        deserializer(method.response),
+        deserializer(method),
         method.request.fromPartial(request),
         metadataOf(options),
         timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
@@ -241,8 +294,9 @@ function serializer<T>(codec: Codec<T>): (message: T) => Buffer {
   };
 }
 
-function deserializer<T>(codec: Codec<T>): (bytes: Buffer) => T {
-  return (bytes) => codec.decode(bytes);
+function deserializer<T>({ response, mostFields }: Pick<Method<unknown, T>, "response" | "mostFields">) {
+  return (bytes: Buffer): T =>
+    mostFields === undefined ? response.decode(bytes) : decodeBounded(response, bytes, mostFields);
 }
 
 function metadataOf({ metadata = {} }: CallOptions): Metadata {

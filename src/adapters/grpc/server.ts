@@ -1,21 +1,29 @@
-import { createServer, type Socket } from "node:net";
+import { createServer } from "node:net";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import type { Abortable } from "../../lib/abort.ts";
 import { clip } from "../../lib/bounded-text.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { bindUnix, type UnixAddress } from "../net/listen.ts";
 import type { Method } from "./channel.ts";
+import { ClientConnections, type ClientLimits, type ConnectionCalls } from "./client-connections.ts";
+import { joinSmallFrames } from "./small-frames.ts";
 
 /** Bytes of the longest error that a client is answered. */
 const MESSAGE_BYTES = 4096;
-/** Calls that one connection may have open: clients of the agent make a few at a time. */
-const MOST_CALLS = 100;
-/** Connections beyond these are closed at once: each takes a descriptor, of which the agent has a limited number. */
-const MOST_CONNECTIONS = 512;
+const SERVER_OPTIONS = {
+  /** Clients of the agent make a few calls at a time on one connection. */
+  "grpc.max_concurrent_streams": 10,
+  /** Requests have a few names. What is received of one is kept until it is complete. */
+  "grpc.max_receive_message_length": 64 * 1024,
+  "grpc.enable_channelz": 0,
+};
+
+/** A connection takes a descriptor, of which the agent has a limited number; the agent has a few clients. */
+const LIMITS: ClientLimits = { connections: 128, unsentBytes: 64 * 1024 * 1024 };
 
 /** One method that is served. Made by `serve`, which knows its types. */
 export interface GrpcHandler {
-  addTo(server: Server): void;
+  addTo(server: Server, calls: ConnectionCalls): void;
 }
 
 /** A served socket. */
@@ -38,41 +46,57 @@ export function serve<Request, Response>(
   method: Method<Request, Response>,
   answer: (request: Request, options: Abortable) => Response | Promise<Response>,
 ): GrpcHandler {
-  type Call = ServerUnaryCall<Request, Response>;
-  type Done = sendUnaryData<Response>;
-  const handle = async (call: Call, done: Done): Promise<void> => {
+  type Call = ServerUnaryCall<Request, Buffer>;
+  type Done = sendUnaryData<Buffer>;
+  const handle = async (call: Call, done: Done, calls: ConnectionCalls): Promise<void> => {
     const gone = new AbortController();
-    call.on("cancelled", () => gone.abort());
+    const open = calls.begin();
+    // Emitted when the call has ended, however it did.
+    call.on("cancelled", () => {
+      open.end();
+      gone.abort();
+    });
     try {
-      done(null, await answer(call.request, { signal: gone.signal }));
+      const bytes = method.response.encode(await answer(call.request, { signal: gone.signal })).finish();
+      open.answered(bytes.length);
+      done(null, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     } catch (error) {
       done({ code: codeOf(error), details: clip(messageOf(error), MESSAGE_BYTES) });
     }
   };
-  const encode = (response: Response): Buffer => Buffer.from(method.response.encode(response).finish());
   const decode = (bytes: Buffer): Request => method.request.decode(bytes);
   return {
-    addTo: (server) =>
-      void server.register(method.path, (call: Call, done: Done) => void handle(call, done), encode, decode, "unary"),
+    addTo: (server, calls) => {
+      const called = (call: Call, done: Done): void => void handle(call, done, calls);
+      server.register(method.path, called, (bytes: Buffer) => bytes, decode, "unary");
+    },
   };
 }
 
-/** Listens on a unix socket; a stale socket is replaced. Rejects with a `ListenError`. */
+/**
+ * Listens on a unix socket; a stale socket is replaced. Rejects with a `ListenError`. Clients that hold more than the
+ * limits allow lose their connection: gRPC connects again at their next call.
+ */
 export async function listenGrpc(
   address: UnixAddress,
   handlers: readonly GrpcHandler[],
-  { mostConnections = MOST_CONNECTIONS }: { readonly mostConnections?: number } = {},
+  limits: Partial<ClientLimits> = {},
 ): Promise<GrpcListener> {
-  const server = new Server({ "grpc.max_concurrent_streams": MOST_CALLS });
-  for (const handler of handlers) handler.addTo(server);
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const sockets = new Set<Socket>();
+  joinSmallFrames();
+  const connections = new ClientConnections({ ...LIMITS, ...limits });
   const listener = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
-    injector.injectConnection(socket);
+    // One a connection: gRPC does not tell to which of them a call belongs.
+    const server = new Server(SERVER_OPTIONS);
+    const calls = connections.add(() => socket.destroy());
+    for (const handler of handlers) handler.addTo(server, calls);
+    socket
+      .on("error", () => socket.destroy())
+      .on("close", () => {
+        calls.close();
+        server.forceShutdown();
+      });
+    server.createConnectionInjector(ServerCredentials.createInsecure()).injectConnection(socket);
   });
-  listener.maxConnections = mostConnections;
   listener.on("error", () => undefined);
   const bound = await bindUnix(listener, address);
   return {
@@ -80,8 +104,7 @@ export async function listenGrpc(
     close: () =>
       new Promise((resolve) => {
         listener.close(() => resolve());
-        server.forceShutdown();
-        for (const socket of sockets) socket.destroy();
+        connections.closeAll();
       }),
   };
 }

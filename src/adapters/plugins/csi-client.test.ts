@@ -90,6 +90,13 @@ describe("CSI client", { timeout: 20_000 }, () => {
     assert.deepEqual([bytes, condition], [undefined, { isAbnormal: true, message: "worn out" }]);
   });
 
+  test("an answer of tens of thousands of fields fails the call before they take memory", async () => {
+    const answer = csi.NodeGetVolumeStatsResponse.fromPartial({ usage: Array.from({ length: 20_000 }, () => ({})) });
+    await server.unary(csiNodeService.stats, (_call, callback) => callback(null, answer)).start();
+    await assert.rejects(client.stats({ volumeId: "v", volumePath: "/p" }, never), /more than 10000 fields/);
+    assert.equal(calls[0]?.code, "Internal");
+  });
+
   for (const [name, call, want] of [
     ["a volume", () => client.unstage({ volumeId: "", stagingPath: "/s" }, never), /^Error: missing volume id$/],
     ["a path", () => client.unpublish({ volumeId: "v", targetPath: "" }, never), /^Error: missing target path$/],

@@ -6,6 +6,8 @@ import * as csi from "./generated/csi.ts";
 
 /** Time limit of one call to a driver in milliseconds, as in Kubernetes. */
 const CALL_MS = 120_000;
+/** Fields of the largest answer of a driver, far more than any has: each may take a hundred bytes once it is decoded. */
+const ANSWER_FIELDS = 10_000;
 /** The longest node id that CSI allows, in bytes. */
 const NODE_ID_BYTES = 256;
 /** No driver names more topology keys. */
@@ -220,7 +222,8 @@ export class CsiClient {
     const ended = (code: CsiErrorCode): void =>
       this.onCall({ method: called.path, tookMs: performance.now() - began, code, isMigrated });
     try {
-      const answer = await this.channel.unary(called, request, { signal, timeoutMs: CALL_MS });
+      const method = { ...called, mostFields: ANSWER_FIELDS };
+      const answer = await this.channel.unary(method, request, { signal, timeoutMs: CALL_MS });
       ended("OK");
       return answer;
     } catch (error) {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { crc32 } from "node:zlib";
 import { decodeClaims, encodeClaims } from "./checkpoint.ts";
 import type { ClaimRecord } from "./claim-record.ts";
 
@@ -66,17 +67,79 @@ test("the format is that of Kubernetes", () => {
   assert.equal(Checksum, ORIGINAL.Checksum);
 });
 
+test("what Kubernetes wrote is decoded", () => {
+  const device = {
+    driver: "test-driver.cdi.k8s.io",
+    pool: "worker-1",
+    device: "dev-1",
+    requests: ["test request"],
+    cdiDevices: ["example.com/example=cdi-example"],
+  };
+  assert.deepEqual(decodeClaims(ORIGINAL), [
+    {
+      uid: "067798be-454e-4be4-9047-1aa06aea63f7",
+      name: "example",
+      namespace: "default",
+      pods: new Set(["139cdb46-f989-4f17-9561-ca10cfb509a6"]),
+      drivers: new Map([["test-driver.cdi.k8s.io", [device]]]),
+      isPrepared: false,
+    },
+  ]);
+});
+
+/** A document of this list, with its checksum. */
+function written(list: string): { Data: string; Checksum: number } {
+  const Data = `{"kind":"DRACheckpoint","apiVersion":"checkpoint.dra.kubelet.k8s.io/v1","ClaimInfoStateList":${list}}`;
+  return { Data, Checksum: crc32(Data) };
+}
+
 const damaged: readonly (readonly [string, unknown])[] = [
   ["a wrong checksum", { ...ORIGINAL, Checksum: 1 }],
   ["no object", "text"],
   ["data of another type", { Data: 1, Checksum: 1 }],
   ["nothing", undefined],
+  ["a claim without a name", written('[{"ClaimUID":"u","Namespace":"default"}]')],
+  ["a device whose name is a number", written(deviceOf('"PoolName":"p","DeviceName":7'))],
 ];
+function deviceOf(fields: string): string {
+  const drivers = `{"gpu.example.com":{"Devices":[{${fields}}]}}`;
+  return `[{"ClaimUID":"u","ClaimName":"c","Namespace":"default","PodUIDs":{},"DriverState":${drivers}}]`;
+}
 for (const [name, document] of damaged) {
   test(`a checkpoint with ${name} is damaged`, () => assert.equal(decodeClaims(document), undefined));
 }
 
-test("an empty list of the original, which is null, is no damage", () => {
+function withData(data: object): unknown {
+  const Data = JSON.stringify(data);
+  return { Data, Checksum: crc32(Data) };
+}
+
+const { kind, apiVersion } = JSON.parse(ORIGINAL.Data);
+const others: readonly (readonly [string, object])[] = [
+  ["a later version", { kind, apiVersion: "checkpoint.dra.kubelet.k8s.io/v2", ClaimInfoStateList: [] }],
+  ["another kind", { kind: "DRACheckpointV2", apiVersion, ClaimInfoStateList: [] }],
+  ["no version", { ClaimInfoStateList: [] }],
+  ["no list of claims", { kind, apiVersion, Claims: [] }],
+  ["claims that are no list", { kind, apiVersion, ClaimInfoStateList: {} }],
+];
+for (const [name, data] of others) {
+  test(`a checkpoint with ${name} is not taken for an empty one`, () =>
+    assert.equal(decodeClaims(withData(data)), undefined));
+}
+
+test("empty lists of the original, which are null, are no damage", () => {
+  assert.deepEqual(decodeClaims(written("null")), []);
+  const empty = '[{"ClaimUID":"u","ClaimName":"c","Namespace":"default","PodUIDs":null,"DriverState":null}]';
+  const claimed = { uid: "u", name: "c", namespace: "default", pods: new Set(), isPrepared: false };
+  assert.deepEqual(decodeClaims(written(empty)), [{ ...claimed, drivers: new Map() }]);
+  const bare = '"PoolName":"p","DeviceName":"d","ShareID":null,"RequestNames":null,"CDIDeviceIDs":null';
+  const device = { driver: "gpu.example.com", pool: "p", device: "d", requests: [], cdiDevices: [] };
+  assert.deepEqual(decodeClaims(written(deviceOf(bare))), [
+    { ...claimed, drivers: new Map([["gpu.example.com", [device]]]) },
+  ]);
+});
+
+test("an empty list is written as one", () => {
   const { Data } = encodeClaims([]);
   assert.deepEqual(decodeClaims(encodeClaims([])), []);
   assert.match(Data, /"ClaimInfoStateList":\[\]/);

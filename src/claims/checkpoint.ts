@@ -12,7 +12,29 @@ const TYPE = { kind: "DRACheckpoint", apiVersion: "checkpoint.dra.kubelet.k8s.io
 
 /** Encodes claims, in a stable order. Pure. */
 export function encodeClaims(claims: Iterable<ClaimRecord>): ClaimCheckpoint {
-  const ClaimInfoStateList = [...claims].map(({ uid, name, namespace, pods, drivers }) => ({
+  const Data = JSON.stringify({ ...TYPE, ClaimInfoStateList: [...claims].map(encodeClaim) });
+  return { Data, Checksum: crc32(Data) };
+}
+
+/** The bytes that a claim adds to the file, and how many of them are the devices of each driver. */
+export interface ClaimSize {
+  readonly bytes: number;
+  readonly drivers: ReadonlyMap<string, number>;
+}
+
+/** Measures a claim without writing it. Pure. */
+export function sizeOfClaim(claim: ClaimRecord): ClaimSize {
+  const drivers = new Map([...claim.drivers].map(([driver, devices]) => [driver, sizeOf(devices.map(encode))]));
+  return { bytes: sizeOf(encodeClaim(claim)) + ",".length, drivers };
+}
+
+/** Bytes of a value in the file: as JSON in a text that is JSON itself. */
+function sizeOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(JSON.stringify(value))) - '""'.length;
+}
+
+function encodeClaim({ uid, name, namespace, pods, drivers }: ClaimRecord): unknown {
+  return {
     ClaimUID: uid,
     ClaimName: name,
     Namespace: namespace,
@@ -20,18 +42,22 @@ export function encodeClaims(claims: Iterable<ClaimRecord>): ClaimCheckpoint {
     DriverState: Object.fromEntries(
       [...drivers].map(([driver, devices]) => [driver, { Devices: devices.map(encode) }]),
     ),
-  }));
-  const Data = JSON.stringify({ ...TYPE, ClaimInfoStateList });
-  return { Data, Checksum: crc32(Data) };
+  };
 }
 
-/** Decodes a checkpoint of this agent or of the original; undefined if it is damaged. None of its claims counts as prepared. */
+/**
+ * Decodes a checkpoint of this agent or of the original; undefined if it is damaged, or of another version: its claims
+ * would be lost without notice. None of its claims counts as prepared.
+ */
 export function decodeClaims(document: unknown): readonly ClaimRecord[] | undefined {
   const { Data, Checksum } = fieldsOf(document);
   if (typeof Data !== "string" || Checksum !== crc32(Data)) return undefined;
   try {
-    const { ClaimInfoStateList: list } = fieldsOf(JSON.parse(Data));
-    return (Array.isArray(list) ? list : []).map(decodeClaim);
+    const { kind, apiVersion, ClaimInfoStateList: list } = fieldsOf(JSON.parse(Data));
+    if (kind !== TYPE.kind || apiVersion !== TYPE.apiVersion) return undefined;
+    // The original writes an empty list as null.
+    if (list === null) return [];
+    return Array.isArray(list) ? list.map(decodeClaim) : undefined;
   } catch {
     return undefined;
   }

@@ -68,14 +68,18 @@ export class ClaimPreparer {
 
   /** Checks everything before anything is noted: a pod that fails here can be deleted without its drivers. */
   private async usableClaims(pod: Pod, options: Abortable): Promise<readonly Usable[]> {
-    const found: Usable[] = [];
+    const found = new Map<string, Usable>();
+    const asked = new Set<string>();
     for (const claim of podClaims(pod, this.options())) {
+      // Two entries of a pod may name one claim: a driver that is told of it twice answers once.
+      const key = `${claim.name} ${claim.isGenerated}`;
+      if (asked.has(key)) continue;
+      asked.add(key);
       const usable = await this.usable(pod, claim, options);
       for (const driver of usable.drivers.keys()) this.deps.drivers.get(driver);
-      // Two entries of a pod may name one claim: a driver that is told of it twice answers once.
-      if (!found.some(({ name }) => name === usable.name)) found.push(usable);
+      found.set(usable.name, usable);
     }
-    return found;
+    return [...found.values()];
   }
 
   private async usable(pod: Pod, claim: PodClaim, options: Abortable): Promise<Usable> {
@@ -94,6 +98,8 @@ export class ClaimPreparer {
 
   private async prepareLocked(pod: Pod, usable: readonly Usable[], options: Abortable): Promise<void> {
     const { store } = this.deps;
+    // Before the names are compared: what an earlier run prepared counts, also if it could not be read until now.
+    store.load();
     for (const claim of usable) {
       const known = store.get(claimKey(claim));
       if (known !== undefined && known.uid !== claim.uid) {
@@ -133,7 +139,7 @@ export class ClaimPreparer {
     const { store } = this.deps;
     const held = store.ofPod(uid);
     const last = held.filter(({ pods }) => pods.size === 1);
-    for (const claim of held) if (!last.includes(claim)) store.leave(claimKey(claim), uid);
+    for (const claim of held) if (claim.pods.size !== 1) store.leave(claimKey(claim), uid);
     const failed = new Set<string>();
     let failure: { readonly error: unknown } | undefined;
     for (const [driver, claims] of byDriver(last)) {
@@ -162,9 +168,12 @@ export class ClaimPreparer {
   /** Takes the locks in one order for all pods: no two wait for each other. */
   private locked(keys: readonly string[], work: () => Promise<void>, options: Abortable): Promise<void> {
     const inOrder = [...new Set(keys)].sort();
-    const take = (at: number): Promise<void> => {
+    const take = async (at: number): Promise<void> => {
       const key = inOrder[at];
-      return key === undefined ? work() : this.deps.locks.run(key, () => take(at + 1), options);
+      if (key === undefined) return work();
+      // Nested calls would overflow the stack: a pod may have thousands of claims.
+      await Promise.resolve();
+      return this.deps.locks.run(key, () => take(at + 1), options);
     };
     return take(0);
   }
@@ -191,15 +200,20 @@ function refOf({ uid, name, namespace }: ClaimRef): ClaimRef {
 function byDriver(claims: readonly ClaimRecord[]): ReadonlyMap<string, readonly ClaimRecord[]> {
   const found = new Map<string, ClaimRecord[]>();
   for (const claim of claims) {
-    for (const driver of claim.drivers.keys()) found.set(driver, [...(found.get(driver) ?? []), claim]);
+    for (const driver of claim.drivers.keys()) {
+      const own = found.get(driver);
+      if (own === undefined) found.set(driver, [claim]);
+      else own.push(claim);
+    }
   }
   return found;
 }
 
 /** Every claim must have its answer, and no other. */
 function check(call: string, claims: readonly ClaimRef[], errors: ReadonlyMap<string, string>): void {
+  const byUid = new Map(claims.map((claim) => [claim.uid, claim]));
   for (const [uid, error] of errors) {
-    const claim = claims.find((asked) => asked.uid === uid);
+    const claim = byUid.get(uid);
     if (claim === undefined) throw new Error(`${call} returned result for unknown claim UID ${uid.slice(0, 64)}`);
     if (error !== "") throw new Error(`${call} failed for ResourceClaim ${claim.name}: ${error}`);
   }

@@ -4,6 +4,7 @@ import { pod } from "../../test/support/pods.ts";
 import type { DeviceClaim } from "../adapters/kubeapi/index.ts";
 import { usableClaim } from "./claim-object.ts";
 import { isForRequest } from "./claim-record.ts";
+import { containerRequests, podClaims } from "./pod-claims.ts";
 
 describe("a device is for a request", () => {
   const cases = [
@@ -16,6 +17,7 @@ describe("a device is for a request", () => {
     { name: "not of another subrequest", requests: ["gpu/large"], request: "gpu/small", want: false },
     { name: "not of a subrequest if it is for no subrequest", requests: ["gpu"], request: "gpu/small", want: false },
     { name: "if one of several is", requests: ["nic", "gpu"], request: "gpu", want: true },
+    { name: "if one of several is a subrequest of it", requests: ["nic", "gpu/large"], request: "gpu", want: true },
   ];
   for (const { name, requests, request, want } of cases) {
     test(name, () => assert.equal(isForRequest({ requests }, request), want));
@@ -65,4 +67,51 @@ describe("a claim is usable by a pod of a group", () => {
       else assert.throws(check, want);
     });
   }
+});
+
+describe("the claims of a pod", () => {
+  const ON = { hasExtendedResources: true };
+  const CLASS = "deviceclass.resource.kubernetes.io/gpu";
+  const requestMappings = ["example.com/gpu", CLASS, "kubernetes.io/gpu", "cpu"].map((resourceName) => ({
+    containerName: "app",
+    resourceName,
+    requestName: `for ${resourceName}`,
+  }));
+  const extended = (requests: Readonly<Record<string, string>>) => ({
+    ...pod("web").container("app", { resources: { requests } }).build(),
+    status: { extendedResourceClaimStatus: { resourceClaimName: "ext", requestMappings } },
+  });
+  const asked = { "example.com/gpu": "1", [CLASS]: "1", "kubernetes.io/gpu": "1", cpu: "1" };
+  const [app = assert.fail()] = extended(asked).spec.containers;
+
+  test("have one for extended resources, by the name of the resource or of its class of devices", () => {
+    const found = containerRequests(extended(asked), app, ON).get("ext");
+    assert.deepEqual(found, ["for example.com/gpu", `for ${CLASS}`]);
+  });
+
+  test("have none for extended resources while their gate is off", () => {
+    const off = { hasExtendedResources: false };
+    assert.deepEqual(podClaims(extended(asked), off), []);
+    assert.deepEqual([...containerRequests(extended(asked), app, off)], []);
+  });
+
+  test("are without those of templates that need no object", () => {
+    const web = {
+      ...pod("web")
+        .container("app", { resources: { claims: [{ name: "gpu" }] } })
+        .with({ resourceClaims: [{ name: "gpu", resourceClaimTemplateName: "t" }] })
+        .build(),
+      status: { resourceClaimStatuses: [{ name: "gpu" }] },
+    };
+    const [first = assert.fail()] = web.spec.containers;
+    assert.deepEqual([podClaims(web, ON), [...containerRequests(web, first, ON)]], [[], []]);
+  });
+
+  test("cannot be of a kind that the agent does not know", () => {
+    const web = pod("web")
+      .container("app")
+      .with({ resourceClaims: [{ name: "gpu" }] })
+      .build();
+    assert.throws(() => podClaims(web, ON), /spec.resourceClaim "gpu": none of the supported fields are set/);
+  });
 });

@@ -28,6 +28,31 @@ test("a save resolves only when a write that is under way has its changes on dis
   assert.equal(writes.length, 1);
 });
 
+test("what is noted while a write is under way is written by the next one", async () => {
+  const writes: { readonly names: string; end(): void }[] = [];
+  const store = new ClaimStore({
+    load: () => [],
+    save: (claims) =>
+      new Promise((end) => {
+        writes.push({ names: claims.map(({ name }) => name).join(), end });
+      }),
+  });
+  store.use(claim("a"), "one");
+  const first = store.save();
+  store.use(claim("b"), "two");
+  let isSaved = false;
+  const second = store.save().then(() => (isSaved = true));
+  writes[0]?.end();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(isSaved, false);
+  assert.deepEqual(
+    writes.map(({ names }) => names),
+    ["a", "a,b"],
+  );
+  writes[1]?.end();
+  await Promise.all([first, second]);
+});
+
 test("a claim that is used before the checkpoint could be read keeps the pods that it had there", async () => {
   let isBroken = true;
   let disk: readonly ClaimRecord[] = [claim("a", "old")];

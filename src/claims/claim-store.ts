@@ -1,4 +1,6 @@
 import type { ClaimDevice } from "../model/claim-device.ts";
+import type { ClaimSize } from "./checkpoint.ts";
+import { CheckpointRoom } from "./checkpoint-room.ts";
 import { type ClaimRecord, claimKey } from "./claim-record.ts";
 
 /** Where claims are kept. */
@@ -12,6 +14,7 @@ export interface ClaimFile {
 /** The claims in use on this node: the one owner of these facts. Every change is persisted by `save`. */
 export class ClaimStore {
   private readonly claims = new Map<string, ClaimRecord>();
+  private readonly room = new CheckpointRoom();
   private saving: Promise<void> | undefined;
   private isDirty = false;
   private isLoaded = false;
@@ -31,8 +34,7 @@ export class ClaimStore {
     for (const claim of this.file.load()) {
       const known = this.claims.get(claimKey(claim));
       const pods = new Set([...claim.pods, ...(known?.pods ?? [])]);
-      if (known === undefined || known.uid === claim.uid)
-        this.claims.set(claimKey(claim), { ...claim, ...known, pods });
+      if (known === undefined || known.uid === claim.uid) this.keep({ ...claim, ...known, pods });
     }
     this.isLoaded = true;
   }
@@ -55,10 +57,10 @@ export class ClaimStore {
     return false;
   }
 
-  /** Notes that a pod uses a claim. */
+  /** Notes that a pod uses a claim. Throws if the checkpoint has no room for it. */
   use(claim: Omit<ClaimRecord, "pods" | "isPrepared">, podUid: string): ClaimRecord {
     const known = this.claims.get(claimKey(claim)) ?? { ...claim, pods: new Set<string>(), isPrepared: false };
-    return this.set({ ...known, pods: new Set([...known.pods, podUid]) });
+    return this.take({ ...known, pods: new Set([...known.pods, podUid]) });
   }
 
   /** Notes that a pod no longer uses a claim; the claim stays. */
@@ -67,14 +69,15 @@ export class ClaimStore {
     if (known !== undefined) this.set({ ...known, pods: new Set([...known.pods].filter((uid) => uid !== podUid)) });
   }
 
-  /** Notes what the drivers prepared. */
+  /** Notes what the drivers prepared. Throws if the checkpoint has no room for it: the claim stays as it was. */
   prepared(key: string, drivers: ReadonlyMap<string, readonly ClaimDevice[]>): void {
     const known = this.claims.get(key);
-    if (known !== undefined) this.set({ ...known, drivers, isPrepared: true });
+    if (known !== undefined) this.take({ ...known, drivers, isPrepared: true });
   }
 
   delete(key: string): void {
     this.isDirty = this.claims.delete(key) || this.isDirty;
+    this.room.delete(key);
   }
 
   /** Resolves once all changes before this call are on disk. Writes that wait are merged into one. */
@@ -98,9 +101,19 @@ export class ClaimStore {
     }
   }
 
-  private set(claim: ClaimRecord): ClaimRecord {
-    this.claims.set(claimKey(claim), claim);
+  /** As `set`, if there is room for the claim. */
+  private take(claim: ClaimRecord): ClaimRecord {
+    return this.set(claim, this.room.check(claim));
+  }
+
+  private set(claim: ClaimRecord, size?: ClaimSize): ClaimRecord {
+    this.keep(claim, size);
     this.isDirty = true;
     return claim;
+  }
+
+  private keep(claim: ClaimRecord, size?: ClaimSize): void {
+    this.claims.set(claimKey(claim), claim);
+    this.room.set(claim, size);
   }
 }

@@ -9,6 +9,7 @@ import type { Logger } from "../lib/log.ts";
 import { type Loop, untilAborted } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { type ClaimCheckpoint, decodeClaims, encodeClaims } from "./checkpoint.ts";
+import { MOST_CHECKPOINT_BYTES } from "./checkpoint-room.ts";
 import { claimMetrics } from "./claim-metrics.ts";
 import { ClaimPreparer } from "./claim-preparer.ts";
 import { ClaimStore } from "./claim-store.ts";
@@ -50,9 +51,6 @@ export interface ComposeClaimsDeps extends ClaimRing {
   isRegistered(): boolean;
 }
 
-/** No checkpoint of claims is larger, in bytes. */
-const MOST_CHECKPOINT_BYTES = 64 * 1024 * 1024;
-
 /** Dynamic resource allocation: its drivers, the claims of pods, and the clean-up of what drivers published. */
 export function composeClaims(deps: ComposeClaimsDeps, signal: AbortSignal): ComposedClaims {
   const { clock, log, metrics, api } = deps;
@@ -93,7 +91,7 @@ export function composeClaims(deps: ComposeClaimsDeps, signal: AbortSignal): Com
   const loops: readonly Loop[] = [
     { name: "resource claims", run: (stop) => claims.run(stop) },
     { name: "health of claimed devices", run: (stop) => settleHealth(health, { ...deps, claims: store }, stop) },
-    { name: "resource slices", run: (stop) => slices.run(stop).then(() => untilAborted(stop)) },
+    { name: "resource slices", run: (stop) => slices.run(stop) },
   ];
   return { provider: claims, loops };
 }

@@ -37,6 +37,9 @@ test("only what changed is told, a repeated report is not", () => {
   health.update("gpu", [report("a"), report("b")]);
   health.update("gpu", [report("a"), report("b", { health: "Unhealthy", message: "hot" })]);
   assert.deepEqual(changed, ["a", "b", "b"]);
+  health.update("gpu", [report("b", { health: "Unhealthy", message: "very hot" })]);
+  assert.deepEqual(changed, ["a", "b", "b", "b"]);
+  health.update("gpu", [report("b", { health: "Unhealthy", message: "hot" })]);
   assert.deepEqual([health.healthOf(device("a")).health, health.healthOf(device("b")).message], ["Healthy", "hot"]);
   assert.equal(health.healthOf(device("c")).health, "Unknown");
 });
@@ -44,10 +47,12 @@ test("only what changed is told, a repeated report is not", () => {
 test("without another report health is unknown after 30 s, or after the time that the driver names", async () => {
   const { clock, health, changed } = book();
   health.update("gpu", [report("a"), report("b", { validMs: 60_000 })]);
+  assert.equal(clock.nextIn, 30_000, "nothing is looked at before");
   await clock.advance(29_999);
   assert.equal(health.healthOf(device("a")).health, "Healthy");
   await clock.advance(1);
   assert.equal(health.healthOf(device("a")).health, "Unknown");
+  assert.deepEqual(changed, ["a", "b", "a"], "which is told at once");
   await clock.advance(30_000);
   assert.deepEqual(changed, ["a", "b", "a", "b"]);
   assert.equal(clock.waiting, 0);
@@ -55,7 +60,8 @@ test("without another report health is unknown after 30 s, or after the time tha
 
 test("devices of a driver that has not come back since the agent started have no health for 30 s, then unknown", async () => {
   const { clock, health } = book();
-  const settled = health.settle({ signal: new AbortController().signal });
+  let isSettled = false;
+  const settled = health.settle({ signal: new AbortController().signal }).finally(() => (isSettled = true));
   assert.equal(health.healthOf(device("a")).health, undefined);
   assert.deepEqual(
     claimStatuses(
@@ -64,7 +70,9 @@ test("devices of a driver that has not come back since the agent started have no
     ),
     [{ name: "claim:gpu", resources: [{ resourceID: device("a").cdiDevices[0] ?? "" }] }],
   );
-  await clock.advance(30_000);
+  await clock.advance(29_999);
+  assert.equal(isSettled, false);
+  await clock.advance(1);
   const isHeard = await settled;
   assert.deepEqual([health.healthOf(device("a")).health, isHeard("gpu")], ["Unknown", false]);
   const another = book();
@@ -113,7 +121,8 @@ test("a driver that names ever new devices fills no memory: the oldest reports a
   const validMs = Number.MAX_SAFE_INTEGER;
   health.update("gpu", [report("a", { validMs }), report("b", { validMs })]);
   const others = Array.from({ length: 16_383 }, (_, at) => report(`other-${at}`, { validMs }));
-  health.update("gpu", [report("b", { validMs }), ...others]);
-  assert.deepEqual([health.healthOf(device("a")).health, health.healthOf(device("b")).health], ["Unknown", "Healthy"]);
-  assert.deepEqual(changed, ["a", "b", "a"]);
+  // Reported once more, the first device is not the oldest any more.
+  health.update("gpu", [report("a", { validMs }), ...others]);
+  assert.deepEqual([health.healthOf(device("a")).health, health.healthOf(device("b")).health], ["Healthy", "Unknown"]);
+  assert.deepEqual(changed, ["a", "b", "b"]);
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FakeClock } from "../lib/clock.ts";
 import { CodedError } from "../lib/errors.ts";
 import { silent } from "../lib/log.ts";
-import { type DeviceReport, type DriverConnection, Drivers } from "./drivers.ts";
+import { type DeviceReport, type DeviceReports, type DriverConnection, Drivers } from "./drivers.ts";
 
 const report = (health: DeviceReport["health"]): DeviceReport => ({
   pool: "p",
@@ -12,6 +12,11 @@ const report = (health: DeviceReport["health"]): DeviceReport => ({
   validMs: undefined,
   message: "",
 });
+
+/** A message with these reports; by default of the size that it would have. */
+function sent(reports: readonly DeviceReport[], bytes = 40 * reports.length): DeviceReports {
+  return { bytes, read: () => reports };
+}
 
 class Bench {
   readonly clock = new FakeClock();
@@ -77,7 +82,7 @@ test("a name that is no DNS subdomain and an endpoint that is taken are refused"
   const bench = new Bench();
   const versions = ["v1.DRAPlugin"];
   assert.throws(() => bench.drivers.validate({ name: "a,metadata.name=b", endpoint: "/a", versions }), /DNS subdomain/);
-  bench.register("/a");
+  for (const endpoint of ["/a", "/b"]) bench.register(endpoint);
   assert.throws(() => bench.register("/a"), /endpoint \/a already registered for DRA driver plugin gpu.example.com/);
 });
 
@@ -99,10 +104,44 @@ test("of two instances the newest connected one is used; a driver is usable whil
   assert.throws(() => bench.drivers.get("gpu.example.com"), /DRA driver gpu.example.com is not registered/);
 });
 
+test("it is told when a driver becomes usable and when it is not any more", () => {
+  const bench = new Bench();
+  bench.register("/a");
+  const connection = bench.connections.get("/a");
+  for (const is of [true, true, false, true]) connection?.connected(is);
+  bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/a", versions: [] });
+  connection?.connected(false);
+  const told = ["false", "true", "false", "true", "false"].map((is) => `gpu.example.com ${is}`);
+  assert.deepEqual(bench.heard, told);
+});
+
+test("health is unknown when the last connected instance is deregistered, not before", async () => {
+  const bench = new Bench();
+  bench.watch = async function* ({ signal }) {
+    yield { bytes: 1, read: () => [report("Healthy")] };
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    signal.throwIfAborted();
+  };
+  for (const endpoint of ["/old", "/new"]) {
+    bench.register(endpoint);
+    bench.connections.get(endpoint)?.connected(true);
+  }
+  bench.register("/starting");
+  await bench.clock.advance(0);
+  const cleared: number[] = [];
+  for (const endpoint of ["/old", "/new", "/starting"]) {
+    bench.drivers.deregister({ name: "gpu.example.com", endpoint, versions: [] });
+    await bench.clock.advance(5000);
+    cleared.push(bench.heard.filter((what) => what.endsWith("unknown")).length);
+  }
+  assert.equal(cleared[0], 0);
+  assert.ok((cleared[1] ?? 0) > 0, "an instance that is not connected knows nothing");
+});
+
 test("health is watched while the driver is connected, again 5 s after the stream has ended, and unknown in between", async () => {
   const bench = new Bench();
   bench.watch = async function* () {
-    yield [report("Healthy")];
+    yield sent([report("Healthy")]);
   };
   bench.register("/a");
   await bench.clock.advance(0);
@@ -121,7 +160,7 @@ test("a driver whose health stream fails again and again is logged once, until i
   const bench = new Bench();
   let reports: readonly DeviceReport[] = [];
   bench.watch = async function* () {
-    if (reports.length > 0) yield reports;
+    if (reports.length > 0) yield sent(reports);
     throw new CodedError("Internal", "broken");
   };
   bench.register("/a");
@@ -156,7 +195,7 @@ test("health stays known when the stream of one of two connected instances ends"
 test("a driver without the health service is asked again only when it was gone", async () => {
   const bench = new Bench();
   bench.watch = async function* () {
-    yield* await Promise.reject<DeviceReport[][]>(new CodedError("Unimplemented", "unknown service"));
+    yield* await Promise.reject<DeviceReports[]>(new CodedError("Unimplemented", "unknown service"));
   };
   bench.register("/a");
   const connection = bench.connections.get("/a");
@@ -173,7 +212,7 @@ test("a driver without the health service is asked again only when it was gone",
 test("health reports without end are read at a bounded rate", async () => {
   const bench = new Bench();
   bench.watch = async function* ({ signal }) {
-    for (let sent = 0; sent < 1000 && !signal.aborted; sent++) yield [report("Healthy")];
+    for (let at = 0; at < 1000 && !signal.aborted; at++) yield sent([report("Healthy")]);
     await new Promise(() => undefined);
   };
   bench.register("/a.sock");
@@ -187,7 +226,7 @@ test("health reports of very many devices without end are read now and then", as
   const bench = new Bench();
   const reports = Array.from({ length: 10_000 }, () => report("Healthy"));
   bench.watch = async function* ({ signal }) {
-    for (let sent = 0; sent < 1000 && !signal.aborted; sent++) yield reports;
+    for (let at = 0; at < 1000 && !signal.aborted; at++) yield sent(reports);
     await new Promise(() => undefined);
   };
   bench.register("/a.sock");
@@ -195,4 +234,40 @@ test("health reports of very many devices without end are read now and then", as
   await bench.clock.advance(2000);
   const read = bench.heard.filter((line) => line.endsWith("Healthy")).length;
   assert.ok(read >= 4 && read <= 7, `${read} reports in two seconds`);
+});
+
+test("long messages about the health of few devices are read now and then, none is decoded before its turn", async () => {
+  const bench = new Bench();
+  let decoded = 0;
+  const read = () => {
+    decoded++;
+    return [report("Healthy")];
+  };
+  bench.watch = async function* ({ signal }) {
+    for (let at = 0; at < 1000 && !signal.aborted; at++) yield { bytes: 1_000_000, read };
+    await new Promise(() => undefined);
+  };
+  bench.register("/a.sock");
+  bench.connections.get("/a.sock")?.connected(true);
+  await bench.clock.advance(3000);
+  assert.ok(decoded >= 2 && decoded <= 3, `${decoded} messages of 1 MB in 3 s`);
+});
+
+test("a message about health that cannot be decoded ends the stream, and its size counts", async () => {
+  const bench = new Bench();
+  let decoded = 0;
+  const read = () => {
+    decoded++;
+    throw new CodedError("Unknown", "the message has too many fields");
+  };
+  bench.watch = async function* () {
+    yield { bytes: 4_000_000, read };
+  };
+  bench.register("/a.sock");
+  bench.connections.get("/a.sock")?.connected(true);
+  await bench.clock.advance(60_000);
+  // Every 10 s by its size; without that every 5 s.
+  assert.ok(decoded <= 8, `${decoded} messages of 4 MB in a minute`);
+  assert.deepEqual(bench.logged, ["Health of devices is not watched"]);
+  bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/a.sock", versions: [] });
 });

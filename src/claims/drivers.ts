@@ -24,6 +24,13 @@ export interface DeviceReport {
   readonly message: string;
 }
 
+/** One message of a driver about the health of its devices, decoded once when it is read. */
+export interface DeviceReports {
+  /** Its size. */
+  readonly bytes: number;
+  read(): readonly DeviceReport[];
+}
+
 /** The connection to one instance of a driver. */
 export interface DriverConnection {
   /** By UID: `error` is empty if the claim is prepared. */
@@ -33,7 +40,7 @@ export interface DriverConnection {
   ): Promise<ReadonlyMap<string, { readonly error: string; readonly devices: readonly ClaimDevice[] }>>;
   /** By UID: why it failed, or an empty text. */
   unprepare(claims: readonly ClaimRef[], options: Abortable): Promise<ReadonlyMap<string, string>>;
-  watchHealth(options: Abortable): AsyncIterable<readonly DeviceReport[]>;
+  watchHealth(options: Abortable): AsyncIterable<DeviceReports>;
   watchConnection(fn: (isConnected: boolean) => void): void;
   close(): void;
 }
@@ -68,10 +75,10 @@ interface Instance {
 /** Between two attempts to watch the health of devices, in milliseconds, as in Kubernetes. */
 const HEALTH_RETRY_MS = 5000;
 /**
- * Health reports that are read of one driver: five a second, 20 at once, and fewer of many devices. One that sends them
- * without end must not keep the agent busy.
+ * Health reports that are read of one driver: five a second, 20 at once, and fewer long ones, by their bytes. One that sends
+ * them without end must not keep the agent busy.
  */
-const REPORTS = { pieceMs: 200, itemMs: 0.1, burstMs: 3800 };
+const REPORTS = { pieceMs: 200, itemMs: 0.0025, burstMs: 3800 };
 
 /**
  * The registered drivers. A driver may have two instances while it is updated: the newest one that is connected is
@@ -161,9 +168,8 @@ export class Drivers<Service extends string = string> {
         try {
           for await (const reports of instance.connection.watchHealth({ signal })) {
             await this.pace.turn(driver, { signal });
+            this.takeReports(driver, reports);
             lastError = "";
-            health?.update(driver, reports);
-            this.pace.spend(driver, reports.length);
           }
         } catch (error) {
           if (isAborted(error, signal)) break;
@@ -181,6 +187,13 @@ export class Drivers<Service extends string = string> {
       else await clock.sleep(waitMs, { signal }).catch(() => undefined);
     }
     if (!this.hasOther(driver, instance)) health?.clear(driver);
+  }
+
+  /** Not part of `followHealth`, which would keep the decoded reports until the next ones are there. */
+  private takeReports(driver: string, reports: DeviceReports): void {
+    // Also if they cannot be used.
+    this.pace.spend(driver, reports.bytes);
+    this.deps.health?.update(driver, reports.read());
   }
 
   private hasOther(driver: string, instance: Instance): boolean {

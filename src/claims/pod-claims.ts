@@ -40,7 +40,11 @@ export function containerRequests(
   options: ClaimOptions,
 ): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
-  const add = (claim: string, request: string): void => void found.set(claim, [...(found.get(claim) ?? []), request]);
+  const add = (claim: string, request: string): void => {
+    const requests = found.get(claim);
+    if (requests === undefined) found.set(claim, [request]);
+    else requests.push(request);
+  };
   for (const { name, request } of container.resources?.claims ?? []) {
     const claim = claimNamed(pod, name);
     if (claim !== undefined) add(claim.name, request ?? "");
@@ -56,16 +60,36 @@ export function containerRequests(
 
 /** The claim object behind an entry of `spec.resourceClaims`; undefined if none is needed. */
 export function claimNamed(pod: Pod, entry: string): PodClaim | undefined {
-  const claim = pod.spec.resourceClaims?.find(({ name }) => name === entry);
+  const claim = named(pod.spec.resourceClaims, entry);
   if (claim === undefined) return undefined;
   const where = `pod "${pod.metadata.namespace ?? ""}/${pod.metadata.name ?? ""}"`;
   if (claim.resourceClaimName !== undefined) return { name: claim.resourceClaimName, isGenerated: false };
   if (claim.resourceClaimTemplateName === undefined) {
     throw new Error(`${where}, spec.resourceClaim "${entry}": none of the supported fields are set`);
   }
-  const status = pod.status?.resourceClaimStatuses?.find(({ name }) => name === entry);
+  const status = named(pod.status?.resourceClaimStatuses, entry);
   if (status === undefined) throw new Error(`${where}: ResourceClaim not created yet`);
   return status.resourceClaimName === undefined ? undefined : { name: status.resourceClaimName, isGenerated: true };
+}
+
+/** Lists by the names of their entries: a pod may have tens of thousands, each of which is looked for. */
+const indexes = new WeakMap<readonly Named[], ReadonlyMap<string, Named>>();
+
+interface Named {
+  readonly name: string;
+}
+
+/** The first entry of that name. Lists of pods never change. */
+function named<T extends Named>(list: readonly T[] | undefined, name: string): T | undefined {
+  if (list === undefined) return undefined;
+  // reason: the index of a list has the entries of that list
+  let index = indexes.get(list) as ReadonlyMap<string, T> | undefined;
+  if (index === undefined) {
+    // Of two with one name the first counts.
+    index = new Map(list.map((each) => [each.name, each] as const).reverse());
+    indexes.set(list, index);
+  }
+  return index.get(name);
 }
 
 function extendedRequests({ resources }: Pick<Container, "resources">): ReadonlySet<string> {

@@ -4,6 +4,7 @@ import { Backoff } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
+import { Wakes } from "../lib/wakes.ts";
 
 /** The ResourceSlices of this node at the API server. */
 export interface SliceApi {
@@ -22,6 +23,11 @@ export interface SliceCleanerDeps {
 
 /** How long a driver may be unavailable before its ResourceSlices are deleted, in milliseconds, as in Kubernetes. */
 export const WIPE_AFTER_MS = 30_000;
+/**
+ * Unavailable drivers that are remembered by their names. Of more, those that have slices are found by a list: a plugin
+ * that registers under one new name after another must cost neither memory nor calls for each of them.
+ */
+const MOST_PENDING = 20;
 const RETRY = { initialMs: 1000, maxMs: 300_000, jitter: 0.2 };
 
 /**
@@ -30,44 +36,54 @@ const RETRY = { initialMs: 1000, maxMs: 300_000, jitter: 0.2 };
  */
 export class SliceCleaner {
   private readonly pending = new Map<string, AbortScope>();
+  /** A driver became unusable that could not be remembered. */
+  private readonly overflow: Wakes;
 
   constructor(
     private readonly deps: SliceCleanerDeps,
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    this.overflow = new Wakes(deps.clock);
+  }
 
   /** A driver became usable or unusable. */
   changed(driver: string, isUsable: boolean): void {
     if (isUsable) {
       this.pending.get(driver)?.abort();
       this.pending.delete(driver);
-    } else if (!this.pending.has(driver)) {
-      const scope = new AbortScope([this.signal]);
-      this.pending.set(driver, scope);
-      void this.wipeLater(driver, scope);
+    } else if (this.pending.has(driver) || this.pending.size < MOST_PENDING) this.wipeAfter(driver, WIPE_AFTER_MS);
+    else this.overflow.wake();
+  }
+
+  /** Looks for slices of drivers that did not come back after the start, and of those that were too many to remember. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.deps.clock.sleep(WIPE_AFTER_MS, { signal });
+    await this.wipeUnusable(0, signal);
+    while (!signal.aborted) {
+      await this.overflow.sleep(undefined, signal);
+      await this.wipeUnusable(WIPE_AFTER_MS, signal);
+      await this.deps.clock.sleep(WIPE_AFTER_MS, { signal });
     }
   }
 
-  /** Looks once, a while after the start, for slices of drivers that did not come back; then rests. */
-  async run(signal: AbortSignal): Promise<void> {
-    await this.deps.clock.sleep(WIPE_AFTER_MS, { signal });
+  private async wipeUnusable(afterMs: number, signal: AbortSignal): Promise<void> {
     await this.persist(signal, async () => {
       const drivers = await this.deps.api.drivers({ signal });
-      for (const driver of drivers ?? []) if (!this.deps.isUsable(driver)) this.wipeNow(driver);
+      for (const driver of drivers ?? []) if (!this.deps.isUsable(driver)) this.wipeAfter(driver, afterMs);
       return drivers !== undefined;
     });
   }
 
-  private wipeNow(driver: string): void {
+  private wipeAfter(driver: string, ms: number): void {
     if (this.pending.has(driver)) return;
     const scope = new AbortScope([this.signal]);
     this.pending.set(driver, scope);
-    void this.wipe(driver, scope);
+    void this.wipeLater(driver, { scope, ms });
   }
 
-  private async wipeLater(driver: string, scope: AbortScope): Promise<void> {
+  private async wipeLater(driver: string, { scope, ms }: { scope: AbortScope; ms: number }): Promise<void> {
     try {
-      await this.deps.clock.sleep(WIPE_AFTER_MS, scope);
+      if (ms > 0) await this.deps.clock.sleep(ms, scope);
     } catch {
       return scope.dispose();
     }

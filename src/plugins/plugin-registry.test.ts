@@ -19,6 +19,8 @@ class Bench {
   readonly calls: string[] = [];
   readonly warnings: string[] = [];
   readonly scripts = new Map<string, Script>();
+  /** Connections that are open. */
+  connections = 0;
   readonly registry = new PluginRegistry({
     clock: this.clock,
     log: { info: () => undefined, warn: (_message, fields) => void this.warnings.push(String(fields?.["error"])) },
@@ -43,6 +45,7 @@ class Bench {
   }
 
   private plugin(socket: string): PluginRegistration {
+    this.connections++;
     const script = this.scripts.get(socket) ?? {};
     return {
       info: ({ signal }) => {
@@ -64,7 +67,7 @@ class Bench {
         this.calls.push(error === "" ? `notify ${socket}` : `refuse ${socket}: ${error}`);
         return Promise.resolve();
       },
-      close: () => undefined,
+      close: () => void this.connections--,
     };
   }
 }
@@ -111,6 +114,38 @@ test("a dead socket is retried with back-off, its error is logged once", async (
   assert.equal(bench.clock.waiting, 0);
 });
 
+test("a plugin in back-off is not asked sooner, nor from the beginning, because of other sockets", async () => {
+  const bench = new Bench();
+  bench.scripts.set("a", { failures: 3 });
+  await bench.found(["a", "1"]);
+  await bench.clock.advance(600);
+  for (let other = 0; other < 5; other++) await bench.found(["a", "1"], [`other${other}`, "1"]);
+  assert.equal(bench.clock.nextIn, 900);
+  assert.equal(bench.calls.filter((call) => call === "info a").length, 2);
+  await bench.found();
+  assert.equal(bench.clock.waiting, 0, "a socket that is gone is not looked at again");
+});
+
+test("each connection to a plugin is closed, whatever comes out of it", async () => {
+  const bench = new Bench();
+  bench.scripts.set("fails", { failures: 1 });
+  bench.scripts.set("unknown", { type: "Toaster" });
+  bench.scripts.set("deaf", { refusesNotify: true });
+  bench.scripts.set("hangs", { hangs: true });
+  const sockets = ["fine", "old", "fails", "unknown", "deaf", "hangs"].map((socket) => [socket, "1"] as const);
+  await bench.found(...sockets);
+  assert.equal(bench.connections, 1, "the one that hangs");
+  await bench.registry.close();
+  assert.deepEqual([bench.connections, bench.clock.waiting], [0, 0]);
+});
+
+test("a plugin that is refused and cannot be told is logged with why it is refused", async () => {
+  const bench = new Bench();
+  bench.scripts.set("old", { refusesNotify: true });
+  await bench.found(["old", "1"]);
+  assert.deepEqual(bench.warnings, ["name-of-old has no usable version"]);
+});
+
 test("a plugin that hangs delays no other, and its removal ends the attempt", async () => {
   const bench = new Bench();
   bench.scripts.set("a", { hangs: true });
@@ -138,8 +173,11 @@ test("a plugin that cannot be notified is deregistered and tried again", async (
   bench.scripts.set("a", { refusesNotify: true });
   await bench.found(["a", "1"]);
   assert.deepEqual(bench.calls, ["info a", "register name-of-a a", "deregister name-of-a"]);
+  assert.deepEqual(bench.registry.sockets.registered, []);
   bench.scripts.delete("a");
+  bench.calls.length = 0;
   await bench.clock.advance(500);
+  assert.deepEqual(bench.calls, ["info a", "register name-of-a a", "notify a"]);
   assert.deepEqual(bench.registry.sockets.registered, ["a"]);
 });
 

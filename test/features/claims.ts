@@ -200,6 +200,7 @@ describe("claims and a real driver", { timeout: 300_000 }, () => {
     writeFileSync(join(registry, "file.sock"), "");
     const sockets: Socket[] = [];
     const silentServer = createServer((socket) => void sockets.push(socket)).listen(join(registry, "silent.sock"));
+    await until("the silent socket was connected", () => sockets.length > 0);
     await gpu.end("SIGTERM");
     await gpu.register();
     await prepared(node.claim("beside", [gpu.name]));

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { CriServer } from "../../../test/support/cri-server.ts";
 import { AbortScope } from "../../lib/abort.ts";
 import { DraClient, draHealthService, draServices } from "./dra-client.ts";
-import { NodePrepareResourcesResponse, NodeUnprepareResourcesResponse } from "./generated/dra.ts";
+import { type Device, NodePrepareResourcesResponse, NodeUnprepareResourcesResponse } from "./generated/dra.ts";
 import { HealthStatus, NodeWatchResourcesResponse } from "./generated/dra-health.ts";
 
 const never = { signal: new AbortController().signal };
@@ -65,17 +65,43 @@ describe("DRA client", { timeout: 20_000 }, () => {
   });
 
   const names = (count: number, length: number): string[] => Array.from({ length: count }, () => "x".repeat(length));
-  for (const [what, devices] of [
-    ["too many devices", Array.from({ length: 1025 }, () => ({ deviceName: "d" }))],
-    ["a name that is too long", [{ deviceName: "x".repeat(1025) }]],
-    ["too many CDI devices", [{ cdiDeviceIds: names(257, 1) }]],
-    ["a CDI device that is too long", [{ cdiDeviceIds: names(1, 1025) }]],
-  ] as const) {
-    test(`${what} is an error of that claim`, async () => {
+  const TOO_LONG = "names that are too long or too many";
+  const CONTROL = "names with control characters";
+  const refused: readonly (readonly [string, readonly Partial<Device>[], string])[] = [
+    ["too many devices", Array.from({ length: 1025 }, () => ({ deviceName: "d" })), "1025 devices"],
+    ["a name that is too long", [{ deviceName: "x".repeat(1025) }], TOO_LONG],
+    ["too many CDI devices", [{ cdiDeviceIds: names(257, 1) }], TOO_LONG],
+    ["a CDI device that is too long", [{ cdiDeviceIds: names(1, 1025) }], TOO_LONG],
+    [
+      "more than 64 KiB of names",
+      [{ cdiDeviceIds: names(64, 1022) }, {}],
+      "65548 bytes of names, more than 65536", // 64 names of a KiB, and six empty ones of two bytes
+    ],
+    ["a pool with a control character", [{ poolName: "a\u0000b" }], CONTROL],
+    ["a device with a control character", [{ deviceName: "a\u001bb" }], CONTROL],
+    ["a share id with a control character", [{ shareId: "\u007f" }], CONTROL],
+    ["a request with a control character", [{ requestNames: ["a", "b\n"] }], CONTROL],
+    ["a CDI device with a control character", [{ cdiDeviceIds: ["a", "\u0085"] }], CONTROL],
+  ];
+  for (const [what, devices, problem] of refused) {
+    test(`${what} is an error of that claim, which names the driver`, async () => {
       await answer({ claims: { u: { devices: [...devices] }, v: {} } });
       const prepared = await client.prepare([claim], never);
-      assert.match(prepared.get("u")?.error ?? "", /driver returned/);
+      assert.equal(prepared.get("u")?.error, `driver gpu.example.com returned ${problem}`);
       assert.equal(prepared.get("v")?.error, "");
+    });
+  }
+
+  const large: readonly (readonly [string, number, Partial<Device>])[] = [
+    ["32 devices with the longest names and 16 CDI devices each", 32, { cdiDeviceIds: names(16, 96) }],
+    ["128 devices with 4 CDI devices each", 128, { poolName: "p".repeat(64), cdiDeviceIds: names(4, 80) }],
+  ];
+  for (const [what, count, rest] of large) {
+    test(`a claim of ${what} is prepared`, async () => {
+      const device = { poolName: "p".repeat(253), deviceName: "d".repeat(63), requestNames: ["r/".padEnd(40, "s")] };
+      await answer({ claims: { u: { devices: Array.from({ length: count }, () => ({ ...device, ...rest })) } } });
+      const prepared = (await client.prepare([claim], never)).get("u");
+      assert.deepEqual([prepared?.error, prepared?.devices.length], ["", count]);
     });
   }
 
@@ -91,7 +117,13 @@ describe("DRA client", { timeout: 20_000 }, () => {
     await assert.rejects(client.prepare([claim], never), { code: "ResourceExhausted" });
   });
 
-  test("health is passed on until the driver ends the stream; without the service it is not implemented", async () => {
+  test("an answer of hundreds of thousands of fields is refused before they take memory", async () => {
+    const requestNames = Array.from({ length: 400_000 }, () => "");
+    await answer({ claims: { u: { devices: [{ requestNames }] } } });
+    await assert.rejects(client.prepare([claim], never), /more than 300000 fields/);
+  });
+
+  test("health is passed on until the driver ends the stream, of too many devices not; without the service it is not implemented", async () => {
     const report = {
       device: { poolName: "p", deviceName: "d" },
       health: HealthStatus.UNHEALTHY,
@@ -101,11 +133,15 @@ describe("DRA client", { timeout: 20_000 }, () => {
     await server
       .stream(draHealthService.watch, (call) => {
         call.write(NodeWatchResourcesResponse.fromPartial({ devices: [report, {}] }));
+        call.write(NodeWatchResourcesResponse.fromPartial({ devices: Array.from({ length: 400_000 }, () => ({})) }));
         call.end();
       })
       .start();
     const heard = [];
-    for await (const reports of client.watchHealth(never)) heard.push(...reports);
+    for await (const reports of client.watchHealth(never)) {
+      if (heard.length === 0) heard.push(...reports.read());
+      else assert.throws(() => reports.read(), /more than 300000 fields/);
+    }
     const [first, second] = heard;
     assert.deepEqual([first?.pool, first?.device, first?.health, first?.validMs], ["p", "d", "Unhealthy", 5000]);
     assert.deepEqual([first?.message.length, first?.message.endsWith("...")], [1024, true]);

@@ -2,6 +2,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import { clip, firstBytes } from "../../lib/bounded-text.ts";
 import type { ClaimDevice } from "../../model/claim-device.ts";
 import { type EndedCall, GrpcChannel, method } from "../grpc/channel.ts";
+import type { ReceivedMessage } from "../grpc/received-message.ts";
 import * as dra from "./generated/dra.ts";
 import { HealthStatus, NodeWatchResourcesRequest, NodeWatchResourcesResponse } from "./generated/dra-health.ts";
 
@@ -9,15 +10,24 @@ import { HealthStatus, NodeWatchResourcesRequest, NodeWatchResourcesResponse } f
 export const DRA_SERVICES = ["v1.DRAPlugin", "v1beta1.DRAPlugin"] as const;
 export type DraService = (typeof DRA_SERVICES)[number];
 
+/** Fields of one message: a report on 16,384 devices has seven for each of them. */
+const MOST_FIELDS = 300_000;
+
 function methodsOf(service: DraService) {
   const path = `/k8s.io.kubelet.pkg.apis.dra.${service}`;
   return {
-    prepare: method(`${path}/NodePrepareResources`, dra.NodePrepareResourcesRequest, dra.NodePrepareResourcesResponse),
-    unprepare: method(
-      `${path}/NodeUnprepareResources`,
-      dra.NodeUnprepareResourcesRequest,
-      dra.NodeUnprepareResourcesResponse,
-    ),
+    prepare: {
+      ...method(`${path}/NodePrepareResources`, dra.NodePrepareResourcesRequest, dra.NodePrepareResourcesResponse),
+      mostFields: MOST_FIELDS,
+    },
+    unprepare: {
+      ...method(
+        `${path}/NodeUnprepareResources`,
+        dra.NodeUnprepareResourcesRequest,
+        dra.NodeUnprepareResourcesResponse,
+      ),
+      mostFields: MOST_FIELDS,
+    },
   };
 }
 
@@ -28,11 +38,10 @@ export const draServices = {
 };
 
 export const draHealthService = {
-  watch: method(
-    "/v1alpha1.DRAResourceHealth/NodeWatchResources",
-    NodeWatchResourcesRequest,
-    NodeWatchResourcesResponse,
-  ),
+  watch: {
+    ...method("/v1alpha1.DRAResourceHealth/NodeWatchResources", NodeWatchResourcesRequest, NodeWatchResourcesResponse),
+    mostFields: MOST_FIELDS,
+  },
 } as const;
 
 /** A claim as a driver is told of it. */
@@ -58,6 +67,12 @@ export interface DeviceHealthReport {
   readonly message: string;
 }
 
+/** One message of a driver: what it reports on its devices, decoded once when it is read. */
+export interface DeviceHealthReports {
+  readonly bytes: number;
+  read(): readonly DeviceHealthReport[];
+}
+
 /** Half of the time between two attempts of the original, in milliseconds. */
 const CALL_MS = 45_000;
 const MESSAGE_BYTES = 4 * 1024 * 1024;
@@ -66,6 +81,13 @@ const MOST_DEVICES = 1024;
 const MOST_NAMES = 256;
 /** No request, pool, device or CDI device has a longer name. */
 const NAME_BYTES = 1024;
+/**
+ * All names of the devices of a claim together, each with the bytes of its frame: 512 for each of 128 devices. Drivers
+ * send some hundred. They are kept in memory, and in a checkpoint that each change of any claim writes anew.
+ */
+const CLAIM_BYTES = 64 * 1024;
+const NAME_FRAME_BYTES = 2;
+const CONTROL_CHARACTER = /\p{Cc}/u;
 const ERROR_BYTES = 4096;
 /** Most devices of a driver whose health is kept. */
 const MOST_HEALTH = 16_384;
@@ -101,16 +123,10 @@ export class DraClient {
     return new Map(Object.entries(answer.claims).map(([uid, { error }]) => [uid, clip(error, ERROR_BYTES)]));
   }
 
-  /** Reports of all devices of the driver, until the signal aborts or the driver ends the stream. */
-  async *watchHealth({ signal }: Abortable): AsyncGenerator<readonly DeviceHealthReport[], void, undefined> {
-    for await (const { devices } of this.channel.stream(draHealthService.watch, {}, { signal, optional: true })) {
-      yield devices.slice(0, MOST_HEALTH).map((report) => ({
-        pool: clip(report.device?.poolName ?? "", NAME_BYTES),
-        device: clip(report.device?.deviceName ?? "", NAME_BYTES),
-        health: healthOf(report.health),
-        validMs: report.healthCheckTimeoutSeconds > 0n ? Number(report.healthCheckTimeoutSeconds) * 1000 : undefined,
-        message: shorten(report.message),
-      }));
+  /** Reports on all devices of the driver, each received when it is asked for, until the signal aborts or the stream ends. */
+  async *watchHealth({ signal }: Abortable): AsyncGenerator<DeviceHealthReports, void, undefined> {
+    for await (const message of this.channel.messages(draHealthService.watch, {}, { signal, optional: true })) {
+      yield { bytes: message.bytes, read: () => healthReports(message) };
     }
   }
 
@@ -124,18 +140,29 @@ export class DraClient {
   }
 
   private prepared({ error, devices }: dra.NodePrepareResourceResponse): PreparedClaim {
+    const { driver } = this.options;
     if (error !== "") return { error: clip(error, ERROR_BYTES), devices: [] };
-    if (devices.length > MOST_DEVICES) return { error: `driver returned ${devices.length} devices`, devices: [] };
-    const isHuge = devices.some((device) => !isSensible(device));
-    if (isHuge) return { error: "driver returned names that are too long or too many", devices: [] };
-    return { error: "", devices: devices.map((device) => deviceOf(this.options.driver, device)) };
+    const problem = problemOf(devices);
+    if (problem !== undefined) return { error: `driver ${driver} returned ${problem}`, devices: [] };
+    return { error: "", devices: devices.map((device) => deviceOf(driver, device)) };
   }
 }
 
-function isSensible({ poolName, deviceName, shareId, requestNames, cdiDeviceIds }: dra.Device): boolean {
-  if (requestNames.length > MOST_NAMES || cdiDeviceIds.length > MOST_NAMES) return false;
-  const names = [poolName, deviceName, shareId ?? "", ...requestNames, ...cdiDeviceIds];
-  return names.every((name) => Buffer.byteLength(name) <= NAME_BYTES);
+/** What is wrong with the devices that a driver returned for a claim; undefined if they are accepted. */
+function problemOf(devices: readonly dra.Device[]): string | undefined {
+  const tooLong = "names that are too long or too many";
+  if (devices.length > MOST_DEVICES) return `${devices.length} devices`;
+  let bytes = 0;
+  for (const { poolName, deviceName, shareId, requestNames, cdiDeviceIds } of devices) {
+    if (requestNames.length > MOST_NAMES || cdiDeviceIds.length > MOST_NAMES) return tooLong;
+    for (const name of [poolName, deviceName, shareId ?? "", ...requestNames, ...cdiDeviceIds]) {
+      const nameBytes = Buffer.byteLength(name);
+      if (nameBytes > NAME_BYTES) return tooLong;
+      if (CONTROL_CHARACTER.test(name)) return "names with control characters";
+      bytes += nameBytes + NAME_FRAME_BYTES;
+    }
+  }
+  return bytes > CLAIM_BYTES ? `${bytes} bytes of names, more than ${CLAIM_BYTES}` : undefined;
 }
 
 function deviceOf(driver: string, device: dra.Device): ClaimDevice {
@@ -148,6 +175,17 @@ function deviceOf(driver: string, device: dra.Device): ClaimDevice {
     requests: requestNames,
     cdiDevices: cdiDeviceIds,
   };
+}
+
+function healthReports(message: ReceivedMessage<NodeWatchResourcesResponse>): readonly DeviceHealthReport[] {
+  const reports = message.read().devices.slice(0, MOST_HEALTH);
+  return reports.map(({ device, health, healthCheckTimeoutSeconds, message: text }) => ({
+    pool: clip(device?.poolName ?? "", NAME_BYTES),
+    device: clip(device?.deviceName ?? "", NAME_BYTES),
+    health: healthOf(health),
+    validMs: healthCheckTimeoutSeconds > 0n ? Number(healthCheckTimeoutSeconds) * 1000 : undefined,
+    message: shorten(text),
+  }));
 }
 
 function healthOf(health: HealthStatus): DeviceHealthReport["health"] {

@@ -65,6 +65,14 @@ export class CheckpointStore {
     return this.isMissing;
   }
 
+  /** Throws while the checkpoint of an earlier run cannot be read: who has which devices is not known. */
+  ready(): void {
+    if (this.unread === undefined) return;
+    const found = this.load();
+    if (this.unread !== undefined) throw new Error(`device checkpoint is unreadable: ${this.unread}`);
+    if (found !== undefined) this.deps.found(found);
+  }
+
   /** Resolves when what is allocated now is on disk; rejects if it cannot be written. */
   save(): Promise<void> {
     if (this.writing === undefined) {
@@ -89,20 +97,11 @@ export class CheckpointStore {
   }
 
   private async write(): Promise<void> {
-    if (this.unread !== undefined) this.readAgain();
+    this.ready();
     const text = await this.encode();
     if (text === this.written) return;
     await this.deps.file.writeCheckpoint(text);
     this.written = text;
-  }
-
-  /** Throws: what was allocated before it could be read may be another container's. */
-  private readAgain(): void {
-    const found = this.load();
-    if (this.unread !== undefined) throw new Error(`device checkpoint is unreadable: ${this.unread}`);
-    if (found === undefined) return;
-    this.deps.found(found);
-    throw new Error("device checkpoint was unreadable until now");
   }
 
   private async encode(): Promise<string> {

@@ -12,7 +12,7 @@ function devices(...ids: readonly string[]): ReadonlyMap<string, Device> {
 const ALL = ["a0", "b0", "c1", "d1", "x", "y"];
 
 function facts(given: Partial<ChoiceFacts>): ChoiceFacts {
-  const of = { resource: "example.com/d", required: 1, reusable: [], available: ALL, affinity: undefined };
+  const of = { resource: "example.com/d", required: 1, reusable: [], available: () => ALL, affinity: undefined };
   return { ...of, devices: devices(...ALL), ...given };
 }
 
@@ -33,6 +33,16 @@ const cases: { name: string; given: Partial<ChoiceFacts>; ids: readonly string[]
     name: "all of the affinity before others, those without a node last",
     given: { affinity: numaMask([1]), required: 5, preferred: [] },
     ids: ["c1", "d1", "a0", "b0", "x"],
+  },
+  {
+    name: "one of several nodes counts as aligned if one of them is wanted",
+    given: { affinity: numaMask([1]), available: () => ["b0", "e12"], devices: devices("b0", "e12") },
+    ids: ["e12"],
+  },
+  {
+    name: "those of other nodes come before those without a node",
+    given: { affinity: numaMask([1]), available: () => ["x", "a0"] },
+    ids: ["a0"],
   },
   {
     name: "the plugin chooses among the rest",

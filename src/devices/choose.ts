@@ -8,8 +8,8 @@ export interface ChoiceFacts {
   readonly required: number;
   /** Ids that earlier init containers of the pod have and do not need any more. */
   readonly reusable: readonly string[];
-  /** Healthy ids that no container has, in the plugin's order. */
-  readonly available: readonly string[];
+  /** Returns the healthy ids that no container has, in the plugin's order. */
+  available(): readonly string[];
   readonly devices: ReadonlyMap<string, Device>;
   /** NUMA nodes that the devices should be attached to; undefined: any. */
   readonly affinity: NumaMask | undefined;
@@ -28,15 +28,16 @@ export type Choice =
  * the plugin prefers, others, and last those without a NUMA node. Pure.
  */
 export function chooseDevices(facts: ChoiceFacts): Choice {
-  const { required, available, resource, preferred } = facts;
-  const reused = facts.reusable.slice(0, required);
+  const { required, resource, preferred } = facts;
+  const reused = facts.reusable.length === required ? facts.reusable : facts.reusable.slice(0, required);
   const needed = required - reused.length;
   if (needed === 0) return { kind: "chosen", ids: reused };
+  const available = facts.available();
   if (available.length < needed) {
     const numbers = `Requested: ${needed}, Available: ${available.length}`;
     return { kind: "short", why: `requested number of devices unavailable for ${resource}. ${numbers}` };
   }
-  const { aligned, unaligned, rest } = byAffinity(facts);
+  const { aligned, unaligned, rest } = byAffinity(available, facts);
   // What is aligned must be used before anything else: the affinity was granted for it.
   const pool = needed < aligned.length ? aligned : [...unaligned, ...rest];
   const taken = needed < aligned.length ? reused : [...reused, ...aligned];
@@ -48,7 +49,10 @@ export function chooseDevices(facts: ChoiceFacts): Choice {
 }
 
 /** Splits what is available: attached to the wanted NUMA nodes, to others, to none. Without an affinity all are `rest`. */
-function byAffinity({ available, devices, affinity }: ChoiceFacts): Record<"aligned" | "unaligned" | "rest", string[]> {
+function byAffinity(
+  available: readonly string[],
+  { devices, affinity }: ChoiceFacts,
+): Record<"aligned" | "unaligned" | "rest", string[]> {
   const groups: Record<"aligned" | "unaligned" | "rest", string[]> = { aligned: [], unaligned: [], rest: [] };
   for (const id of available) {
     const nodes = devices.get(id)?.nodes ?? [];

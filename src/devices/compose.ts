@@ -8,10 +8,8 @@ import { KeptListener } from "../adapters/net/kept-listener.ts";
 import { type agentOptions, isGateOn, type OptionStore } from "../config/index.ts";
 import type { Abortable } from "../lib/abort.ts";
 import type { Clock, Timer } from "../lib/clock.ts";
-import { fixed } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import { TokenBucket } from "../lib/token-bucket.ts";
 import type { Container, Pod, ResourceStatus } from "../model/generated/types.ts";
 import type { HintProvider } from "../model/topology.ts";
 import { DeviceAllocator } from "./device-allocator.ts";
@@ -22,10 +20,9 @@ import { deviceReport } from "./device-report.ts";
 import type { DeviceCount } from "./inventory.ts";
 import { deviceMetrics, podResourcesMetrics } from "./metrics.ts";
 import { PodResources, type PodResourcesDeps } from "./pod-resources.ts";
+import { PodResourcesRate } from "./pod-resources-rate.ts";
 import { resourceNameProblem, versionProblem } from "./register-request.ts";
 
-/** The rate of the pod resources API, as in Kubernetes. */
-const CALLS = { qps: 100, burst: 10 };
 /** Milliseconds after a change of devices until the node reports it: a plugin that starts makes several. */
 const TOGETHER_MS = 500;
 
@@ -88,7 +85,15 @@ export function composeDevices(deps: ComposeDevicesDeps, signal: AbortSignal): D
   );
   const { pods, inventory, connections } = plugins;
   const allocator = new DeviceAllocator(
-    { inventory, pods, plugins: connections, save: () => plugins.store.save(), waiting },
+    {
+      inventory,
+      pods,
+      plugins: connections,
+      ready: () => plugins.store.ready(),
+      save: () => plugins.store.save(),
+      saveLater: () => plugins.store.saveLater(),
+      waiting,
+    },
     { nodes: numaNodes(), hasClaims: () => isOn("DRAExtendedResource") },
   );
   const counted = podResourcesMetrics(deps.metrics);
@@ -108,10 +113,9 @@ export function composeDevices(deps: ComposeDevicesDeps, signal: AbortSignal): D
       onChange: (fn, options) => plugins.onChange(together(clock, fn, options), options),
     },
     servers: (of) => {
-      const bucket = new TokenBucket(clock, fixed(CALLS));
+      const rate = new PodResourcesRate(clock);
       const listsActive = (): boolean => isOn("KubeletPodResourcesListUseActivePods");
-      const mayCall = (): boolean => bucket.tryTake();
-      const answers = new PodResources({ ...of, devices: pods, inventory, counted, listsActive, mayCall });
+      const answers = new PodResources({ ...of, devices: pods, inventory, counted, listsActive, rate });
       const kept = (name: string, listen: () => Promise<GrpcListener>): KeptListener =>
         new KeptListener({ log, clock, listen }, { name });
       return {

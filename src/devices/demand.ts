@@ -1,5 +1,4 @@
 import type { Container, Pod } from "../model/generated/types.ts";
-import { isSidecar } from "../model/pod-facts.ts";
 import { tryParseQuantity, wholeValue } from "../model/quantity.ts";
 import { containerTotals } from "../model/resources.ts";
 
@@ -24,26 +23,4 @@ export function podDemand(pod: Pod, isDevice: IsDevice): Demand {
     ([resource, amount]) => [resource, wholeValue(amount)] as const,
   );
   return new Map(amounts.filter(([resource, amount]) => amount > 0 && isDevice(resource, undefined)));
-}
-
-/**
- * Returns the devices of earlier init containers that this container may take over: those of sidecars and of other
- * regular containers are in use beside it. `heldBy` returns the ids that a container has of the resource. Pure.
- */
-export function reusableDevices(
-  pod: Pod,
-  container: Container,
-  heldBy: (container: string) => Iterable<string>,
-): readonly string[] {
-  const { initContainers = [], containers } = pod.spec;
-  const reusable = new Set<string>();
-  for (const earlier of [...initContainers, ...containers]) {
-    if (earlier.name === container.name) break;
-    const isDone = initContainers.includes(earlier) && !isSidecar(earlier);
-    for (const id of heldBy(earlier.name)) {
-      if (isDone) reusable.add(id);
-      else reusable.delete(id);
-    }
-  }
-  return [...reusable];
 }

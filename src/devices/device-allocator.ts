@@ -2,13 +2,23 @@ import type { ContainerAllocateResponse } from "../adapters/devices/generated/de
 import type { Abortable } from "../lib/abort.ts";
 import { KeyedMutex } from "../lib/keyed-mutex.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
-import { ANYWHERE, type HintProvider, type Hints, type TopologyHint } from "../model/topology.ts";
+import {
+  ANYWHERE,
+  type HintProvider,
+  type Hints,
+  nodesOf,
+  type Readmission,
+  type TopologyHint,
+} from "../model/topology.ts";
 import { type ChoiceFacts, chooseDevices } from "./choose.ts";
-import { containerDemand, type Demand, podDemand, reusableDevices } from "./demand.ts";
-import { byNode, type DeviceKey, deviceIds } from "./device.ts";
+import { containerDemand, type Demand, podDemand } from "./demand.ts";
+import { byNode, deviceIds, MOST_NODES } from "./device.ts";
+import { DeviceMasks } from "./device-masks.ts";
+import { FreeDevices } from "./free-devices.ts";
 import { deviceHints, hasTopology } from "./hints.ts";
 import type { DeviceInventory } from "./inventory.ts";
 import type { PodDevices } from "./pod-devices.ts";
+import { type Need, type Reservation, Reservations } from "./reservations.ts";
 
 /** The plugins, as far as allocation needs them. Calls reject with an error that names the resource. */
 export interface AllocatingPlugins {
@@ -26,8 +36,12 @@ export interface DeviceAllocatorDeps {
   readonly inventory: DeviceInventory;
   readonly pods: PodDevices;
   readonly plugins: AllocatingPlugins;
+  /** Throws while it is not known what an earlier agent allocated. */
+  ready(): void;
   /** Persists who has which devices; resolves when it is on disk. */
   save(): Promise<void>;
+  /** The same without being waited for; a failure is logged. */
+  saveLater(): void;
   /** Tells the pod's journal what it waits for; the result is called when it does not any more. */
   waiting(pod: Pod, what: string): () => void;
 }
@@ -39,47 +53,44 @@ export interface DeviceAllocatorOptions {
   hasClaims(): boolean;
 }
 
-/** One resource that a container needs. */
-interface Need {
-  readonly key: DeviceKey;
-  readonly container: Container;
-  readonly required: number;
-  readonly affinity: TopologyHint;
-}
-
-/** Devices that are chosen for a container while its plugin has not answered. */
-interface Reservation {
-  readonly need: Need;
-  ids: readonly string[];
-}
-
 /**
  * Allocates devices of plugins to containers, once, at admission, as in Kubernetes: they are reserved at once, and the
  * container has them when the plugin has agreed. Only pods that need the same plugin wait for it.
  */
 export class DeviceAllocator implements HintProvider {
   readonly name = "devices";
-  /** By the pods' UIDs, in the order in which containers start. */
-  private readonly reserved = new Map<string, Reservation[]>();
+  private readonly reservations: Reservations;
   /** A plugin is asked by one pod at a time: those of Kubernetes never hear two calls at once. */
   private readonly turns = new KeyedMutex();
   /** Resources whose plugin is asked now. */
   private readonly asked = new Set<string>();
   /** The last save failed: what is allocated may be missing on disk. */
   private isUnsaved = false;
+  private readonly masks: DeviceMasks;
+  private readonly unclaimed: FreeDevices;
 
   constructor(
     private readonly deps: DeviceAllocatorDeps,
     private readonly options: DeviceAllocatorOptions,
-  ) {}
+  ) {
+    this.masks = new DeviceMasks(options.nodes);
+    const reservations = new Reservations(deps.pods);
+    this.reservations = reservations;
+    this.unclaimed = new FreeDevices({
+      inventory: deps.inventory,
+      masks: this.masks,
+      taken: (resource) => reservations.taken(resource),
+      version: () => reservations.version,
+    });
+  }
 
   hints(pod: Pod, container: Container): Hints {
     const { uid = "" } = pod.metadata;
     return new Map(
       [...this.needs(pod, container)].map(([resource, amount]) => {
-        const held = this.idsOf({ uid, container: container.name, resource }) ?? [];
-        const reusable = this.reusable(pod, container, resource);
-        return [resource, this.resourceHints(resource, amount, { held: [...held], reusable })];
+        const held = this.reservations.idsOf({ uid, container: container.name, resource }) ?? [];
+        const reusable = (): readonly string[] => this.reservations.reusable(pod, container, { resource });
+        return [resource, this.resourceHints(resource, amount, { held, reusable })];
       }),
     );
   }
@@ -89,7 +100,7 @@ export class DeviceAllocator implements HintProvider {
     return new Map(
       [...this.needs(pod, undefined)].map(([resource, amount]) => {
         const held = [...this.deps.pods.idsOf(uid, resource)];
-        return [resource, this.resourceHints(resource, amount, { held, reusable: [] })];
+        return [resource, this.resourceHints(resource, amount, { held, reusable: () => [] })];
       }),
     );
   }
@@ -97,26 +108,58 @@ export class DeviceAllocator implements HintProvider {
   /** Throws an error that names the cause: the pod is then rejected with UnexpectedAdmissionError. */
   reserve(pod: Pod, container: Container, affinity: TopologyHint): undefined {
     const { uid = "" } = pod.metadata;
-    const added: Reservation[] = [];
-    for (const [resource, required] of this.needs(pod, container)) {
+    const added: { readonly reservation: Reservation; readonly free: readonly string[] }[] = [];
+    const needs = this.needs(pod, container);
+    if (needs.size > 0) this.deps.ready();
+    for (const [resource, required] of needs) {
       const need: Need = { key: { uid, container: container.name, resource }, container, required, affinity };
-      if (this.isHeld(need) || this.reservationOf(need.key) !== undefined) continue;
-      const facts = this.facts(pod, need);
-      added.push({ need, ids: chosen(chooseDevices({ ...facts, preferred: [] })) });
+      if (this.isHeld(need) || this.reservations.of(need.key) !== undefined) continue;
+      // Of each set of NUMA nodes, more are not looked at.
+      const available = (): readonly string[] => this.unclaimed.first(resource, required + 1);
+      const facts = { ...this.facts(pod, need), available, preferred: [] };
+      const ids = chosen(chooseDevices(facts));
+      // What is reused comes first, and was not free.
+      added.push({ reservation: { need, ids }, free: ids.slice(facts.reusable.length) });
     }
-    if (added.length > 0) this.reserved.set(uid, [...(this.reserved.get(uid) ?? []), ...added]);
+    for (const { reservation, free } of added) {
+      this.reservations.add(reservation);
+      this.unclaimed.take(reservation.need.key.resource, free);
+    }
+  }
+
+  /**
+   * A pod needs its plugins back, as in Kubernetes. They have the time in which plugins register again after a start of
+   * the agent: Kubernetes rejects the pod at once.
+   */
+  readmit(pod: Pod): Readmission {
+    const { uid = "" } = pod.metadata;
+    const { pods, inventory } = this.deps;
+    let waits: Readmission;
+    for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+      for (const [resource, required] of this.needs(pod, container)) {
+        const key = { uid, container: container.name, resource };
+        // What it was never allocated is allocated when it starts.
+        if (pods.get(key) === undefined) continue;
+        if (inventory.isExpected(resource)) waits ??= { waits: `for device plugin ${resource} to register again` };
+        else this.isHeld({ key, required });
+      }
+    }
+    return waits;
   }
 
   /** Has the plugins agree to what is reserved for the pod (for one of its containers, if it is named). */
   async commit(pod: Pod, { signal, only }: Abortable & { readonly only?: string }): Promise<void> {
     const { uid = "" } = pod.metadata;
-    const own = (this.reserved.get(uid) ?? []).filter(({ need }) => only === undefined || only === need.key.container);
-    if (own.length === 0) return;
+    const { reservations } = this;
+    this.unclaimed.clear();
+    const own = reservations.ofPod(uid).filter(({ need }) => only === undefined || only === need.key.container);
     try {
       for (const reservation of own) await this.complete(pod, reservation, { signal });
     } finally {
-      this.drop(uid, own);
+      reservations.forgetHandedOn(uid);
+      reservations.drop(own);
     }
+    if (own.length === 0) return;
     await this.save();
   }
 
@@ -136,19 +179,19 @@ export class DeviceAllocator implements HintProvider {
 
   /** The file is written later: an entry that outlives its pod is released when the sources of pods are ready. */
   release(uid: string): void {
-    this.reserved.delete(uid);
-    if (this.deps.pods.delete(uid)) void this.deps.save().catch(() => undefined);
+    this.reservations.release(uid);
+    this.unclaimed.clear();
+    if (this.deps.pods.delete(uid)) this.deps.saveLater();
   }
 
   held(): Iterable<string> {
-    return new Set([...this.deps.pods.uids(), ...this.reserved.keys()]);
+    return new Set([...this.deps.pods.uids(), ...this.reservations.uids()]);
   }
 
   free(resource: string): ReadonlyMap<number, number> {
-    const devices = this.deps.inventory.devices(resource);
     const counts = new Map<number, number>();
-    for (const id of this.available(resource)) {
-      for (const node of devices.get(id)?.nodes ?? []) counts.set(node, (counts.get(node) ?? 0) + 1);
+    for (const [mask, count] of this.unclaimed.counts(resource)) {
+      for (const node of nodesOf(mask)) if (node < MOST_NODES) counts.set(node, (counts.get(node) ?? 0) + count);
     }
     return counts;
   }
@@ -182,48 +225,25 @@ export class DeviceAllocator implements HintProvider {
   private resourceHints(
     resource: string,
     amount: number,
-    { held, reusable }: { readonly held: readonly string[]; readonly reusable: readonly string[] },
+    of: { readonly held: readonly string[]; reusable(): readonly string[] },
   ): readonly TopologyHint[] | undefined {
-    const devices = this.deps.inventory.devices(resource);
+    const { masks, unclaimed } = this;
+    const all = this.deps.inventory.devices(resource);
+    const devices = masks.countAll(all);
     if (!hasTopology(devices)) return undefined;
-    const of = { devices, amount, nodes: this.options.nodes };
-    if (held.length > 0) return held.length === amount ? deviceHints({ ...of, available: held, reusable: [] }) : [];
-    const available = this.available(resource);
-    return available.length + reusable.length < amount ? [] : deviceHints({ ...of, available, reusable });
-  }
-
-  /** Healthy devices that no container has and that are reserved for none, the given one apart. */
-  private available(resource: string, except?: Reservation): readonly string[] {
-    const allocated = this.deps.pods.allocated(resource);
-    const taken = new Set<string>();
-    for (const reservation of [...this.reserved.values()].flat()) {
-      if (reservation === except || reservation.need.key.resource !== resource) continue;
-      for (const id of reservation.ids) taken.add(id);
+    const { held } = of;
+    const facts = { devices, amount, nodes: masks.nodes };
+    const none = new Map<bigint, number>();
+    if (held.length > 0) {
+      return held.length === amount ? deviceHints({ ...facts, available: masks.count(held, all), reusable: none }) : [];
     }
-    // Of what it has, later containers of the pod may have reserved a part, to take it over.
-    for (const id of except?.ids ?? []) taken.delete(id);
-    return [...this.deps.inventory.healthy(resource)].filter((id) => !allocated.has(id) && !taken.has(id));
-  }
-
-  private reservationOf({ uid, container, resource }: DeviceKey): Reservation | undefined {
-    return this.reserved
-      .get(uid)
-      ?.find(({ need }) => need.key.container === container && need.key.resource === resource);
-  }
-
-  /** What the container has or is about to get. */
-  private idsOf(key: DeviceKey): Iterable<string> | undefined {
-    const found = this.deps.pods.get(key);
-    return found === undefined ? this.reservationOf(key)?.ids : deviceIds(found);
-  }
-
-  private reusable(pod: Pod, container: Container, resource: string): readonly string[] {
-    const { uid = "" } = pod.metadata;
-    return reusableDevices(pod, container, (earlier) => this.idsOf({ uid, container: earlier, resource }) ?? []);
+    const [available, handed] = [unclaimed.counts(resource), of.reusable()];
+    if (sum(available.values()) + handed.length < amount) return [];
+    return deviceHints({ ...facts, available, reusable: masks.count(handed, all) });
   }
 
   /** True if the container has its devices already. Throws why it cannot have them, in the words of Kubernetes. */
-  private isHeld({ key, required }: Need): boolean {
+  private isHeld({ key, required }: Pick<Need, "key" | "required">): boolean {
     const { resource } = key;
     const { inventory, pods } = this.deps;
     const found = pods.get(key);
@@ -232,7 +252,7 @@ export class DeviceAllocator implements HintProvider {
       const change = `changed request for resource "${resource}" from ${held.size} to ${required}`;
       throw new Error(`pod "${key.uid}" container "${key.container}" ${change}`);
     }
-    // Pods that run are not admitted again: this is a new pod, or one of before a reboot.
+    // Pods that run are not admitted again: this is a new pod, or one of which nothing ran when the agent started.
     if (!inventory.has(resource)) throw new Error(`cannot allocate unregistered device ${resource}`);
     const healthy = inventory.healthy(resource);
     const unhealthy = `cannot allocate unhealthy devices ${resource}`;
@@ -252,14 +272,14 @@ export class DeviceAllocator implements HintProvider {
     const ask = async (): Promise<void> => {
       itsTurn();
       this.asked.add(key.resource);
-      reservation.ids = await this.choose(pod, reservation, { signal });
-      const { ids } = reservation;
+      const ids = await this.choose(pod, reservation, { signal });
+      this.reservations.rechosen(reservation, ids);
       const answered = this.deps.waiting(pod, `for device plugin ${key.resource} to answer Allocate`);
       const answer = await plugins.allocate(key.resource, ids, { signal }).finally(answered);
       // Released meanwhile: another container may have the devices.
-      if (this.reservationOf(key) !== reservation) throw new Error(`devices of ${key.resource} were released`);
+      if (this.reservations.of(key) !== reservation) throw new Error(`devices of ${key.resource} were released`);
       pods.set(key, { byNode: byNode(ids, inventory.devices(key.resource)), answer });
-      this.drop(key.uid, [reservation]);
+      this.reservations.drop([reservation]);
     };
     const done = (): boolean => this.asked.delete(key.resource);
     await this.turns.run(key.resource, () => ask().finally(done), { signal }).finally(itsTurn);
@@ -282,22 +302,27 @@ export class DeviceAllocator implements HintProvider {
 
   private facts(pod: Pod, { key, container, required, affinity }: Need, except?: Reservation): ChoiceFacts {
     const { resource } = key;
-    const devices = this.deps.inventory.devices(resource);
+    const { inventory } = this.deps;
+    const devices = inventory.devices(resource);
     return {
       resource,
       required,
-      reusable: this.reusable(pod, container, resource),
-      available: this.available(resource, except),
+      reusable: this.reservations.reusable(pod, container, { resource, most: required }),
+      // Only if it is looked at: a pod may have thousands of containers that take devices over.
+      available: () => {
+        const isTaken = this.reservations.taken(resource, except);
+        return [...inventory.healthy(resource)].filter((id) => !isTaken(id));
+      },
       devices,
-      affinity: hasTopology(devices) ? affinity.numa : undefined,
+      affinity: hasTopology(this.masks.countAll(devices)) ? affinity.numa : undefined,
     };
   }
+}
 
-  private drop(uid: string, reservations: readonly Reservation[]): void {
-    const left = (this.reserved.get(uid) ?? []).filter((each) => !reservations.includes(each));
-    if (left.length === 0) this.reserved.delete(uid);
-    else this.reserved.set(uid, left);
-  }
+function sum(counts: Iterable<number>): number {
+  let all = 0;
+  for (const count of counts) all += count;
+  return all;
 }
 
 function chosen(choice: ReturnType<typeof chooseDevices>): readonly string[] {

@@ -26,3 +26,16 @@ test("of thousands of devices a status has some, those that are not healthy firs
   assert.equal(status.resources.length, 512);
   assert.ok(JSON.stringify(status).length < 64 * 1024, "far below what the API server takes");
 });
+
+test("a device that its plugin does not list any more has unknown health, and devices are in the order of their ids", () => {
+  const inventory = new DeviceInventory(new FakeClock());
+  const pods = new PodDevices();
+  inventory.connected(MEMORY);
+  inventory.listed(MEMORY, [{ id: "c", isHealthy: true, nodes: [] }]);
+  const answer = ContainerAllocateResponse.fromPartial({});
+  pods.set({ uid: "u", container: "app", resource: MEMORY }, { byNode: new Map([[NO_NODE, ["c", "a"]]]), answer });
+  assert.deepEqual(deviceHealth({ pods, inventory }, "u", "app")[0]?.resources, [
+    { resourceID: "a", health: "Unknown" },
+    { resourceID: "c", health: "Healthy" },
+  ]);
+});

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { countCpu } from "../../test/support/cpu-time.ts";
-import { DeviceBench, ScriptedPlugin, timeout, unavailable } from "../../test/support/device-bench.ts";
+import { DeviceBench, type Listing, ScriptedPlugin, timeout, unavailable } from "../../test/support/device-bench.ts";
 import { pod } from "../../test/support/pods.ts";
+import { ContainerAllocateResponse, Device } from "../adapters/devices/generated/deviceplugin.ts";
+import { RuntimeError } from "../adapters/runtime/port.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { ANYWHERE } from "../model/topology.ts";
+import { encodeCheckpoint } from "./checkpoint.ts";
 
 const GPU = "example.com/gpu";
 const { signal } = new AbortController();
@@ -39,6 +42,29 @@ describe("device plugins", () => {
     bench.close();
   });
 
+  test("that list megabytes of ids leave the checkpoint small: their resources are restored, and who has what", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {} });
+    const of = podOf("p");
+    await admit(bench, of);
+    const ids = Array.from({ length: 3000 }, (_, at) => [String(at).padEnd(1000, "x"), {}] as const);
+    for (const name of ["a", "b", "c"]) await bench.plugin(`hostile.example/${name}`, Object.fromEntries(ids));
+    let isSaved = false;
+    const saved = bench.plugins.store.save().finally(() => (isSaved = true));
+    while (!isSaved) await bench.clock.advance(0);
+    await saved;
+    assert.ok((bench.checkpoint ?? "").length < 5_000_000);
+    bench.restart();
+    assert.deepEqual([...bench.plugins.inventory.counts().keys()].sort(), [
+      GPU,
+      "hostile.example/a",
+      "hostile.example/b",
+      "hostile.example/c",
+    ]);
+    assert.deepEqual(idsOf(bench, of), ["a"]);
+    bench.close();
+  });
+
   test("that are gone leave their capacity for five minutes, then 0", async () => {
     const bench = new DeviceBench();
     const plugin = await bench.plugin(GPU, { a: {} });
@@ -50,6 +76,7 @@ describe("device plugins", () => {
     assert.deepEqual(bench.plugins.inventory.counts().get(GPU), { capacity: 1, allocatable: 0 });
     await bench.clock.advance(2000);
     assert.deepEqual(bench.plugins.inventory.counts().get(GPU), { capacity: 0, allocatable: 0 });
+    assert.equal(bench.plugins.admissible().get(GPU), 0);
     assert.equal(bench.clock.waiting, 0);
     bench.close();
   });
@@ -108,6 +135,57 @@ describe("device plugins", () => {
       /^Error: failed to get device plugin options: GetDevicePluginOptions/,
     );
     assert.equal(bench.plugins.inventory.counts().has(GPU), false);
+    assert.ok(plugin.isClosed);
+    bench.close();
+  });
+
+  test("that answer, but do not know the call, are refused at once", async () => {
+    const bench = new DeviceBench();
+    const plugin = new ScriptedPlugin();
+    plugin.faults.set("options", new RuntimeError("Unimplemented", "unknown service"));
+    bench.sockets.set("s", plugin);
+    await assert.rejects(bench.register(GPU, "s"), /failed to get device plugin options: .*unknown service/);
+    bench.close();
+  });
+
+  test("with another version or a name that is none are refused before they are called", async () => {
+    const bench = new DeviceBench();
+    bench.sockets.set("s", new ScriptedPlugin());
+    const register = (resource: string, version: string): Promise<void> =>
+      bench.plugins.register({ resource, versions: [version], socket: "s" }, { signal });
+    await assert.rejects(register(GPU, "v2"), /requested API version "v2" is not supported by kubelet/);
+    await assert.rejects(register("kubernetes.io/gpu", "v1beta1"), /the ResourceName "kubernetes.io\/gpu" is invalid/);
+    assert.deepEqual([...bench.plugins.inventory.counts()], []);
+    assert.deepEqual(bench.sockets.get("s")?.calls, []);
+    bench.close();
+  });
+
+  test("that register on kubelet.sock are looked for in the directory of plugins, and nowhere else", async () => {
+    const bench = new DeviceBench();
+    const register = (endpoint: string, version = "v1beta1"): Promise<void> =>
+      bench.plugins.registerEndpoint({ resourceName: GPU, version, endpoint }, { signal });
+    for (const socket of ["/plugins/gpu.sock", "/run/gpu.sock"]) bench.sockets.set(socket, new ScriptedPlugin());
+    await assert.rejects(register("../run/gpu.sock"), /is not a socket in the directory of device plugins/);
+    await assert.rejects(register("gpu.sock", "v2"), /requested API version "v2" is not supported/);
+    await register("gpu.sock");
+    const called = [...bench.sockets].filter(([, { calls }]) => calls.length > 0).map(([socket]) => socket);
+    assert.deepEqual(called, ["/plugins/gpu.sock"]);
+    assert.equal(bench.plugins.inventory.isConnected(GPU), true);
+    bench.close();
+  });
+
+  test("that register on kubelet.sock are counted, also if they are refused, but not those of the watched directory", async () => {
+    const bench = new DeviceBench();
+    bench.sockets.set("/plugins/x.sock", new ScriptedPlugin());
+    const ask = (resourceName: string, version = "v1beta1", endpoint = "./x.sock") =>
+      bench.plugins.registerEndpoint({ resourceName, version, endpoint }, { signal });
+    await ask(GPU);
+    await ask(GPU);
+    await assert.rejects(ask("example.com/old", "v1alpha"), /not supported/);
+    await assert.rejects(ask("example.com/outside", "v1beta1", "../x.sock"), /is not a socket in the directory/);
+    await assert.rejects(ask("not a name"), /is invalid/);
+    await bench.plugin("example.com/watched");
+    assert.deepEqual(bench.registered, [GPU, GPU, "example.com/old", "example.com/outside"]);
     bench.close();
   });
 
@@ -121,9 +199,46 @@ describe("device plugins", () => {
     plugin.faults.clear();
     await bench.clock.advance(100);
     await registered;
+    assert.equal(plugin.deadlines.get("options"), 4900, "what is left of ten seconds");
     const refused = assert.rejects(bench.register("example.com/dead", "dead"), /failed to dial device plugin/);
     await bench.clock.advance(10_000);
     await refused;
+    bench.close();
+  });
+
+  test("that register in great numbers and do not listen are dialled a bounded number of times a second", async () => {
+    const bench = new DeviceBench();
+    const dead = Array.from({ length: 700 }, () => new ScriptedPlugin());
+    const refusals = new Map<string, number>();
+    for (const [at, plugin] of dead.entries()) {
+      plugin.faults.set("options", unavailable);
+      bench.sockets.set(`/dead${at}`, plugin);
+      bench.register(`example.com/r${at}`, `/dead${at}`).catch(({ message }: Error) => {
+        refusals.set(message, (refusals.get(message) ?? 0) + 1);
+      });
+    }
+    await bench.clock.advance(0);
+    assert.deepEqual([...refusals], [["more than 500 resources have device plugins", 200]]);
+    await bench.clock.advance(1000);
+    const calls = () => dead.flatMap((plugin) => plugin.calls).length;
+    assert.ok(calls() > 100 && calls() <= 300, `${calls()} calls in the first second`);
+    await bench.clock.advance(20_000);
+    assert.ok(calls() <= 4000, `${calls()} calls in all`);
+    assert.equal(refusals.get("failed to dial device plugin: connection refused"), 500);
+    await bench.plugin(GPU, { a: {} });
+    assert.equal(bench.plugins.inventory.counts().get(GPU)?.allocatable, 1);
+    bench.close();
+  });
+
+  test("that listen are connected while others that do not are dialled", async () => {
+    const bench = new DeviceBench();
+    for (let at = 0; at < 300; at++) bench.register(`example.com/r${at}`, `/dead${at}`).catch(() => undefined);
+    await bench.clock.advance(1000);
+    bench.sockets.set("/live", new ScriptedPlugin());
+    const registered = bench.register(GPU, "/live");
+    await bench.clock.advance(2000);
+    await registered;
+    assert.ok(bench.plugins.inventory.isConnected(GPU));
     bench.close();
   });
 
@@ -140,6 +255,74 @@ describe("device plugins", () => {
     await bench.clock.advance(200);
     await refused;
     assert.equal(bench.plugins.inventory.counts().get(GPU)?.allocatable, 1);
+    bench.close();
+  });
+
+  test("that are dialled while a later one registers do not take its place, also if they answer at last", async () => {
+    const bench = new DeviceBench();
+    const slow = new ScriptedPlugin();
+    let answer = (): void => undefined;
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    slow.options = () => answered.then(() => ({ preStartRequired: false, getPreferredAllocationAvailable: false }));
+    bench.sockets.set("/slow", slow);
+    const refused = assert.rejects(bench.register(GPU, "/slow"), /superseded by a later registration/);
+    const later = await bench.plugin(GPU, { a: {} });
+    answer();
+    await refused;
+    assert.deepEqual([slow.isClosed, later.isClosed], [true, false]);
+    await admit(bench, podOf("web"));
+    assert.deepEqual(later.calls, ["options", "allocate a"]);
+    bench.close();
+  });
+
+  test("stay in use while another that registers for their resource cannot be reached", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    const refused = assert.rejects(bench.register(GPU, "dead"), /failed to dial device plugin/);
+    await bench.clock.advance(10_000);
+    await refused;
+    assert.equal(plugin.isClosed, false);
+    await admit(bench, podOf("web"));
+    bench.close();
+  });
+
+  test("that register again have the devices of before until they list, also after the grace period", async () => {
+    const bench = new DeviceBench();
+    (await bench.plugin(GPU, { a: {} })).end();
+    await bench.clock.advance(200_000);
+    const plugin = await bench.plugin(GPU);
+    await bench.clock.advance(200_000);
+    assert.deepEqual(bench.plugins.inventory.counts().get(GPU), { capacity: 1, allocatable: 0 });
+    plugin.list({ a: {} });
+    await bench.clock.advance(1000);
+    await bench.plugin(GPU);
+    assert.deepEqual(bench.plugins.inventory.counts().get(GPU), { capacity: 1, allocatable: 1 });
+    bench.close();
+  });
+
+  test("give each call a deadline: a minute for what pods are admitted by", async () => {
+    const bench = new DeviceBench();
+    const plugin = new ScriptedPlugin();
+    plugin.preferred = [];
+    plugin.preStartRequired = true;
+    bench.sockets.set("s", plugin);
+    await bench.register(GPU, "s");
+    plugin.list({ a: {}, b: {} });
+    await bench.clock.advance(0);
+    await admit(bench, podOf("web"));
+    await bench.plugins.connections.preStart(GPU, ["a"], { signal });
+    const deadlines = { options: 10_000, prefer: 60_000, allocate: 60_000, preStart: 30_000 };
+    assert.deepEqual(Object.fromEntries(plugin.deadlines), deadlines);
+    bench.close();
+  });
+
+  test("that list what cannot be used are told of once", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU);
+    for (const id of ["a", "b"]) plugin.list({ "": {}, [id]: {} });
+    await bench.clock.advance(1000);
+    assert.deepEqual([...bench.plugins.inventory.devices(GPU).keys()], ["b"]);
+    assert.deepEqual(bench.warnings, ["Ignored devices of a plugin"]);
     bench.close();
   });
 
@@ -170,13 +353,14 @@ describe("device plugins", () => {
     const plugin = await bench.plugin(GPU);
     for (let at = 0; at < 1000; at++) plugin.list({ [`d${at}`]: {} });
     await bench.clock.advance(2000);
-    assert.ok(bench.changes.length < 50, `${bench.changes.length} changes`);
+    const { length } = bench.changes;
+    assert.ok(length >= 20 && length < 50, `${length} changes`);
     bench.close();
   });
 
   test("with endless lists of very many devices are read now and then, also if they register for each anew", async () => {
     const bench = new DeviceBench();
-    const many = (at: number) => Object.fromEntries(Array.from({ length: 10_000 }, (_, of) => [`d${at}-${of}`, {}]));
+    const many = (at: number) => Object.fromEntries(Array.from({ length: 20_000 }, (_, of) => [`d${at}-${of}`, {}]));
     for (let at = 0; at < 20; at++) {
       const plugin = await bench.plugin(GPU);
       plugin.list(many(at));
@@ -185,6 +369,94 @@ describe("device plugins", () => {
     }
     const lists = bench.changes.length - 20;
     assert.ok(lists >= 4 && lists <= 7, `${lists} of 40 lists in two seconds, besides the registrations`);
+    bench.close();
+  });
+
+  test("with long lists of few devices are read now and then, and no list is decoded before its turn", async () => {
+    const bench = new DeviceBench();
+    let decoded = 0;
+    const read = () => {
+      decoded++;
+      return { devices: [] };
+    };
+    const plugin = await bench.plugin(GPU);
+    for (let at = 0; at < 10; at++) plugin.send({ bytes: 1_000_000, read });
+    await bench.clock.advance(3000);
+    assert.ok(decoded >= 2 && decoded <= 3, `${decoded} lists of 1 MB in 3 s`);
+    bench.close();
+  });
+
+  test("with long lists share the agent's time, and those with few devices do not wait for them", async () => {
+    const bench = new DeviceBench();
+    let decoded = 0;
+    const read = () => {
+      decoded++;
+      return { devices: [] };
+    };
+    for (let at = 0; at < 100; at++) {
+      const plugin = await bench.plugin(`example.com/r${at}`);
+      for (let lists = 0; lists < 10; lists++) plugin.send({ bytes: 1_000_000, read });
+    }
+    await bench.clock.advance(0);
+    assert.ok(decoded >= 13 && decoded <= 14, `${decoded} lists of 1 MB at once`);
+    await bench.clock.advance(10_000);
+    assert.ok(decoded >= 33 && decoded <= 39, `${decoded} lists of 1 MB in 10 s`);
+    await bench.plugin(GPU, { a: {} });
+    assert.equal(bench.plugins.inventory.counts().get(GPU)?.allocatable, 1);
+    bench.close();
+  });
+
+  test("with long lists that wait are lost beyond 64 MiB of them", async () => {
+    const bench = new DeviceBench();
+    const read = () => ({ devices: [] });
+    for (let at = 0; at < 40; at++) {
+      const plugin = await bench.plugin(`example.com/r${at}`);
+      for (let lists = 0; lists < 10; lists++) plugin.send({ bytes: 4_000_000, read });
+    }
+    await bench.clock.advance(0);
+    const connected = Array.from({ length: 40 }, (_, at) => `example.com/r${at}`).filter((name) =>
+      bench.plugins.inventory.isConnected(name),
+    );
+    assert.equal(connected.length, 16);
+    bench.close();
+  });
+
+  test("with lists that cannot be decoded are lost, and gain nothing when they register for each anew", async () => {
+    const bench = new DeviceBench();
+    let decoded = 0;
+    const read = () => {
+      decoded++;
+      throw new Error("the message has too many fields");
+    };
+    for (let at = 0; at < 10; at++) {
+      (await bench.plugin(GPU)).send({ bytes: 1_000_000, read });
+      await bench.clock.advance(100);
+      assert.equal(bench.plugins.inventory.isConnected(GPU), at >= 2);
+    }
+    assert.equal(decoded, 2);
+    bench.close();
+  });
+
+  test("that list more devices than all may are lost, others are not", async () => {
+    const bench = new DeviceBench();
+    const devices = Array.from({ length: 99_999 }, (_, at) => Device.fromPartial({ ID: `d${at}`, health: "Healthy" }));
+    const counts = () => bench.plugins.inventory.counts();
+    for (const name of ["a", "b", "c", "d"]) {
+      (await bench.plugin(`example.com/${name}`)).send({ bytes: 1000, read: () => ({ devices }) });
+      await bench.clock.advance(0);
+    }
+    await bench.plugin(GPU, { a: {} });
+    assert.equal(counts().get("example.com/c")?.allocatable, 99_999);
+    assert.deepEqual(counts().get("example.com/d"), { capacity: 0, allocatable: 0 });
+    assert.equal(bench.plugins.inventory.isConnected("example.com/d"), false);
+    assert.deepEqual(bench.warnings, ["Lost device plugin"]);
+    assert.equal(counts().get(GPU)?.allocatable, 1);
+    // Those of a lost plugin count until they are removed.
+    bench.plugins.connections.deregister("example.com/a", "example.com/a.sock");
+    await bench.clock.advance(301_000);
+    (await bench.plugin("example.com/d")).send({ bytes: 1000, read: () => ({ devices }) });
+    await bench.clock.advance(0);
+    assert.equal(counts().get("example.com/d")?.allocatable, 99_999);
     bench.close();
   });
 
@@ -234,6 +506,20 @@ describe("device plugins", () => {
     assert.deepEqual(bench.changes, [["uid-of-web"]]);
     bench.close();
   });
+
+  test("tell which pods have a device that is not listed any more, and nobody of a list that is the same", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {}, b: {}, c: { nodes: [1] } });
+    await admit(bench, podOf("web"));
+    bench.changes.length = 0;
+    plugin.list({ a: {}, b: {}, c: { nodes: [1] } });
+    await bench.clock.advance(1000);
+    assert.deepEqual(bench.changes, []);
+    plugin.list({ b: {}, c: { nodes: [1] } });
+    await bench.clock.advance(1000);
+    assert.deepEqual(bench.changes, [["uid-of-web"]]);
+    bench.close();
+  });
 });
 
 describe("an allocation of devices", () => {
@@ -274,12 +560,23 @@ describe("an allocation of devices", () => {
     await assert.rejects(again(), /^Error: previously allocated devices are no longer healthy; cannot allocate/);
     plugin.list({ a: {}, b: {} });
     await bench.clock.advance(1000);
-    await again();
+    await admit(bench, web);
     assert.deepEqual(idsOf(bench, web), [held]);
     assert.deepEqual(
       plugin.calls.filter((call) => call.startsWith("allocate")),
       [],
     );
+    bench.close();
+  });
+
+  test("of several devices of before a reboot is an error if one of them is not healthy any more", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {}, b: {}, c: {} });
+    const web = podOf("web", 2);
+    await admit(bench, web);
+    bench.restart();
+    await bench.plugin(GPU, { a: {}, b: { health: "Unhealthy" }, c: {} });
+    assert.throws(() => bench.allocator.readmit(web), /^Error: previously allocated devices are no longer healthy/);
     bench.close();
   });
 
@@ -305,6 +602,66 @@ describe("an allocation of devices", () => {
     await admit(bench, web);
     assert.deepEqual(idsOf(bench, web, "setup"), idsOf(bench, web, "proxy"));
     assert.notDeepEqual(idsOf(bench, web, "app"), idsOf(bench, web, "proxy"));
+    bench.close();
+  });
+
+  test("is never made of devices that are not healthy", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: { health: "Unhealthy", nodes: [0] }, b: { nodes: [1] } });
+    assert.deepEqual([...bench.allocator.free(GPU)], [[1, 1]]);
+    const both = podOf("both", 2);
+    await assert.rejects(admit(bench, both), /Requested: 2, Available: 1/);
+    await admit(bench, podOf("web"));
+    assert.deepEqual(idsOf(bench, podOf("web")), ["b"]);
+    bench.close();
+  });
+
+  test("never shares a device of one container with another that runs beside it", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {}, b: {} });
+    const web = pod("web").container("app", asks(1)).container("more", asks(1)).build();
+    await admit(bench, web);
+    assert.deepEqual([idsOf(bench, web, "app"), idsOf(bench, web, "more")], [["a"], ["b"]]);
+    bench.close();
+  });
+
+  test("of nothing asks no plugin", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    const none = podOf("none", 0);
+    await admit(bench, none);
+    assert.deepEqual([plugin.calls, bench.plugins.pods.uids()], [["options"], []]);
+    assert.deepEqual([...bench.allocator.podHints(none).keys()], []);
+    bench.close();
+  });
+
+  test("tells what a pod waits for as long as it waits for it", async () => {
+    const bench = new DeviceBench();
+    const plugin = new ScriptedPlugin();
+    plugin.preferred = ["c"];
+    bench.sockets.set("s", plugin);
+    await bench.register(GPU, "s");
+    plugin.list({ a: {}, b: {}, c: {} });
+    await bench.clock.advance(0);
+    const answers: (() => void)[] = [];
+    plugin.before = () => new Promise((resolve) => answers.push(resolve));
+    const both = [admit(bench, podOf("one")), admit(bench, podOf("two"))];
+    await bench.clock.advance(0);
+    const [forAnother, forAllocate] = [
+      `for device plugin ${GPU} to answer for another pod`,
+      `for device plugin ${GPU} to answer Allocate`,
+    ];
+    assert.deepEqual(bench.openWaits, [forAnother, forAllocate]);
+    answers.shift()?.();
+    await bench.clock.advance(0);
+    assert.deepEqual(bench.openWaits, [forAllocate]);
+    answers.shift()?.();
+    await Promise.all(both);
+    assert.deepEqual(bench.openWaits, []);
+    plugin.before = undefined;
+    bench.waits.length = 0;
+    await admit(bench, podOf("three"));
+    assert.ok(!bench.waits.includes(forAnother));
     bench.close();
   });
 
@@ -350,27 +707,60 @@ describe("an allocation of devices", () => {
   test("that fails leaves nothing allocated", async () => {
     const bench = new DeviceBench();
     const plugin = await bench.plugin(GPU, { a: {} });
-    const faults = [
-      () => plugin.faults.set("allocate", new Error("no")),
-      () => {
-        plugin.faults.clear();
-        plugin.answer = undefined;
-      },
-      () => {
-        plugin.answer = { envs: { A: "x".repeat(300_000) }, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
-      },
-      () => {
-        plugin.answer = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
-        bench.full = new Error("no space left on device");
-      },
+    const faults: readonly [RegExp, () => void][] = [
+      [/^Error: no$/, () => plugin.faults.set("allocate", new Error("no"))],
+      [
+        /^Error: no containers return in allocation response of example.com\/gpu$/,
+        () => {
+          plugin.faults.clear();
+          plugin.answer = undefined;
+        },
+      ],
+      [
+        /^Error: allocation response of example.com\/gpu has 3000\d\d bytes, more than 262144$/,
+        () => {
+          const envs = { A: "x".repeat(300_000) };
+          plugin.answer = { envs, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
+        },
+      ],
+      [
+        /^Error: no space left on device$/,
+        () => {
+          plugin.answer = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
+          bench.full = new Error("no space left on device");
+        },
+      ],
     ];
-    for (const [at, fault] of faults.entries()) {
+    for (const [at, [why, fault]] of faults.entries()) {
       fault();
-      await assert.rejects(admit(bench, podOf(`pod-${at}`)));
+      await assert.rejects(admit(bench, podOf(`pod-${at}`)), why);
       assert.deepEqual(bench.plugins.pods.uids(), []);
     }
     bench.full = undefined;
     await admit(bench, podOf("last"));
+    bench.close();
+  });
+
+  test("that cannot be given back on the disk is given back all the same, and told", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {} });
+    await admit(bench, podOf("first"));
+    bench.full = new Error("no space left on device");
+    bench.allocator.release("uid-of-first");
+    await bench.clock.advance(0);
+    assert.deepEqual([bench.plugins.pods.uids(), bench.warnings], [[], ["Failed to write device checkpoint"]]);
+    bench.full = undefined;
+    await admit(bench, podOf("second"));
+    bench.close();
+  });
+
+  test("that a plugin refuses is asked for again at once by the next pod", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    plugin.faults.set("allocate", new RuntimeError("Unknown", "the card is locked"));
+    await assert.rejects(admit(bench, podOf("a")), /the card is locked/);
+    plugin.faults.clear();
+    await admit(bench, podOf("b"));
     bench.close();
   });
 
@@ -418,6 +808,49 @@ describe("an allocation of devices", () => {
     const held = idsOf(bench, web);
     bench.restart();
     assert.deepEqual(idsOf(bench, web), held);
+    bench.close();
+  });
+
+  test("that a starting container lacks, and does not get, keeps no device back", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    const web = podOf("web");
+    const [app = { name: "" }] = web.spec.containers;
+    plugin.faults.set("allocate", new Error("no"));
+    await assert.rejects(bench.allocator.allocateMissing(web, app, { signal }), /^Error: no$/);
+    assert.deepEqual([...bench.allocator.held()], []);
+    plugin.faults.clear();
+    await admit(bench, podOf("other"));
+    bench.close();
+  });
+
+  test("is completed when a container starts that had only the first of its plugins", async () => {
+    const bench = new DeviceBench();
+    const gpus = await bench.plugin(GPU, { a: {} });
+    const limits = { [GPU]: "1", "example.com/nic": "1" };
+    const web = pod("web")
+      .container("app", { resources: { limits, requests: limits } })
+      .build();
+    const [app = { name: "" }] = web.spec.containers;
+    await admit(bench, web);
+    await bench.plugin("example.com/nic", { x: {} });
+    await bench.allocator.allocateMissing(web, app, { signal });
+    assert.deepEqual([...bench.plugins.pods.of("uid-of-web", "app").keys()], [GPU, "example.com/nic"]);
+    assert.deepEqual(gpus.calls, ["options", "allocate a"]);
+    bench.close();
+  });
+
+  test("that is on the disk already, or of nothing, needs no disk", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {} });
+    const web = podOf("web");
+    const [app = { name: "" }] = web.spec.containers;
+    await admit(bench, web);
+    bench.full = new Error("no space left on device");
+    // Something that is not there yet: a save would write.
+    await bench.plugin("example.com/nic", { x: {} });
+    await bench.allocator.allocateMissing(web, app, { signal });
+    await admit(bench, pod("plain").container("app").build());
     bench.close();
   });
 
@@ -518,9 +951,51 @@ describe("an allocation of devices", () => {
     assert.equal(bench.checkpoint, checkpoint);
     assert.equal(bench.plugins.isNew, false);
     bench.unreadable = undefined;
-    await assert.rejects(admit(bench, podOf("other")), /device checkpoint was unreadable until now/);
     await admit(bench, podOf("other"));
     assert.deepEqual([idsOf(bench, podOf("web")), idsOf(bench, podOf("other"))], [["a"], ["b"]]);
+    bench.close();
+  });
+
+  test("is refused at the start of a container while the checkpoint cannot be read: no device is owned twice", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {} });
+    await admit(bench, podOf("web"));
+    bench.unreadable = new Error("EIO: i/o error");
+    bench.restart();
+    const other = podOf("other");
+    await admit(bench, other);
+    const plugin = await bench.plugin(GPU, { a: {} });
+    const [app = { name: "" }] = other.spec.containers;
+    const start = (): Promise<void> => bench.allocator.allocateMissing(other, app, { signal });
+    for (const _ of [1, 2]) await assert.rejects(start(), /device checkpoint is unreadable: EIO: i\/o error/);
+    bench.unreadable = undefined;
+    for (const _ of [1, 2]) await assert.rejects(start(), /requested number of devices unavailable/);
+    assert.deepEqual([idsOf(bench, podOf("web")), idsOf(bench, other), plugin.calls], [["a"], [], ["options"]]);
+    bench.close();
+  });
+
+  test("of a checkpoint that no agent wrote takes nothing of the node's own away", () => {
+    const bench = new DeviceBench();
+    const answer = ContainerAllocateResponse.fromPartial({});
+    const entry = (uid: string, resource: string, node: number) => ({
+      uid,
+      container: "app",
+      resource,
+      devices: { byNode: new Map([[node, ["a"]]]), answer },
+    });
+    const entries = [entry("one", "cpu", 0), entry("two", GPU, 1.5), entry("three", GPU, 64), entry("four", GPU, -1)];
+    bench.checkpoint = encodeCheckpoint({
+      entries,
+      registered: new Map([
+        ["memory", []],
+        ["pods", []],
+      ]),
+    });
+    bench.restart();
+    assert.deepEqual(bench.plugins.pods.uids(), ["four"]);
+    assert.deepEqual([...bench.plugins.inventory.counts().keys()], [GPU]);
+    assert.deepEqual([...bench.plugins.admissible().keys()], [GPU]);
+    assert.equal(bench.warnings.length, 3);
     bench.close();
   });
 
@@ -554,6 +1029,36 @@ describe("an allocation of devices", () => {
     bench.close();
   });
 
+  test("ignores claims for extended resources while their gate is off", async () => {
+    const bench = new DeviceBench();
+    bench.hasClaims = false;
+    await bench.plugin(GPU, { a: {} });
+    const requestMappings = [{ containerName: "app", resourceName: GPU, requestName: "r" }];
+    const extendedResourceClaimStatus = { resourceClaimName: "c", requestMappings };
+    const web: Pod = { ...podOf("web"), status: { extendedResourceClaimStatus } };
+    await admit(bench, web);
+    assert.deepEqual(idsOf(bench, web), ["a"]);
+    bench.close();
+  });
+
+  test("is made of what a claim does not provide, container by container", async () => {
+    const bench = new DeviceBench();
+    for (const resource of [GPU, "example.com/nic"]) await bench.plugin(resource, { a: { nodes: [0] } });
+    const limits = { [GPU]: "1", "example.com/nic": "1" };
+    const requestMappings = [{ containerName: "app", resourceName: GPU, requestName: "r" }];
+    const web: Pod = {
+      ...pod("web")
+        .container("app", { resources: { limits, requests: limits } })
+        .container("proxy")
+        .build(),
+      status: { extendedResourceClaimStatus: { resourceClaimName: "c", requestMappings } },
+    };
+    assert.deepEqual([...bench.allocator.podHints(web).keys()], ["example.com/nic"]);
+    await admit(bench, web);
+    assert.deepEqual([...bench.plugins.pods.of("uid-of-web", "app").keys()], ["example.com/nic"]);
+    bench.close();
+  });
+
   test("that changed its amount is an error", async () => {
     const bench = new DeviceBench();
     await bench.plugin(GPU, { a: {}, b: {} });
@@ -563,6 +1068,128 @@ describe("an allocation of devices", () => {
       () => bench.allocator.reserve(changed, changed.spec.containers[0] as Container, ANYWHERE),
       /pod "uid-of-web" container "app" changed request for resource "example.com\/gpu" from 1 to 2/,
     );
+    bench.close();
+  });
+});
+
+describe("a pod of before a restart of the agent", () => {
+  const NIC = "example.com/nic";
+  const web = podOf("web");
+  const WAITS = { waits: `for device plugin ${GPU} to register again` };
+
+  /** A pod that has device a, and an agent that has just started. */
+  async function restarted(of = web): Promise<DeviceBench> {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {}, b: {} });
+    await bench.plugin(NIC, { x: {} });
+    await admit(bench, of);
+    await bench.clock.advance(1000);
+    bench.restart();
+    bench.changes.length = 0;
+    return bench;
+  }
+  const woken = (bench: DeviceBench): number => bench.changes.filter((uids) => uids.includes("uid-of-web")).length;
+
+  test("waits until its plugin has listed its devices, and is woken then", async () => {
+    const bench = await restarted();
+    assert.deepEqual(bench.allocator.readmit(web), WAITS);
+    const plugin = await bench.plugin(GPU);
+    assert.deepEqual(bench.allocator.readmit(web), WAITS, "it is registered, and has listed nothing");
+    assert.equal(woken(bench), 0);
+    plugin.list({ a: {}, b: {} });
+    await bench.clock.advance(0);
+    assert.equal(bench.allocator.readmit(web), undefined);
+    assert.equal(woken(bench), 1);
+    assert.deepEqual(plugin.calls, ["options"], "nothing is allocated again");
+    bench.close();
+  });
+
+  const lists: readonly { name: string; listing: Listing; why: RegExp }[] = [
+    {
+      name: "unhealthy",
+      listing: { a: { health: "Unhealthy" }, b: {} },
+      why: /^Error: previously allocated devices are no/,
+    },
+    {
+      name: "not listed",
+      listing: { b: {} },
+      why: /^Error: previously allocated devices are no longer healthy; cannot/,
+    },
+    {
+      name: "unhealthy as all",
+      listing: { a: { health: "Unhealthy" } },
+      why: /^Error: no healthy devices present; cannot/,
+    },
+  ];
+  for (const { name, listing, why } of lists) {
+    test(`is woken and refused if its device is ${name}`, async () => {
+      const bench = await restarted();
+      await bench.plugin(GPU, listing);
+      await bench.clock.advance(0);
+      assert.equal(woken(bench), 1);
+      assert.throws(() => bench.allocator.readmit(web), why);
+      bench.close();
+    });
+  }
+
+  const returns: Readonly<Record<string, (bench: DeviceBench) => Promise<void>>> = {
+    "does not register": () => Promise.resolve(),
+    "lists no device": async (bench: DeviceBench) => void (await bench.plugin(GPU, {})),
+    "ends before it lists": async (bench: DeviceBench) => (await bench.plugin(GPU)).end(),
+  };
+  for (const [name, back] of Object.entries(returns)) {
+    test(`waits 30 s for a plugin that ${name}, and is woken to be refused`, async () => {
+      const bench = await restarted();
+      await back(bench);
+      await bench.clock.advance(29_000);
+      assert.deepEqual(bench.allocator.readmit(web), WAITS);
+      assert.equal(woken(bench), 0);
+      await bench.clock.advance(1000);
+      assert.equal(woken(bench), 1);
+      assert.throws(
+        () => bench.allocator.readmit(web),
+        /^Error: no healthy devices present; cannot allocate unhealthy/,
+      );
+      bench.close();
+    });
+  }
+
+  test("waits also for a plugin that had been gone for long", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    await admit(bench, web);
+    plugin.end();
+    await bench.clock.advance(302_000);
+    bench.restart();
+    assert.deepEqual(bench.allocator.readmit(web), WAITS);
+    await bench.plugin(GPU, { a: {} });
+    assert.equal(bench.allocator.readmit(web), undefined);
+    bench.close();
+  });
+
+  test("that was allocated nothing waits for nothing", async () => {
+    const bench = await restarted();
+    assert.equal(bench.allocator.readmit(podOf("other")), undefined);
+    bench.close();
+  });
+
+  test("is refused for one of its resources while it waits for another", async () => {
+    const both = { [GPU]: "1", [NIC]: "1" };
+    const of = pod("web")
+      .container("app", { resources: { limits: both, requests: both } })
+      .build();
+    const bench = await restarted(of);
+    await bench.plugin(NIC, { y: {} });
+    await bench.clock.advance(0);
+    assert.throws(() => bench.allocator.readmit(of), /previously allocated devices are no longer healthy; .*nic$/);
+    bench.close();
+  });
+
+  test("is refused if it asks for another number of devices", async () => {
+    const bench = await restarted();
+    await bench.plugin(GPU, { a: {}, b: {} });
+    await bench.clock.advance(0);
+    assert.throws(() => bench.allocator.readmit(podOf("web", 2)), /changed request for resource ".*" from 1 to 2$/);
     bench.close();
   });
 });

@@ -6,7 +6,7 @@ import { Listeners } from "../lib/listeners.ts";
 import type { Logger } from "../lib/log.ts";
 import type { DeviceCheckpoint } from "./checkpoint.ts";
 import { type CheckpointFile, CheckpointStore } from "./checkpoint-store.ts";
-import type { Device } from "./device.ts";
+import { type Device, MOST_NODES, NO_NODE } from "./device.ts";
 import { DeviceInventory, RETURN_MS } from "./inventory.ts";
 import { PluginConnections } from "./plugin-connections.ts";
 import { PodDevices } from "./pod-devices.ts";
@@ -14,6 +14,11 @@ import { endpointProblem, resourceNameProblem, versionProblem } from "./register
 
 /** Resources that ever had a plugin: each is part of the node's status and of metrics, also when its plugin is gone. */
 const MOST_RESOURCES = 500;
+/**
+ * Bytes of healthy ids in the checkpoint. Only the names of resources are restored from it, and lists of some plugins must
+ * not make it too large to be read: then nobody would know who has what.
+ */
+const MOST_REGISTERED_BYTES = 4 * 1024 * 1024;
 
 /** What `DevicePlugins` is built from. */
 export interface DevicePluginsDeps {
@@ -21,6 +26,7 @@ export interface DevicePluginsDeps {
   readonly log: Logger;
   readonly file: CheckpointFile;
   connect(socket: string): PluginClient;
+  /** A plugin asked on `kubelet.sock` to be registered for a resource with a valid name. */
   registered(resource: string): void;
   allocated(resource: string, seconds: number): void;
 }
@@ -61,7 +67,7 @@ export class DevicePlugins {
       clock,
       state: () => ({
         entries: [...this.pods.entries()],
-        registered: new Map(this.inventory.names().map((name) => [name, [...this.inventory.healthy(name)]])),
+        registered: registeredIds(this.inventory),
       }),
       found: (checkpoint) => this.restore(checkpoint),
     });
@@ -70,6 +76,7 @@ export class DevicePlugins {
         ...deps,
         connected: (resource) => this.changed(resource, [], () => this.inventory.connected(resource)),
         listed: (resource, devices) => this.listed(resource, devices),
+        isKept: (resource) => this.inventory.has(resource),
         lost: (resource) => this.lost(resource),
       },
       signal,
@@ -89,9 +96,11 @@ export class DevicePlugins {
     request: { readonly resourceName: string; readonly version: string; readonly endpoint: string },
     options: Abortable,
   ): Promise<void> {
+    const { resourceName: resource, version } = request;
+    // Kubernetes counts every call, whatever comes of it; an invalid name would be one more label for each.
+    if (resourceNameProblem(resource) === undefined) this.deps.registered(resource);
     const problem = endpointProblem(request.endpoint);
     if (problem !== undefined) throw new Error(problem);
-    const { resourceName: resource, version } = request;
     const socket = join(this.options.directory, request.endpoint);
     await this.register({ resource, versions: [version], socket }, options);
   }
@@ -102,10 +111,9 @@ export class DevicePlugins {
     if (problem !== undefined) throw new Error(problem);
     const known = this.inventory.counts();
     if (!known.has(resource) && known.size >= MOST_RESOURCES) {
-      throw new Error(`more than ${MOST_RESOURCES} resources had device plugins`);
+      throw new Error(`more than ${MOST_RESOURCES} resources had device plugins since the agent started`);
     }
     await this.connections.register(resource, socket, options);
-    this.deps.registered(resource);
   }
 
   /** Calls `fn` after each change of devices with the UIDs of the pods that have one of them, until the signal aborts. */
@@ -125,27 +133,38 @@ export class DevicePlugins {
   }
 
   private restore({ entries, registered }: DeviceCheckpoint): void {
-    for (const { devices, ...key } of entries) this.pods.set(key, devices);
-    const missing = [...registered.keys()].filter((name) => !this.inventory.has(name));
+    for (const { devices, ...key } of entries) {
+      if (isSensible(key.resource, devices.byNode.keys())) this.pods.set(key, devices);
+      else this.deps.log.warn("Ignored an entry of the device checkpoint that no device plugin can have", { ...key });
+    }
+    // Also a plugin that was gone for long before may be back after a reboot.
+    const known = new Set([...registered.keys(), ...this.pods.resources()]);
+    const missing = [...known].filter((name) => isSensible(name) && !this.inventory.has(name));
     for (const name of missing) this.inventory.expected(name);
     this.armExpiry();
     this.back?.cancel();
-    // Who did not come back has devices of unknown health.
+    // Who did not come back has devices of unknown health, and pods that waited for it are rejected.
     this.back = this.deps.clock.after(RETURN_MS, () => {
-      const gone = missing.filter((name) => !this.inventory.isConnected(name));
-      const uids = gone.flatMap((name) => this.pods.podsWith(name, new Set(this.pods.allocated(name).keys())));
+      const uids = this.inventory.giveUp().flatMap((name) => this.holders(name));
       if (uids.length > 0) this.changes.call([...new Set(uids)]);
     });
   }
 
   private listed(resource: string, devices: readonly Device[]): void {
     const before = this.inventory.counts().get(resource);
+    const wasExpected = this.inventory.isExpected(resource);
     const ids = this.inventory.listed(resource, devices);
     if (ids.length === 0) return;
     const { size: healthy } = this.inventory.healthy(resource);
     const hasOtherCounts = before?.capacity !== devices.length || before.allocatable !== healthy;
     if (hasOtherCounts) this.deps.log.info("Updated devices", { resource, devices: devices.length, healthy });
-    this.changed(resource, ids);
+    // After a start of the agent pods wait for this list, also those whose devices are not in it.
+    this.changed(resource, wasExpected ? [...ids, ...this.pods.allocated(resource).keys()] : ids);
+  }
+
+  /** UIDs of the pods that have devices of the resource. */
+  private holders(resource: string): readonly string[] {
+    return this.pods.podsWith(resource, new Set(this.pods.allocated(resource).keys()));
   }
 
   private lost(resource: string): void {
@@ -172,4 +191,23 @@ export class DevicePlugins {
     this.store.saveLater();
     this.changes.call(ids.length === 0 ? [] : this.pods.podsWith(resource, new Set(ids)));
   }
+}
+
+/** False for a resource of the node itself, or for devices on NUMA nodes that cannot be: any plugin can write the file. */
+function isSensible(resource: string, nodes: Iterable<number> = []): boolean {
+  if (resourceNameProblem(resource) !== undefined) return false;
+  return [...nodes].every((node) => Number.isInteger(node) && node >= NO_NODE && node < MOST_NODES);
+}
+
+/** Returns the ids of healthy devices by resource; a list that does not fit any more is empty. */
+function registeredIds(inventory: DeviceInventory): ReadonlyMap<string, readonly string[]> {
+  let left = MOST_REGISTERED_BYTES;
+  const kept = (ids: ReadonlySet<string>): readonly string[] => {
+    let bytes = 0;
+    for (const id of ids) bytes += Buffer.byteLength(id);
+    if (bytes > left) return [];
+    left -= bytes;
+    return [...ids];
+  };
+  return new Map(inventory.names().map((name) => [name, kept(inventory.healthy(name))]));
 }

@@ -25,6 +25,9 @@ export interface DeviceKey {
 /** Stands for the NUMA node of devices without one, as in the checkpoint of Kubernetes. */
 export const NO_NODE = -1;
 
+/** NUMA nodes are numbered from 0 up to one less. */
+export const MOST_NODES = 64;
+
 /** Returns the ids of a container's devices, each once. */
 export function deviceIds({ byNode }: Pick<ContainerDevices, "byNode">): ReadonlySet<string> {
   return new Set([...byNode.values()].flat());

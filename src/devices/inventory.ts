@@ -32,7 +32,7 @@ const NO_IDS: ReadonlySet<string> = new Set();
  */
 export class DeviceInventory {
   private readonly resources = new Map<string, ResourceDevices>();
-  /** Resources whose plugin has not come back since the start of the agent, and until when that is expected. */
+  /** Resources whose plugin has listed no device since the start of the agent, and until when that is expected. */
   private readonly awaited = new Map<string, number>();
   /** Resources without a plugin since longer than the grace period: the node reports 0 of them. */
   private readonly removed = new Set<string>();
@@ -42,7 +42,6 @@ export class DeviceInventory {
   /** A plugin registered: what an earlier one listed counts until it lists its own. */
   connected(resource: string): void {
     this.removed.delete(resource);
-    this.awaited.delete(resource);
     const before = this.resources.get(resource);
     this.resources.set(resource, {
       devices: before?.devices ?? NO_DEVICES,
@@ -53,6 +52,8 @@ export class DeviceInventory {
 
   /** Takes over a complete list; returns the ids that changed, appeared or are gone: none if it is the one of before. */
   listed(resource: string, list: readonly Device[]): readonly string[] {
+    // A plugin that still searches for its devices lists none at first.
+    if (list.length > 0) this.awaited.delete(resource);
     const before = this.resources.get(resource);
     const devices = new Map(list.map((device) => [device.id, device]));
     const healthy = new Set(list.filter(({ isHealthy }) => isHealthy).map(({ id }) => id));
@@ -72,6 +73,13 @@ export class DeviceInventory {
   /** True if the agent has just started, so that what is not known of the resource's devices may not have changed. */
   isExpected(resource: string): boolean {
     return (this.awaited.get(resource) ?? 0) > this.clock.now().mono;
+  }
+
+  /** Ends the wait for plugins after a start of the agent; returns the resources of those that listed no device. */
+  giveUp(): readonly string[] {
+    const names = [...this.awaited.keys()];
+    this.awaited.clear();
+    return names;
   }
 
   /** The plugin is gone: nothing of it may be allocated. Returns the ids that were known. */

@@ -32,4 +32,23 @@ describe("a plugin's list of devices", () => {
     const many = Array.from({ length: 100_010 }, (_, at) => device(`d${at}`));
     assert.equal(listedDevices(many).ignored, 10);
   });
+
+  test("has nodes 0 to 63 in ascending order, each once", () => {
+    const { devices } = listedDevices([
+      device("a", "Healthy", [63, 0, 32, 31, 64, 63]),
+      device("b", "Healthy", [31, 0]),
+    ]);
+    assert.deepEqual(
+      devices.map(({ nodes }) => nodes),
+      [
+        [0, 31, 32, 63],
+        [0, 31],
+      ],
+    );
+  });
+
+  test("of devices on the same nodes has their list once", () => {
+    const { devices } = listedDevices([device("a", "Healthy", [1, 0]), device("b", "Healthy", [0, 1, 1])]);
+    assert.equal(devices[0]?.nodes, devices[1]?.nodes);
+  });
 });

@@ -1,6 +1,9 @@
 import type { Metrics } from "../lib/metrics.ts";
 import type { CountedCall } from "./pod-resources.ts";
 
+/** Resources whose registrations are counted: a plugin may ask for ever new ones. */
+const MOST_RESOURCES = 500;
+
 /** The callbacks that count what device plugins do. */
 export function deviceMetrics(metrics: Metrics): {
   registered(resource: string): void;
@@ -16,8 +19,13 @@ export function deviceMetrics(metrics: Metrics): {
     "Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.",
     ["resource_name"],
   );
+  const counted = new Set<string>();
   return {
-    registered: (resource) => registrations.inc([resource]),
+    registered(resource) {
+      if (!counted.has(resource) && counted.size >= MOST_RESOURCES) return;
+      counted.add(resource);
+      registrations.inc([resource]);
+    },
     allocated: (resource, seconds) => allocations.observe(seconds, [resource]),
   };
 }

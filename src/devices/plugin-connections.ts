@@ -1,29 +1,27 @@
 import { ContainerAllocateResponse, type DevicePluginOptions } from "../adapters/devices/generated/deviceplugin.ts";
-import type { PluginClient } from "../adapters/devices/plugin-client.ts";
+import type { DeviceList, PluginClient } from "../adapters/devices/plugin-client.ts";
 import { RuntimeError } from "../adapters/runtime/port.ts";
 import { type Abortable, AbortScope, isAborted } from "../lib/abort.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { Logger } from "../lib/log.ts";
-import { WorkPace } from "../lib/work-pace.ts";
 import type { Device } from "./device.ts";
 import type { AllocatingPlugins } from "./device-allocator.ts";
+import { ListBudget } from "./list-budget.ts";
+import { ListTurns } from "./list-turns.ts";
 import { listedDevices } from "./listed-devices.ts";
 
 /** Milliseconds that a plugin that registers may take until it listens and answers, as in Kubernetes. */
 const DIAL_MS = 10_000;
 const DIAL_RETRY_MS = 100;
+/** Milliseconds between two attempts if many plugins are dialled: one keeps the agent busy for about a millisecond. */
+const DIAL_MS_EACH = 5;
 /** Milliseconds that a plugin may take to allocate: other pods wait for their admission meanwhile. */
 const ALLOCATE_MS = 60_000;
 /** Milliseconds that a plugin is not asked to allocate after it did not answer. */
 const STALLED_MS = 120_000;
 /** Milliseconds of PreStartContainer, as in Kubernetes. */
 const PRE_START_MS = 30_000;
-/**
- * Lists that are read for one resource: five a second, 20 at once, and fewer long ones. A device costs about 10 µs, so that
- * lists without end keep a tenth of a core busy at most.
- */
-const LISTS = { pieceMs: 200, itemMs: 0.1, burstMs: 3800 };
 /** Bytes of the largest answer to Allocate that is kept for a container. */
 const MOST_ANSWER_BYTES = 256 * 1024;
 /** Resources with plugins; a plugin that registers ever new ones is stopped there. */
@@ -37,6 +35,8 @@ export interface PluginConnectionsDeps {
   /** A plugin registered, listed its devices, or is gone. */
   connected(resource: string): void;
   listed(resource: string, devices: readonly Device[]): void;
+  /** True while the devices of a resource are kept, also those of a lost plugin. */
+  isKept(resource: string): boolean;
   lost(resource: string): void;
   /** Observes the duration of an Allocate, in seconds. */
   allocated(resource: string, seconds: number): void;
@@ -47,8 +47,15 @@ interface Connection {
   readonly client: PluginClient;
   readonly options: DevicePluginOptions;
   readonly scope: AbortScope;
+  /** How many devices of its last list were ignored. */
+  ignored: number;
   /** The call that it did not answer, and the monotonic time until which it is not asked to allocate. */
   stalled?: { readonly call: string; readonly until: number };
+}
+
+interface Dial {
+  /** Undefined until it is its turn. */
+  client: PluginClient | undefined;
 }
 
 /** The connected device plugins, one a resource: the last that registered. */
@@ -57,15 +64,17 @@ export class PluginConnections implements AllocatingPlugins {
   /** Resources whose last plugin has to agree to each start of a container. */
   private readonly strict = new Set<string>();
   /** The newest registration of each resource, while it is dialled. */
-  private readonly dialled = new Map<string, PluginClient>();
-  private readonly pace: WorkPace;
+  private readonly dialled = new Map<string, Dial>();
+  private readonly turns: ListTurns;
+  private readonly budget: ListBudget;
 
   constructor(
     private readonly deps: PluginConnectionsDeps,
     /** Aborts when the agent stops. */
     private readonly signal: AbortSignal,
   ) {
-    this.pace = new WorkPace(deps.clock, LISTS);
+    this.turns = new ListTurns(deps.clock);
+    this.budget = new ListBudget((resource) => deps.isKept(resource));
     const closeAll = (): void => {
       for (const connection of this.connections.values()) close(connection);
     };
@@ -74,28 +83,36 @@ export class PluginConnections implements AllocatingPlugins {
 
   /** Connects a plugin and reads its devices from then on; it replaces an earlier one of the resource. */
   async register(resource: string, socket: string, { signal }: Abortable): Promise<void> {
-    if (!this.connections.has(resource) && this.connections.size >= MOST_RESOURCES) {
+    const others = this.connections.size + this.dialled.size;
+    if (!this.connections.has(resource) && !this.dialled.has(resource) && others >= MOST_RESOURCES) {
       throw new Error(`more than ${MOST_RESOURCES} resources have device plugins`);
     }
-    const client = this.deps.connect(socket);
+    const dial: Dial = { client: undefined };
     // One at a time: whoever registers without end would have a connection for each.
-    this.dialled.get(resource)?.close();
-    this.dialled.set(resource, client);
+    this.dialled.get(resource)?.client?.close();
+    this.dialled.set(resource, dial);
+    const check = (): void => {
+      if (this.dialled.get(resource) !== dial) throw new Error("superseded by a later registration of the resource");
+    };
     try {
-      const check = (): void => this.checkCurrent(resource, client);
+      if (this.dialIntervalMs > DIAL_RETRY_MS) await this.deps.clock.sleep(this.dialIntervalMs, { signal });
+      check();
+      const client = this.deps.connect(socket);
+      dial.client = client;
       const options = await this.dial(client, signal, check);
       check();
-      this.replace(resource, { socket, client, options, scope: new AbortScope([this.signal]) });
+      this.replace(resource, { socket, client, options, scope: new AbortScope([this.signal]), ignored: 0 });
     } catch (error) {
-      client.close();
+      dial.client?.close();
       throw error;
     } finally {
-      if (this.dialled.get(resource) === client) this.dialled.delete(resource);
+      if (this.dialled.get(resource) === dial) this.dialled.delete(resource);
     }
   }
 
-  private checkCurrent(resource: string, client: PluginClient): void {
-    if (this.dialled.get(resource) !== client) throw new Error("superseded by a later registration of the resource");
+  /** Milliseconds in which all plugins that are dialled may be tried once. */
+  private get dialIntervalMs(): number {
+    return this.dialled.size * DIAL_MS_EACH;
   }
 
   /** The plugin that registered with this socket is gone. */
@@ -189,7 +206,7 @@ export class PluginConnections implements AllocatingPlugins {
           throw new Error(`failed to dial device plugin: ${messageOf(error)}`, { cause: error });
         }
       }
-      await clock.sleep(DIAL_RETRY_MS, { signal });
+      await clock.sleep(Math.max(DIAL_RETRY_MS, this.dialIntervalMs), { signal });
     }
   }
 
@@ -206,18 +223,12 @@ export class PluginConnections implements AllocatingPlugins {
 
   /** Reads lists until the stream ends: it is not asked for again, as in Kubernetes. Never rejects. */
   private async watch(resource: string, connection: Connection): Promise<void> {
-    const { log } = this.deps;
     const { signal } = connection.scope;
     let why = "ListAndWatch ended";
-    let ignoredBefore = 0;
     try {
       for await (const list of connection.client.listAndWatch({ signal })) {
-        await this.pace.turn(resource, { signal });
-        const { devices, ignored } = listedDevices(list);
-        if (ignored > 0 && ignored !== ignoredBefore) log.warn("Ignored devices of a plugin", { resource, ignored });
-        ignoredBefore = ignored;
-        this.deps.listed(resource, devices);
-        this.pace.spend(resource, list.length);
+        await this.turns.turn(resource, list.bytes, { signal });
+        this.takeList(resource, connection, list);
       }
     } catch (error) {
       why = messageOf(error);
@@ -225,6 +236,19 @@ export class PluginConnections implements AllocatingPlugins {
     // Replaced, deregistered, or the agent stops.
     if (signal.aborted) return;
     this.drop(resource, connection, why);
+  }
+
+  /** Not part of `watch`, which would keep the decoded list until the next one is there. */
+  private takeList(resource: string, connection: Connection, list: DeviceList): void {
+    // Also if it cannot be used.
+    this.turns.spend(resource, list.bytes);
+    const { devices, ignored } = listedDevices(list.read().devices);
+    if (ignored > 0 && ignored !== connection.ignored) {
+      this.deps.log.warn("Ignored devices of a plugin", { resource, ignored });
+    }
+    connection.ignored = ignored;
+    this.budget.accept(resource, devices);
+    this.deps.listed(resource, devices);
   }
 
   private drop(resource: string, connection: Connection, why: string): void {

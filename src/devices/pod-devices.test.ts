@@ -39,3 +39,11 @@ test("a pod without devices is not deleted twice, and others keep theirs", () =>
   assert.deepEqual(pods.podsWith(GPU, new Set(["a", "b"])), ["v"]);
   assert.deepEqual(allocated(pods), ["b"]);
 });
+
+test("a change of one of several devices concerns the pods that have it, and no others", () => {
+  const pods = new PodDevices();
+  pods.set({ uid: "u", container: "c", resource: GPU }, devices("a", "b"));
+  pods.set({ uid: "v", container: "c", resource: GPU }, devices("d"));
+  assert.deepEqual(pods.podsWith(GPU, new Set(["b"])), ["u"]);
+  assert.deepEqual(pods.podsWith("example.com/nic", new Set(["b"])), []);
+});

@@ -4,6 +4,8 @@ type ByResource = Map<string, ContainerDevices>;
 
 /** Which containers have which devices. The one owner of that fact: what is free follows from it. */
 export class PodDevices {
+  /** Changes with each change. */
+  version = 0;
   private readonly pods = new Map<string, Map<string, ByResource>>();
   /** By resource, then by id: how many containers have it. Init containers share devices with the containers after them. */
   private readonly holders = new Map<string, Map<string, number>>();
@@ -49,6 +51,7 @@ export class PodDevices {
   }
 
   set(key: DeviceKey, devices: ContainerDevices): void {
+    this.version++;
     this.unset(key);
     const containers = inMap(this.pods, key.uid, () => new Map<string, ByResource>());
     inMap(containers, key.container, () => new Map()).set(key.resource, devices);
@@ -60,6 +63,7 @@ export class PodDevices {
   delete(uid: string): boolean {
     const containers = this.pods.get(uid);
     if (containers === undefined) return false;
+    this.version++;
     for (const [container, resources] of containers) {
       for (const resource of resources.keys()) this.unset({ uid, container, resource });
     }

@@ -28,6 +28,7 @@ async function site() {
   const done = pod("done").container("app").build();
   const metrics = new Metrics();
   const gates = { listsActive: true, mayCall: true };
+  const answered: number[] = [];
   const { pods: devices, inventory } = bench.plugins;
   const answers = new PodResources({
     activePods: () => [web],
@@ -54,10 +55,10 @@ async function site() {
     },
     listsActive: () => gates.listsActive,
     counted: podResourcesMetrics(metrics),
-    mayCall: () => gates.mayCall,
+    rate: { mayCall: () => gates.mayCall, answered: (count) => void answered.push(count) },
   });
   const page = async (): Promise<string> => (await metrics.expose()).body;
-  return { bench, plugin, web, answers, gates, page };
+  return { bench, plugin, web, answers, answered, gates, page };
 }
 
 describe("the pod resources API", () => {
@@ -121,6 +122,16 @@ describe("the pod resources API", () => {
     bench.close();
   });
 
+  test("counts the devices of each answer for its rate limit", async () => {
+    const { answers, answered, bench } = await site();
+    answers.list();
+    answers.listAlpha();
+    answers.allocatable();
+    answers.get({ podName: "web", podNamespace: "default" });
+    assert.deepEqual(answered, [3, 1, 3, 3]);
+    bench.close();
+  });
+
   test("has healthy devices allocatable, whether they are allocated or not", async () => {
     const { answers, bench } = await site();
     const { devices, cpuIds } = answers.allocatable();
@@ -137,6 +148,8 @@ describe("the pod resources API", () => {
     assert.equal(answers.get({ podName: "web", podNamespace: "default" }).podResources?.containers.length, 2);
     const missing = { podName: "x", podNamespace: "default" };
     assert.throws(() => answers.get(missing), /^Error: pod x in namespace default not found$/);
+    const elsewhere = { podName: "web", podNamespace: "other" };
+    assert.throws(() => answers.get(elsewhere), /^Error: pod web in namespace other not found$/);
     const completed = { podName: "done", podNamespace: "default" };
     assert.throws(() => answers.get(completed), /^Error: pod done in namespace default not found$/);
     answers.listAlpha();
@@ -149,8 +162,8 @@ describe("the pod resources API", () => {
     ];
     for (const call of calls) assert.throws(call, /^TooManyCallsError: rejected by rate limit$/);
     const text = await page();
-    assert.match(text, /kubelet_pod_resources_endpoint_requests_get\{server_api_version="v1"\} 3\n/);
-    assert.match(text, /kubelet_pod_resources_endpoint_errors_get\{server_api_version="v1"\} 2\n/);
+    assert.match(text, /kubelet_pod_resources_endpoint_requests_get\{server_api_version="v1"\} 4\n/);
+    assert.match(text, /kubelet_pod_resources_endpoint_errors_get\{server_api_version="v1"\} 3\n/);
     assert.match(text, /kubelet_pod_resources_endpoint_requests_total\{server_api_version="v1alpha1"\} 1\n/);
     assert.doesNotMatch(text, /requests_list\{/);
     bench.close();
@@ -239,6 +252,8 @@ describe("a container with devices", () => {
     plugin.end();
     await bench.clock.advance(0);
     assert.equal(health()?.health, "Unknown");
+    await bench.clock.advance(301_000);
+    assert.equal(health()?.health, "Unknown", "also when the plugin is forgotten");
     bench.close();
   });
 

@@ -31,8 +31,8 @@ export interface PodResourcesDeps {
   /** True if List shows active pods only. */
   listsActive(): boolean;
   counted(call: CountedCall, version: "v1" | "v1alpha1"): void;
-  /** True if the call may be answered, by the rate limit. */
-  mayCall(): boolean;
+  /** The rate limit: whether a call may be answered, and how many devices it was answered with. */
+  readonly rate: { mayCall(): boolean; answered(devices: number): void };
 }
 
 /** Answers who has which devices, CPUs, memory and claims, in the words and the shape of Kubernetes. */
@@ -43,7 +43,7 @@ export class PodResources implements PodResourcesAnswers {
     this.admit();
     this.deps.counted("list", "v1");
     const pods = this.deps.listsActive() ? this.deps.activePods() : this.deps.knownPods();
-    return { podResources: pods.map((pod) => this.resourcesOf(pod)) };
+    return this.charged({ podResources: pods.map((pod) => this.resourcesOf(pod)) });
   }
 
   /** All known pods with their regular containers and devices only. */
@@ -56,9 +56,9 @@ export class PodResources implements PodResourcesAnswers {
         const devices = this.devicesOf(metadata.uid ?? "", name);
         return { name, devices: devices.map((one) => ({ ...one, topology: undefined })), ...empty };
       });
-    return {
+    return this.charged({
       podResources: this.deps.knownPods().map((pod) => ({ ...nameOf(pod), containers: containersOf(pod) })),
-    };
+    });
   }
 
   allocatable(): wire.AllocatableResourcesResponse {
@@ -69,6 +69,7 @@ export class PodResources implements PodResourcesAnswers {
       const all = inventory.devices(resource);
       return [...inventory.healthy(resource)].flatMap((id) => perNode(resource, id, all.get(id)?.nodes ?? []));
     });
+    this.deps.rate.answered(devices.length);
     return {
       devices,
       cpuIds: (compute?.allocatableCpus() ?? []).map(BigInt),
@@ -83,13 +84,23 @@ export class PodResources implements PodResourcesAnswers {
     const pod = this.deps
       .activePods()
       .find(({ metadata }) => metadata.name === podName && metadata.namespace === podNamespace);
-    if (pod !== undefined) return { podResources: this.resourcesOf(pod) };
+    if (pod !== undefined) {
+      const [podResources] = this.charged({ podResources: [this.resourcesOf(pod)] }).podResources;
+      return { podResources };
+    }
     this.deps.counted("getError", "v1");
     throw new Error(`pod ${clip(podName, NAME_BYTES)} in namespace ${clip(podNamespace, NAME_BYTES)} not found`);
   }
 
   private admit(): void {
-    if (!this.deps.mayCall()) throw new TooManyCallsError();
+    if (!this.deps.rate.mayCall()) throw new TooManyCallsError();
+  }
+
+  private charged(answer: wire.ListPodResourcesResponse): wire.ListPodResourcesResponse {
+    let devices = 0;
+    for (const { containers } of answer.podResources) for (const one of containers) devices += one.devices.length;
+    this.deps.rate.answered(devices);
+    return answer;
   }
 
   /** Sidecars and regular containers: what other init containers had is free, or taken over by these. */

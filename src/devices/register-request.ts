@@ -24,13 +24,15 @@ export function versionProblem(versions: readonly string[]): string | undefined 
   return `requested API version ${asked} is not supported by kubelet. Supported version is ["${API_VERSION}"]`;
 }
 
-/** Why this is not the name of a socket below the directory of plugins; undefined if it is. Pure. */
+/** Why this path does not lead to a socket below the directory of plugins when it is joined to it; undefined if it does. Pure. */
 export function endpointProblem(endpoint: string): string | undefined {
-  const parts = endpoint.split("/");
+  const parts = endpoint.split("/").filter((part) => part !== "" && part !== ".");
   const isBelow =
     endpoint.length <= MOST_BYTES &&
     !endpoint.includes("\0") &&
-    parts.every((part) => part !== "" && part !== "." && part !== "..");
+    !endpoint.startsWith("/") &&
+    parts.length > 0 &&
+    !parts.includes("..");
   return isBelow ? undefined : `the endpoint ${quoted(endpoint)} is not a socket in the directory of device plugins`;
 }
 

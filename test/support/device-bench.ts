@@ -1,8 +1,13 @@
-import { ContainerAllocateResponse, Device } from "../../src/adapters/devices/generated/deviceplugin.ts";
-import type { PluginClient } from "../../src/adapters/devices/plugin-client.ts";
+import {
+  ContainerAllocateResponse,
+  Device,
+  ListAndWatchResponse,
+} from "../../src/adapters/devices/generated/deviceplugin.ts";
+import type { DeviceList, PluginClient } from "../../src/adapters/devices/plugin-client.ts";
 import { RuntimeError } from "../../src/adapters/runtime/port.ts";
 import { DeviceAllocator } from "../../src/devices/device-allocator.ts";
 import { DevicePlugins } from "../../src/devices/device-plugins.ts";
+import { manyListeners } from "../../src/lib/abort.ts";
 import { FakeClock } from "../../src/lib/clock.ts";
 import { silent } from "../../src/lib/log.ts";
 import type { Pod } from "../../src/model/generated/types.ts";
@@ -14,6 +19,8 @@ export type Listing = Readonly<Record<string, { readonly health?: string; readon
 /** A plugin without a wire: it lists when told, and answers as scripted. */
 export class ScriptedPlugin implements PluginClient {
   readonly calls: string[] = [];
+  /** Milliseconds that the agent gave each call. */
+  readonly deadlines = new Map<string, number>();
   isClosed = false;
   /** What the next calls do instead of answering, by method. */
   readonly faults = new Map<string, Error | "hang">();
@@ -22,7 +29,7 @@ export class ScriptedPlugin implements PluginClient {
   preferred: readonly string[] | undefined;
   preStartRequired = false;
   answer: ContainerAllocateResponse | undefined = ContainerAllocateResponse.fromPartial({ envs: { A: "1" } });
-  private lists: Device[][] = [];
+  private lists: DeviceList[] = [];
   private wake: () => void = () => undefined;
   private fail: (error: Error) => void = () => undefined;
   private readonly closed = new Promise<never>((_, reject) => (this.fail = reject));
@@ -33,11 +40,16 @@ export class ScriptedPlugin implements PluginClient {
   }
 
   list(listing: Listing): void {
-    this.lists.push(
-      Object.entries(listing).map(([ID, { health = "Healthy", nodes = [] }]) =>
-        Device.fromPartial({ ID, health, topology: { nodes: nodes.map((node) => ({ ID: node })) } }),
-      ),
+    const devices = Object.entries(listing).map(([ID, { health = "Healthy", nodes = [] }]) =>
+      Device.fromPartial({ ID, health, topology: { nodes: nodes.map((node) => ({ ID: node })) } }),
     );
+    const bytes = ListAndWatchResponse.encode({ devices }).finish().length;
+    this.send({ bytes, read: () => ({ devices }) });
+  }
+
+  /** Sends a list that need not be one. */
+  send(list: DeviceList): void {
+    this.lists.push(list);
     this.wake();
   }
 
@@ -46,7 +58,8 @@ export class ScriptedPlugin implements PluginClient {
     this.wake();
   }
 
-  async options() {
+  async options({ timeoutMs }: { timeoutMs: number }) {
+    this.deadlines.set("options", timeoutMs);
     await this.meet("options");
     return { preStartRequired: this.preStartRequired, getPreferredAllocationAvailable: this.preferred !== undefined };
   }
@@ -63,19 +76,25 @@ export class ScriptedPlugin implements PluginClient {
     }
   }
 
-  async prefer({ offered, included, size }: { offered: readonly string[]; included: readonly string[]; size: number }) {
+  async prefer(
+    { offered, included, size }: { offered: readonly string[]; included: readonly string[]; size: number },
+    { timeoutMs }: { timeoutMs: number },
+  ) {
+    this.deadlines.set("prefer", timeoutMs);
     await this.meet(`prefer ${size} of ${offered.join()} with ${included.join()}`, "prefer");
     return this.preferred ?? [];
   }
 
-  async allocate(ids: readonly string[], { signal }: { signal: AbortSignal }) {
+  async allocate(ids: readonly string[], { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number }) {
+    this.deadlines.set("allocate", timeoutMs);
     await this.meet(`allocate ${ids.join()}`, "allocate", signal);
     // Calls in flight fail when the connection is closed.
     if (this.before !== undefined) await Promise.race([this.before(), this.closed]);
     return this.answer;
   }
 
-  async preStart(ids: readonly string[]) {
+  async preStart(ids: readonly string[], { timeoutMs }: { timeoutMs: number }) {
+    this.deadlines.set("preStart", timeoutMs);
     await this.meet(`preStart ${ids.join()}`, "preStart");
   }
 
@@ -108,15 +127,22 @@ export class DeviceBench {
   /** Plugins by socket. */
   readonly sockets = new Map<string, ScriptedPlugin>();
   readonly waits: string[] = [];
+  /** Resources that plugins asked to be registered for on `kubelet.sock`. */
+  readonly registered: string[] = [];
+  /** Those of `waits` that have not ended. */
+  readonly openWaits: string[] = [];
+  readonly warnings: string[] = [];
   readonly changes: (readonly string[])[] = [];
   checkpoint: string | undefined;
   /** Writes of the checkpoint fail with it. */
   full: Error | undefined;
   /** Reads of the checkpoint fail with it. */
   unreadable: Error | undefined;
+  /** Claims may provide extended resources. */
+  hasClaims = true;
   plugins!: DevicePlugins;
   allocator!: DeviceAllocator;
-  private stop = new AbortController();
+  private stop = manyListeners();
 
   constructor(private readonly nodes: readonly number[] = [0, 1]) {
     this.restart();
@@ -139,12 +165,12 @@ export class DeviceBench {
   /** Ends the agent, as by a kill, and begins another. */
   restart(): void {
     this.stop.abort();
-    this.stop = new AbortController();
+    this.stop = manyListeners();
     const { signal } = this.stop;
     this.plugins = new DevicePlugins(
       {
         clock: this.clock,
-        log: silent,
+        log: { ...silent, warn: (message) => this.warnings.push(message) },
         file: {
           readCheckpoint: () => {
             if (this.unreadable !== undefined) throw this.unreadable;
@@ -158,7 +184,7 @@ export class DeviceBench {
           setAside: () => "aside",
         },
         connect: (socket) => this.sockets.get(socket) ?? dead(),
-        registered: () => undefined,
+        registered: (resource) => this.registered.push(resource),
         allocated: () => undefined,
       },
       { directory: "/plugins" },
@@ -171,13 +197,20 @@ export class DeviceBench {
         inventory,
         pods,
         plugins: connections,
+        ready: () => store.ready(),
         save: () => store.save(),
+        saveLater: () => store.saveLater(),
         waiting: (_pod, what) => {
           this.waits.push(what);
-          return () => undefined;
+          this.openWaits.push(what);
+          let hasEnded = false;
+          return () => {
+            if (!hasEnded) this.openWaits.splice(this.openWaits.indexOf(what), 1);
+            hasEnded = true;
+          };
         },
       },
-      { nodes: this.nodes, hasClaims: () => true },
+      { nodes: this.nodes, hasClaims: () => this.hasClaims },
     );
   }
 

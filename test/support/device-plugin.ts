@@ -37,6 +37,8 @@ type Unary<Q, R> = (request: Q) => R;
 /** A device plugin on the real wire protocol: serves its socket, and registers on `kubelet.sock`. */
 export class DevicePluginServer {
   readonly calls: string[] = [];
+  /** The last request of each method. */
+  readonly requests = new Map<string, unknown>();
   private readonly server = new Server();
   private readonly streams = new Set<ServerWritableStream<wire.Empty, wire.ListAndWatchResponse>>();
   private devices: PluginScript["devices"];
@@ -168,6 +170,7 @@ export class DevicePluginServer {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const handle = (call: { request: Q }, done: sendUnaryData<R>): void => {
       this.calls.push(name);
+      this.requests.set(name, call.request);
       if (this.script.hangs?.includes(name)) return;
       const failure = this.script.fails?.[name];
       if (failure !== undefined) done({ code: 2, details: failure });

@@ -71,17 +71,29 @@ describe("the wire of device plugins", () => {
     closed.push(() => client.close());
     const options = { signal, timeoutMs: 5000 };
     assert.equal((await client.options(options)).preStartRequired, true);
-    assert.deepEqual(await client.prefer({ offered: ["a", "b"], included: [], size: 1 }, options), ["b"]);
+    assert.deepEqual(await client.prefer({ offered: ["a", "b"], included: ["a"], size: 2 }, options), ["b"]);
+    assert.deepEqual(server.requests.get("GetPreferredAllocation"), {
+      containerRequests: [{ availableDeviceIDs: ["a", "b"], mustIncludeDeviceIDs: ["a"], allocationSize: 2 }],
+    });
     const given = await client.allocate(["a"], options);
     assert.deepEqual([given?.envs, given?.cdiDevices], [{ ID: "a" }, [{ name: "v/c=a" }]]);
+    assert.deepEqual(server.requests.get("Allocate"), { containerRequests: [{ devicesIds: ["a"] }] });
     await client.preStart(["a"], options);
+    assert.deepEqual(server.requests.get("PreStartContainer"), { devicesIds: ["a"] });
     const lists = client.listAndWatch({ signal })[Symbol.asyncIterator]();
     const first = await lists.next();
-    assert.deepEqual(first.value, [{ ID: "a", health: "Healthy", topology: { nodes: [{ ID: 1n }] } }]);
+    assert.deepEqual(first.value?.read().devices, [{ ID: "a", health: "Healthy", topology: { nodes: [{ ID: 1n }] } }]);
     server.list([{ id: "a", healthy: false }]);
-    assert.equal((await lists.next()).value?.[0]?.health, "Unhealthy");
+    assert.equal((await lists.next()).value?.read().devices[0]?.health, "Unhealthy");
     server.stop();
     await assert.rejects(async () => lists.next());
+  });
+
+  test("a plugin that does not agree to the start of a container is heard", async () => {
+    const server = await plugin({ fails: { PreStartContainer: "the card is locked" }, socket: "locked.sock" });
+    const client = connectPlugin(join(dir, server.socket));
+    closed.push(() => client.close());
+    await assert.rejects(client.preStart(["a"], { signal, timeoutMs: 5000 }), /the card is locked/);
   });
 
   test("a method that does not answer ends by its deadline", async () => {
@@ -89,6 +101,43 @@ describe("the wire of device plugins", () => {
     const client = connectPlugin(join(dir, server.socket));
     closed.push(() => client.close());
     await assert.rejects(client.allocate(["a"], { signal, timeoutMs: 50 }), { code: "Timeout" });
+  });
+
+  test("a message of more than 4 MiB ends the call, as in Kubernetes", async () => {
+    const answer = { envs: { A: "x".repeat(4 * 1024 * 1024) } };
+    const client = connectPlugin(join(dir, (await plugin({ answer, socket: "huge.sock" })).socket));
+    closed.push(() => client.close());
+    await assert.rejects(client.allocate(["a"], { signal, timeoutMs: 10_000 }), { code: "ResourceExhausted" });
+  });
+
+  test("an answer of hundreds of thousands of fields is refused before they take memory", async () => {
+    const answer = { mounts: Array.from({ length: 160_000 }, () => ({})) };
+    const client = connectPlugin(join(dir, (await plugin({ answer, socket: "fields.sock" })).socket));
+    closed.push(() => client.close());
+    await assert.rejects(client.allocate(["a"], { signal, timeoutMs: 10_000 }), /more than 150000 fields/);
+  });
+
+  test("a list of a million NUMA nodes is refused, one of 100,000 devices on two nodes is not", async () => {
+    const devices = [{ id: "a", nodes: Array.from({ length: 1_000_000 }, () => 1) }];
+    const server = await plugin({ devices, socket: "nodes.sock" });
+    const client = connectPlugin(join(dir, server.socket));
+    closed.push(() => client.close());
+    const lists = client.listAndWatch({ signal })[Symbol.asyncIterator]();
+    const first = await lists.next();
+    assert.throws(() => first.value?.read(), /ListAndWatch: the message has more than 1000000 fields/);
+    server.list(Array.from({ length: 100_000 }, (_, at) => ({ id: `card-${at}`, nodes: [0, 1] })));
+    assert.equal((await lists.next()).value?.read().devices.length, 100_000);
+  });
+
+  test("a checkpoint that would be too large to be read is not written, and the one before stays", async () => {
+    const directory = new PluginDirectory(join(dir, "large"));
+    await directory.writeCheckpoint("before");
+    const large = "x".repeat(64 * 1024 * 1024);
+    await directory.writeCheckpoint(large);
+    assert.equal(directory.readCheckpoint()?.length, large.length);
+    await directory.writeCheckpoint("before");
+    await assert.rejects(directory.writeCheckpoint(`${large}x`), /device checkpoint has 67108865 bytes/);
+    assert.equal(directory.readCheckpoint(), "before");
   });
 
   test("the directory is cleaned of sockets only, and its checkpoint is kept", async () => {

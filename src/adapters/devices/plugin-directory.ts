@@ -49,8 +49,10 @@ export class PluginDirectory {
     }
   }
 
-  /** Replaces the checkpoint as a whole. */
+  /** Replaces the checkpoint as a whole. Rejects if it is so large that it would not be read again. */
   async writeCheckpoint(text: string): Promise<void> {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > MOST_BYTES) throw new Error(`device checkpoint has ${bytes} bytes, more than ${MOST_BYTES}`);
     mkdirSync(this.path, { recursive: true, mode: 0o750 });
     await writeAtomic(this.checkpoint, text);
   }

@@ -155,7 +155,8 @@ describe(`containerd failing ${FAULTS} times, seed ${seed}`, () => {
     for (let fault = 0; fault < FAULTS; fault++) await oneFault();
     const started = performance.now();
     let found: string[] = [];
-    const seen = (): string => `${found.join("\n")}\n${story.join("\n")}\n${logEnd()}`;
+    // What matters most comes last: of a long output only the end is shown.
+    const seen = (): string => `${story.join("\n")}\n${logEnd()}\n${found.join("\n")}`;
     const attempt = async (ask: () => Promise<string[]>): Promise<boolean> => {
       found = await ask().catch((error: unknown) => [String(error)]);
       return found.length === 0;

@@ -1,6 +1,6 @@
 // `npm run test:cluster [PART-OF-A-NAME …]`: the suites of test/cluster on a real etcd and kube-apiserver.
-// Builds the binaries if they are not there (once, minutes). What cannot run here is said; with KUBELET_STRICT=1 that
-// is a failure, except on a machine without Go.
+// Builds the binaries if they are not there (once, minutes); with `--prepare` it does nothing else. What cannot run here is
+// said; with KUBELET_STRICT=1 that is a failure.
 import "./require-node.mjs";
 import { join } from "node:path";
 import { installPackages } from "./packages.mjs";
@@ -60,7 +60,7 @@ try {
     say(yellow("left out: cluster tests: no Go on this machine to build Kubernetes with"));
     // A gap is a failure where the tests are the judge of a change.
     if (process.env.KUBELET_STRICT === "1") process.exitCode = 1;
-  } else {
+  } else if (wanted[0] !== "--prepare") {
     const command = [process.execPath, "--import", "tsx", "test/integration/run.ts", "--cluster", ...wanted];
     const env = { ...process.env, ...folders, TSX_DISABLE_CACHE: "1" };
     await run("cluster tests", command, { cwd: root, env, through: true });

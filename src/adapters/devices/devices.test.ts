@@ -103,6 +103,15 @@ describe("the wire of device plugins", () => {
     await assert.rejects(client.allocate(["a"], { signal, timeoutMs: 50 }), { code: "Timeout" });
   });
 
+  test("a call that is not answered fails when the connection is closed", async () => {
+    const server = await plugin({ hangs: ["Allocate"], socket: "closed.sock" });
+    const client = connectPlugin(join(dir, server.socket));
+    await client.options({ signal, timeoutMs: 5000 });
+    const outcome = assert.rejects(client.allocate(["a"], { signal, timeoutMs: 60_000 }), /Cancelled on client/);
+    client.close();
+    await outcome;
+  });
+
   test("a message of more than 4 MiB ends the call, as in Kubernetes", async () => {
     const answer = { envs: { A: "x".repeat(4 * 1024 * 1024) } };
     const client = connectPlugin(join(dir, (await plugin({ answer, socket: "huge.sock" })).socket));

@@ -80,6 +80,6 @@ export function connectPlugin(socket: string): PluginClient {
     async preStart(ids, options) {
       await channel.unary(methods.preStart, { devicesIds: [...ids] }, options);
     },
-    close: () => channel.close(),
+    close: () => channel.abort(),
   };
 }

@@ -130,3 +130,37 @@ test("of a server that sends without end only the message that is asked for is r
   assert.ok(sent <= 3, `${sent} messages were sent`);
   await messages.return();
 });
+
+test("calls in flight end as ever when their channel is closed, and fail at once when it is aborted", async (t) => {
+  const answers: (() => void)[] = [];
+  let begun: () => void = () => undefined;
+  const server = await new CriServer()
+    .stream(list, () => begun())
+    .unary(count, (_call, callback) => {
+      answers.push(() => callback(null, {}));
+      begun();
+    })
+    .start();
+  t.after(() => server.stop());
+  const open = async (call: (channel: GrpcChannel) => Promise<unknown>): Promise<[GrpcChannel, Promise<unknown>]> => {
+    const channel = new GrpcChannel(`unix://${server.socket}`, undefined, { hasOwnConnection: true });
+    t.after(() => channel.abort());
+    const started = new Promise<void>((resolve) => (begun = resolve));
+    const outcome = call(channel).then(
+      () => "answered",
+      (error: unknown) => error,
+    );
+    await started;
+    return [channel, outcome];
+  };
+  const unary = (channel: GrpcChannel): Promise<unknown> => channel.unary(count, {}, { signal, timeoutMs: 60_000 });
+  const [closed, answered] = await open(unary);
+  closed.close();
+  answers.pop()?.();
+  assert.equal(await answered, "answered");
+  for (const call of [unary, (channel: GrpcChannel) => channel.stream(list, {}, { signal }).next()]) {
+    const [aborted, failed] = await open(call);
+    aborted.abort();
+    assert.match(String(await failed), /Cancelled on client/);
+  }
+});

@@ -113,6 +113,8 @@ const CHANNEL_OPTIONS = {
 export class GrpcChannel {
   private readonly client: Client;
   private readonly lacking = new Set<string>();
+  /** Cancel the calls in flight. */
+  private readonly cancels = new Set<() => void>();
 
   constructor(
     endpoint: string,
@@ -208,8 +210,14 @@ export class GrpcChannel {
     look();
   }
 
-  /** Ends the connection; calls in flight fail. */
+  /** Ends the connection when the calls in flight have ended. */
   close(): void {
+    this.client.close();
+  }
+
+  /** Ends the connection; calls in flight fail. */
+  abort(): void {
+    for (const cancel of this.cancels) cancel();
     this.client.close();
   }
 
@@ -232,6 +240,7 @@ export class GrpcChannel {
     call.on("error", () => undefined);
     const cancel = (): void => call.cancel();
     options.signal.addEventListener("abort", cancel, { once: true });
+    this.cancels.add(cancel);
     const began = performance.now();
     let failed: { error?: unknown } = {};
     try {
@@ -247,6 +256,7 @@ export class GrpcChannel {
     } finally {
       this.onCall({ path: method.path, tookMs: performance.now() - began, ...failed });
       options.signal.removeEventListener("abort", cancel);
+      this.cancels.delete(cancel);
       call.cancel();
     }
   }
@@ -267,6 +277,7 @@ export class GrpcChannel {
         timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
         (error: ServiceError | null, response?: Response) => {
           signal.removeEventListener("abort", cancel);
+          this.cancels.delete(cancel);
           if (error !== null) reject(error);
           else if (response === undefined) reject(new RuntimeError("Unknown", `${method.path}: empty answer`));
           else resolve(response);
@@ -274,6 +285,7 @@ export class GrpcChannel {
       );
       const cancel = (): void => call.cancel();
       signal.addEventListener("abort", cancel, { once: true });
+      this.cancels.add(cancel);
     });
   }
 

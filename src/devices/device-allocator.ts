@@ -64,8 +64,8 @@ export class DeviceAllocator implements HintProvider {
   private readonly turns = new KeyedMutex();
   /** Resources whose plugin is asked now. */
   private readonly asked = new Set<string>();
-  /** The last save failed: what is allocated may be missing on disk. */
-  private isUnsaved = false;
+  /** How many saves were asked for, and the last of them that succeeded: what came after it may be missing on disk. */
+  private readonly saves = { asked: 0, done: 0 };
   private readonly masks: DeviceMasks;
   private readonly unclaimed: FreeDevices;
 
@@ -171,7 +171,7 @@ export class DeviceAllocator implements HintProvider {
     if ([...this.needs(pod, container).keys()].some(lacks)) {
       this.reserve(pod, container, ANYWHERE);
       await this.commit(pod, { signal, only: container.name });
-    } else if (this.isUnsaved) {
+    } else if (this.saves.done < this.saves.asked && this.deps.pods.of(uid, container.name).size > 0) {
       // No container starts with devices that another agent would take for free.
       await this.save();
     }
@@ -185,6 +185,8 @@ export class DeviceAllocator implements HintProvider {
   }
 
   held(): Iterable<string> {
+    // Pods that ended before the checkpoint could be read would have their devices for ever.
+    this.deps.ready();
     return new Set([...this.deps.pods.uids(), ...this.reservations.uids()]);
   }
 
@@ -208,9 +210,9 @@ export class DeviceAllocator implements HintProvider {
   }
 
   private async save(): Promise<void> {
-    this.isUnsaved = true;
+    const asked = ++this.saves.asked;
     await this.deps.save();
-    this.isUnsaved = false;
+    this.saves.done = Math.max(this.saves.done, asked);
   }
 
   private isClaimed(pod: Pod, container: string | undefined, resource: string): boolean {

@@ -421,6 +421,79 @@ describe("device plugins", () => {
     bench.close();
   });
 
+  test("with short lists are kept also while others' long ones wait", async () => {
+    const bench = new DeviceBench();
+    const read = () => ({ devices: [] });
+    for (let at = 0; at < 40; at++) {
+      const plugin = await bench.plugin(`example.com/r${at}`);
+      for (let lists = 0; lists < 10; lists++) plugin.send({ bytes: 4_194_304, read });
+    }
+    await bench.plugin(GPU, { a: {}, b: {} });
+    assert.equal(bench.plugins.inventory.counts().get(GPU)?.allocatable, 2);
+    const long = await bench.plugin("example.com/nic");
+    long.send({ bytes: 128 * 1024, read });
+    await bench.clock.advance(1000);
+    assert.equal(bench.plugins.inventory.isConnected("example.com/nic"), true);
+    bench.close();
+  });
+
+  test("whose devices come and go quickly are followed: the newest list replaces those that wait", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    const list = (at: number): void => plugin.list({ a: { health: at % 2 === 0 ? "Healthy" : "Unhealthy" } });
+    const healthy = (): number => bench.plugins.inventory.healthy(GPU).size;
+    for (let at = 1; at <= 601; at++) {
+      list(at);
+      await bench.clock.advance(50);
+    }
+    await bench.clock.advance(1000);
+    const { length } = bench.changes;
+    assert.equal(healthy(), 0);
+    await bench.clock.advance(300_000);
+    assert.deepEqual([healthy(), bench.changes.length], [0, length], "nothing is left of the earlier lists");
+    list(602);
+    await bench.clock.advance(0);
+    assert.equal(healthy(), 1);
+    bench.close();
+  });
+
+  test("whose lists never end are not received faster than lists are replaced", async () => {
+    const bench = new DeviceBench();
+    const plugin = new ScriptedPlugin();
+    bench.sockets.set("s", plugin);
+    let received = 0;
+    plugin.listAndWatch = async function* () {
+      for (;;) {
+        received++;
+        yield { bytes: 10, read: () => ({ devices: [] }) };
+      }
+    };
+    await bench.register(GPU, "s");
+    await bench.clock.advance(0);
+    assert.ok(received < 600, `${received} lists at once`);
+    await bench.clock.advance(10_000);
+    assert.ok(received > 1000 && received < 11_000, `${received} lists in 10 s`);
+    bench.close();
+  });
+
+  test("that end while a list waits are lost after it, and those that fail at once", async () => {
+    for (const [error, when] of [
+      [undefined, 200],
+      [new Error("reset"), 0],
+    ] as const) {
+      const bench = new DeviceBench();
+      const plugin = await bench.plugin(GPU);
+      for (let at = 0; at < 30; at++) plugin.list({ [`d${at}`]: {} });
+      await bench.clock.advance(0);
+      plugin.end(error);
+      await bench.clock.advance(0);
+      assert.equal(bench.plugins.inventory.isConnected(GPU), when > 0);
+      await bench.clock.advance(when);
+      assert.equal(bench.plugins.inventory.isConnected(GPU), false);
+      bench.close();
+    }
+  });
+
   test("with lists that cannot be decoded are lost, and gain nothing when they register for each anew", async () => {
     const bench = new DeviceBench();
     let decoded = 0;
@@ -811,6 +884,36 @@ describe("an allocation of devices", () => {
     bench.close();
   });
 
+  test("that could not be written beside another that could is written before its container starts", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {}, b: {} });
+    const { file } = bench;
+    const write = file.writeCheckpoint;
+    const [web, other] = [podOf("web"), podOf("other")];
+    const start = (of: Pod): Promise<void> => {
+      const [app = { name: "" }] = of.spec.containers;
+      return bench.allocator.allocateMissing(of, app, { signal });
+    };
+    let written: () => void = () => undefined;
+    file.writeCheckpoint = (text) =>
+      new Promise((resolve) => {
+        written = () => resolve(write(text));
+      });
+    const first = start(web);
+    await bench.clock.advance(0);
+    file.writeCheckpoint = () => Promise.reject(new Error("no space left on device"));
+    const second = start(other);
+    await bench.clock.advance(0);
+    written();
+    await first;
+    await assert.rejects(second, /no space left/);
+    file.writeCheckpoint = write;
+    await start(other);
+    bench.restart();
+    assert.equal(idsOf(bench, other).length, 1);
+    bench.close();
+  });
+
   test("that a starting container lacks, and does not get, keeps no device back", async () => {
     const bench = new DeviceBench();
     const plugin = await bench.plugin(GPU, { a: {} });
@@ -850,7 +953,10 @@ describe("an allocation of devices", () => {
     // Something that is not there yet: a save would write.
     await bench.plugin("example.com/nic", { x: {} });
     await bench.allocator.allocateMissing(web, app, { signal });
-    await admit(bench, pod("plain").container("app").build());
+    await assert.rejects(admit(bench, pod("nic").container("app", asks(1, "example.com/nic")).build()));
+    const plain = pod("plain").container("app").build();
+    await admit(bench, plain);
+    for (const container of plain.spec.containers) await bench.allocator.allocateMissing(plain, container, { signal });
     bench.close();
   });
 
@@ -953,6 +1059,22 @@ describe("an allocation of devices", () => {
     bench.unreadable = undefined;
     await admit(bench, podOf("other"));
     assert.deepEqual([idsOf(bench, podOf("web")), idsOf(bench, podOf("other"))], [["a"], ["b"]]);
+    bench.close();
+  });
+
+  test("of a pod that went while the checkpoint could not be read is found, so that it is released", async () => {
+    const bench = new DeviceBench();
+    await bench.plugin(GPU, { a: {} });
+    await admit(bench, podOf("gone"));
+    bench.unreadable = new Error("EIO: i/o error");
+    bench.restart();
+    await bench.plugin(GPU, { a: {} });
+    bench.allocator.release("uid-of-gone");
+    assert.throws(() => bench.allocator.held(), /device checkpoint is unreadable: EIO: i\/o error/);
+    bench.unreadable = undefined;
+    assert.deepEqual([...bench.allocator.held()], ["uid-of-gone"]);
+    bench.allocator.release("uid-of-gone");
+    await admit(bench, podOf("next"));
     bench.close();
   });
 

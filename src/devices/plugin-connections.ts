@@ -226,8 +226,8 @@ export class PluginConnections implements AllocatingPlugins {
     const { signal } = connection.scope;
     let why = "ListAndWatch ended";
     try {
-      for await (const list of connection.client.listAndWatch({ signal })) {
-        await this.turns.turn(resource, list.bytes, { signal });
+      const lists = connection.client.listAndWatch({ signal });
+      for await (const list of this.turns.inTurn(resource, lists, { signal })) {
         this.takeList(resource, connection, list);
       }
     } catch (error) {
@@ -240,8 +240,6 @@ export class PluginConnections implements AllocatingPlugins {
 
   /** Not part of `watch`, which would keep the decoded list until the next one is there. */
   private takeList(resource: string, connection: Connection, list: DeviceList): void {
-    // Also if it cannot be used.
-    this.turns.spend(resource, list.bytes);
     const { devices, ignored } = listedDevices(list.read().devices);
     if (ignored > 0 && ignored !== connection.ignored) {
       this.deps.log.warn("Ignored devices of a plugin", { resource, ignored });

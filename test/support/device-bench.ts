@@ -5,6 +5,7 @@ import {
 } from "../../src/adapters/devices/generated/deviceplugin.ts";
 import type { DeviceList, PluginClient } from "../../src/adapters/devices/plugin-client.ts";
 import { RuntimeError } from "../../src/adapters/runtime/port.ts";
+import type { CheckpointFile } from "../../src/devices/checkpoint-store.ts";
 import { DeviceAllocator } from "../../src/devices/device-allocator.ts";
 import { DevicePlugins } from "../../src/devices/device-plugins.ts";
 import { manyListeners } from "../../src/lib/abort.ts";
@@ -140,6 +141,8 @@ export class DeviceBench {
   unreadable: Error | undefined;
   /** Claims may provide extended resources. */
   hasClaims = true;
+  /** Where the agent that runs keeps its checkpoint. */
+  file!: CheckpointFile;
   plugins!: DevicePlugins;
   allocator!: DeviceAllocator;
   private stop = manyListeners();
@@ -167,22 +170,23 @@ export class DeviceBench {
     this.stop.abort();
     this.stop = manyListeners();
     const { signal } = this.stop;
+    this.file = {
+      readCheckpoint: () => {
+        if (this.unreadable !== undefined) throw this.unreadable;
+        return this.checkpoint;
+      },
+      writeCheckpoint: (text) => {
+        if (this.full !== undefined) return Promise.reject(this.full);
+        if (!signal.aborted) this.checkpoint = text;
+        return Promise.resolve();
+      },
+      setAside: () => "aside",
+    };
     this.plugins = new DevicePlugins(
       {
         clock: this.clock,
         log: { ...silent, warn: (message) => this.warnings.push(message) },
-        file: {
-          readCheckpoint: () => {
-            if (this.unreadable !== undefined) throw this.unreadable;
-            return this.checkpoint;
-          },
-          writeCheckpoint: (text) => {
-            if (this.full !== undefined) return Promise.reject(this.full);
-            if (!signal.aborted) this.checkpoint = text;
-            return Promise.resolve();
-          },
-          setAside: () => "aside",
-        },
+        file: this.file,
         connect: (socket) => this.sockets.get(socket) ?? dead(),
         registered: (resource) => this.registered.push(resource),
         allocated: () => undefined,

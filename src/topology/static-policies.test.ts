@@ -659,10 +659,13 @@ describe("pods that ran before the policies were static", () => {
       .init("proxy", sidecar)
       .init("migrate", of("5"))
       .container("app", of("1"));
-    const created = (on: TopologyNode, ...names: readonly string[]): void => {
+    const createdIn = (on: TopologyNode, sandbox: "ready" | "notReady", names: readonly string[]): void => {
+      const sandboxes = [{ id: "sandbox", state: sandbox }];
+      const containers = names.map((name) => ({ name, sandboxId: "sandbox" }));
       // reason: nothing else of it is read
-      on.observed.push({ uid: "uid-of-web", name: "web", containers: names.map((name) => ({ name })) } as never);
+      on.observed.push({ uid: "uid-of-web", name: "web", sandboxes, containers } as never);
     };
+    const created = (on: TopologyNode, ...names: readonly string[]): void => createdIn(on, "ready", names);
     const held = ({ topology }: TopologyNode): readonly unknown[] => [
       Object.fromEntries([...topology.cpus.state.ofPod("uid-of-web")].map(([name, { size }]) => [name, size])),
       [...(topology.memory.state.entries.get("uid-of-web")?.keys() ?? [])],
@@ -674,6 +677,13 @@ describe("pods that ran before the policies were static", () => {
       created(on, "setup", "proxy", "migrate", "app");
       assert.equal(await adopt(on, web.build()), undefined);
       assert.deepEqual(held(on), [{ proxy: 1, app: 1 }, ["proxy", "app"], 2]);
+    });
+
+    test("get what all need in a new sandbox, where those that had completed run again", async () => {
+      const on = node();
+      createdIn(on, "notReady", ["setup", "proxy", "migrate", "app"]);
+      assert.equal(await adopt(on, web.build()), undefined);
+      assert.deepEqual(held(on)[0], { setup: 4, proxy: 1, migrate: 5, app: 1 });
     });
 
     test("get what those that have not completed need", async () => {

@@ -28,6 +28,8 @@ export class FakeAllocator implements Allocator {
   lack: Rejection | undefined;
   /** Names of pods of an earlier agent that it has nothing of. */
   readonly lacking = new Set<string>();
+  /** Names of pods that need nothing of it. */
+  readonly content = new Set<string>();
   /** What it answers for a pod that is to be rejected, or that others are to end for. */
   unmet: Rejection | undefined;
   /** How long that takes. */
@@ -60,8 +62,8 @@ export class FakeAllocator implements Allocator {
     return this.lack;
   }
 
-  isLackedBy({ metadata }: Pod): boolean {
-    return this.lacking.has(metadata.name ?? "");
+  isLackedBy({ metadata: { name = "", uid = "" } }: Pod): boolean {
+    return !this.content.has(name) && (this.lacking.has(name) || !this.given.has(uid));
   }
 
   problem(): Rejection | undefined {

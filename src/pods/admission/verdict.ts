@@ -18,8 +18,17 @@ export type AdmissionVerdict =
   | { readonly kind: "admitted" }
   /** `isShortage`: it asks for more than the node has; an allocator may have a better reason. */
   | { readonly kind: "rejected"; readonly rejection: Rejection; readonly isShortage?: true }
-  /** It is asked again when another pod has stopped or has been read; `victims` are preempted for it. */
-  | { readonly kind: "waits"; readonly why: string; readonly victims?: readonly Pod[]; readonly shortOf?: string };
+  /**
+   * It is asked again when another pod has stopped or has been read; `victims` are preempted for it. `keepsRoom`: it counts
+   * as undecided meanwhile.
+   */
+  | {
+      readonly kind: "waits";
+      readonly why: string;
+      readonly victims?: readonly Pod[];
+      readonly shortOf?: string;
+      readonly keepsRoom?: true;
+    };
 
 /**
  * Decides about a pod that was added. It is rejected only if the pods that stop, those not read yet and those that are

@@ -24,7 +24,7 @@ export function phaseOf(
   const before = facts.previous?.phase;
   if (before !== undefined && isTerminalPhase(before)) return before;
   if (facts.failure !== undefined) {
-    if (isHeldBack(facts)) return before ?? "Pending";
+    if (isHeldBack(facts)) return before ?? heldPhase(runningPhase(facts, init, regular));
     const isWell =
       facts.failure.mayEndWell && runningPhase({ ...facts, finished: true }, init, regular) === "Succeeded";
     return isWell ? "Succeeded" : "Failed";
@@ -61,6 +61,11 @@ function runningPhase(
 /** A terminal phase is published only when nothing of the pod runs any more: a controller may replace the pod then. */
 function isHeldBack({ observed, finished }: StatusFacts): boolean {
   return !finished && observed.containers.some(({ state }) => state === "running" || state === "unknown");
+}
+
+/** The phase of a pod that an earlier agent began to stop, while a container of it runs. */
+function heldPhase(phase: string): string {
+  return isTerminalPhase(phase) ? "Running" : phase;
 }
 
 function isFailedForGood(pod: Pod, status: ContainerStatus): boolean {

@@ -50,6 +50,8 @@ interface Allocating {
 export class AdmissionQueue {
   private readonly waiting = new Set<string>();
   private readonly allocating = new Map<string, Allocating>();
+  /** Pods of before a reboot that may come back: nobody takes their room. */
+  private readonly returning = new Map<string, Pod>();
   /** What each pod waits for, as its journal was told. */
   private readonly reasons = new Map<string, string>();
   /** Nothing is decided before the runtime was listed once: what it already has might be the same pod. */
@@ -67,9 +69,14 @@ export class AdmissionQueue {
     return this.waiting.has(uid);
   }
 
+  /** True while something is being allocated to the pod. */
+  isAllocating(uid: string): boolean {
+    return this.allocating.has(uid);
+  }
+
   /** Pods whose resources are reserved, and that may still be rejected. */
   get undecided(): readonly Pod[] {
-    return [...this.allocating.values()].map(({ pod }) => pod);
+    return [...[...this.allocating.values()].map(({ pod }) => pod), ...this.returning.values()];
   }
 
   /** Takes a pod in; `review` decides. */
@@ -84,6 +91,7 @@ export class AdmissionQueue {
   delete(uid: string): void {
     this.waiting.delete(uid);
     this.reasons.delete(uid);
+    this.returning.delete(uid);
     this.allocating.get(uid)?.scope.abort();
   }
 
@@ -162,12 +170,15 @@ export class AdmissionQueue {
       this.delete(uid);
       return undefined;
     }
+    const wasReturning = this.returning.delete(uid);
     const verdict = this.deps.verdict(desired);
     switch (verdict.kind) {
       case "waits":
         this.wait(desired, verdict);
         return undefined;
       case "rejected":
+        // Others may have its room.
+        if (wasReturning) this.isDue = true;
         this.reject(desired, this.rejectionOf(desired.pod, verdict));
         return undefined;
       case "admitted":
@@ -181,8 +192,9 @@ export class AdmissionQueue {
   /** No pod ends for one that an allocator would reject even so, as in Kubernetes. */
   private wait(
     desired: DesiredPod,
-    { why, victims = [], shortOf = "" }: AdmissionVerdict & { readonly kind: "waits" },
+    { why, victims = [], shortOf = "", keepsRoom }: AdmissionVerdict & { readonly kind: "waits" },
   ): void {
+    if (keepsRoom === true) this.returning.set(desired.uid, desired.pod);
     const rejection = victims.length > 0 ? this.deps.allocations.problem(desired.pod) : undefined;
     if (rejection !== undefined) return this.reject(desired, rejection);
     this.note(desired, why);

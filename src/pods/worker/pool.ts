@@ -149,9 +149,13 @@ export class WorkerPool {
   }
 
   private removed(uid: string): void {
+    // What is being allocated is released when that was given up.
+    const isWaiting = this.queue.has(uid) && !this.queue.isAllocating(uid);
     this.queue.delete(uid);
     const worker = this.workers.get(uid);
     if (worker !== undefined) return worker.remove({ keepLogs: false });
+    // It may have what it was allocated before a reboot. What the runtime still has of it is stopped first.
+    if (isWaiting && this.inRuntime !== undefined && !this.isInRuntime(uid)) void this.allocations.release(uid);
     this.drop(uid);
   }
 
@@ -184,20 +188,24 @@ export class WorkerPool {
     }
     // What is terminal, or asked to go, needs no room any more: its worker only stops it. What runs was admitted before.
     if (isEnding(pod) || this.isInRuntime(uid)) return { kind: "admitted", isAdopted: true };
-    if (this.isUnreadLacking()) return { kind: "waits", why: "for earlier pods to get what they lack" };
+    if (this.allocations.isLackedBy(pod) && this.isUnreadLacking())
+      return { kind: "waits", why: "for earlier pods to get what they lack" };
     // It ran before a reboot: what it was allocated is still its own.
     const again = this.allocations.readmit(pod);
     if (again !== undefined)
-      return "waits" in again ? { kind: "waits", why: again.waits } : { kind: "rejected", ...again };
+      return "waits" in again ? { kind: "waits", why: again.waits, keepsRoom: true } : { kind: "rejected", ...again };
     const load = { ...nodeLoad(this.workers.values(), this.unread), undecided: this.queue.undecided };
     return admissionVerdict(pod, load, this.options.node());
   }
 
-  /** True while pods of an earlier run are to get what it did not allocate to them: they come before those that are new. */
+  /**
+   * True while pods of an earlier run are to get what it did not allocate to them: they come before those that are new.
+   * Nobody waits for one that cannot be read, or for which nothing can be persisted.
+   */
   private isUnreadLacking(): boolean {
     return [...this.unread].some((uid) => {
       const worker = this.workers.get(uid);
-      return worker !== undefined && this.allocations.isLackedBy(worker.allocated);
+      return worker !== undefined && !worker.hasFailed && this.allocations.isLackedBy(worker.allocated);
     });
   }
 
@@ -280,6 +288,9 @@ export class WorkerPool {
         publish: (of, status) => this.publish(of, status),
         onPhase: (changed) => this.phaseChanged(changed),
         onKilled: (killed) => this.killed(killed),
+        onFailed: () => {
+          if (this.unread.has(identity.uid)) this.queue.review();
+        },
       },
       {
         crashLimits: this.options.crashLimits,
@@ -294,7 +305,10 @@ export class WorkerPool {
 
   private phaseChanged(worker: PodWorker): void {
     const { uid } = worker.identity;
-    this.unread.delete(uid);
+    if (this.unread.delete(uid)) {
+      this.queue.review();
+      this.wakeWaiting();
+    }
     if (worker.life.phase === "stopped") {
       this.releaseUsers(worker.pod);
       this.statuses.notify(uid);

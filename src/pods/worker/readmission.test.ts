@@ -132,6 +132,40 @@ describe("a pod of which nothing ran when the agent started", () => {
     });
   }
 
+  describe("and that waits without a worker, as with CRI-O", () => {
+    test("has nothing any more when it is removed", async () => {
+      const { ring, cards } = await restarted(web, { app: {} }, { again: WAITS, meanwhile: forget });
+      assert.deepEqual([...cards().given.keys()], [UID]);
+      await ring.want();
+      assert.deepEqual([...cards().given.keys()], []);
+      cards().again = undefined;
+      await ring.want(pod("new").container("app").build());
+      await ring.clock.advance(1000);
+      assert.equal(ring.status("new")?.phase, "Running");
+    });
+
+    for (const [outcome, phases] of Object.entries({
+      returns: ["Running", "Failed"],
+      "is rejected": ["Failed", "Running"],
+    })) {
+      test(`keeps its room on the node until it ${outcome}`, async () => {
+        const limits = { cpu: "2", memory: "1Gi" };
+        const of = (name: string): Pod =>
+          pod(name)
+            .container("app", { resources: { limits, requests: limits } })
+            .build();
+        const { ring, cards } = await restarted(of("web"), { app: {} }, { again: WAITS, meanwhile: forget });
+        await ring.want(of("web"), of("new"));
+        await ring.clock.advance(5000);
+        assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], [undefined, undefined]);
+        cards().again = outcome === "returns" ? undefined : GONE;
+        ring.pool.wake(UID);
+        await ring.clock.advance(5000);
+        assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], phases);
+      });
+    }
+  });
+
   test("stays rejected with the next agent, and is asked again after the next boot", async () => {
     const { ring } = await restarted(web, { app: {} }, { again: GONE, meanwhile: losePower });
     await ring.clock.advance(1000);
@@ -374,6 +408,97 @@ describe("what an earlier agent did not allocate", () => {
     await ring.clock.advance(1000);
     assert.deepEqual([whenAdopted, cards.asked], [[], ["new"]]);
     assert.equal(ring.status("new")?.phase, "Running");
+  });
+
+  describe("keeps no new pod waiting", () => {
+    const fresh = pod("new").container("other").build();
+    /** Restarts the agent with a new pod beside one that lacks something. */
+    const restart = async (
+      of: Pod,
+      {
+        meanwhile,
+        again = () => undefined,
+      }: { meanwhile?: Parameters<typeof restarted>[2]["meanwhile"]; again?: (cards: FakeAllocator) => void },
+    ): Promise<FakeRing> => {
+      const { ring } = await restarted(
+        of,
+        { app: { ignoresTerm: true }, other: {} },
+        { again: undefined, ...(meanwhile && { meanwhile }) },
+      );
+      ring.allocators = () => {
+        const cards = new FakeAllocator(["card-0", "card-1"]);
+        cards.lacking.add("web");
+        cards.clock = ring.clock;
+        again(cards);
+        return [cards];
+      };
+      await ring.restartAgent();
+      await ring.want(of, fresh);
+      return ring;
+    };
+    const full = (cards: FakeAllocator): void => {
+      Object.assign(cards, { fault: new Error("disk full"), slow: "web" });
+    };
+
+    test("if it cannot be persisted, and nothing of the pod runs: its deadline counts as ever", async () => {
+      const short = { ...web, spec: { ...web.spec, activeDeadlineSeconds: 600 } };
+      const ring = new FakeRing({ app: {}, other: {} });
+      ring.allocators = () => [new FakeAllocator(["card-0", "card-1"])];
+      await ring.restartAgent();
+      await ring.want(short);
+      ring.stopAgent();
+      await losePower(ring);
+      ring.allocators = () => {
+        const cards = new FakeAllocator(["card-0", "card-1"]);
+        cards.lacking.add("web");
+        full(cards);
+        return [cards];
+      };
+      await ring.restartAgent();
+      await ring.want(short, fresh);
+      await ring.clock.advance(10_000);
+      assert.equal(ring.status("new")?.phase, "Running");
+      assert.deepEqual(await running(ring), ["other"]);
+      await ring.clock.advance(600_000);
+      assert.deepEqual([ring.status()?.phase, ring.status()?.reason], ["Failed", "DeadlineExceeded"]);
+    });
+
+    test("if its pod cannot be read", async () => {
+      const meanwhile = async (ring: FakeRing): Promise<void> => {
+        const [sandbox] = await ring.runtime.listSandboxes({}, { signal });
+        const own = ring.runtime.sandboxStatus.bind(ring.runtime);
+        ring.runtime.sandboxStatus = (id, options) =>
+          id === sandbox?.id ? Promise.reject(new Error("no such task")) : own(id, options);
+      };
+      const ring = await restart(web, { meanwhile });
+      await ring.clock.advance(10_000);
+      assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], [undefined, "Running"]);
+    });
+
+    test("once its pod goes on with a stop that the agent before began", async () => {
+      const slow = { ...web, spec: { ...web.spec, terminationGracePeriodSeconds: 3600 } };
+      const meanwhile = async (ring: FakeRing): Promise<void> => {
+        await ring.restartAgent();
+        await ring.want(slow);
+        ring.pool.worker(UID)?.evict({ reason: "Evicted", message: "for the disk" });
+        await ring.clock.advance(1000);
+        ring.stopAgent();
+      };
+      const ring = await restart(slow, { meanwhile });
+      await ring.clock.advance(1000);
+      assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], ["Running", "Running"]);
+    });
+
+    test("that needs nothing of the kind", async () => {
+      const ring = await restart(web, {
+        again: (cards) => {
+          cards.content.add("new");
+          cards.adoptsMs = 60_000;
+        },
+      });
+      await ring.clock.advance(1000);
+      assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], [undefined, "Running"]);
+    });
   });
 
   test("is asked for what the pod is allocated, not for what a resize without room would make it", async () => {

@@ -36,6 +36,8 @@ export class PodSync {
   private mayLack = false;
   /** Why that cannot be had. */
   private lack: Rejection | undefined;
+  /** What kept it from being allocated: it is tried again before anything of the pod starts. */
+  private unallocated: { readonly error: unknown } | undefined;
   private noted: string | undefined;
   /** The version of the pod whose limits are set on its cgroup. */
   private limited: Pod | undefined;
@@ -82,6 +84,7 @@ export class PodSync {
     const blockedMs = retry.waitMs(now.mono);
     if (blockedMs > 0) return Math.min(blockedMs, deadlineMs ?? blockedMs);
     retry.unblock();
+    if (this.unallocated !== undefined && plan.actions.some(isStart)) throw this.unallocated.error;
     const actions = this.permitted(run.pod, plan.actions, readmission);
     if (life().stop !== undefined) return 0;
     if (actions.length > 0) return this.perform(run, { observed, actions, deadlineMs });
@@ -153,14 +156,18 @@ export class PodSync {
   private async allocateMissing({ pod, interrupt }: PodRun): Promise<void> {
     if (!this.mayLack) return;
     this.mayLack = false;
+    this.unallocated = undefined;
     const { deps } = this.parts;
     let rejection: Rejection | undefined;
     try {
       rejection = await deps.adopt(pod);
     } catch (error) {
       this.mayLack = true;
-      // Nothing of the pod runs: its start is tried again.
-      if (isAborted(error, interrupt) || this.needsReadmission) throw error;
+      if (isAborted(error, interrupt)) throw error;
+      if (this.needsReadmission) {
+        this.unallocated = { error };
+        return;
+      }
       // The disk may have room when the pod is synced again.
       rejection = { reason: "UnexpectedAdmissionError", message: messageOf(error) };
     }
@@ -175,7 +182,7 @@ export class PodSync {
 
   /** Whether the pod may start anything. Asked until it may: its plugin may be unavailable later, as in Kubernetes. */
   private readmission(pod: Pod): ReadmissionAnswer {
-    if (!this.needsReadmission) return undefined;
+    if (!this.needsReadmission || this.unallocated !== undefined) return undefined;
     const answer = this.lack === undefined ? this.parts.deps.readmit(pod) : { rejection: this.lack };
     this.needsReadmission = answer !== undefined;
     return answer;

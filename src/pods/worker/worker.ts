@@ -29,6 +29,8 @@ export interface WorkerDeps extends PartDeps {
   onPhase(worker: PodWorker): void;
   /** Called once nothing of the pod runs any more, before it has stopped. */
   onKilled(worker: PodWorker): void;
+  /** Called when a step has failed, and is tried again. */
+  onFailed(worker: PodWorker): void;
 }
 
 /**
@@ -44,6 +46,8 @@ export class PodWorker {
   pod: Pod;
   /** Its phase and how it is to stop; set only here. */
   life: Lifecycle;
+  /** True once a step of it has failed. */
+  hasFailed = false;
   private readonly wakes: Wakes;
   private readonly parts: WorkerParts;
   private readonly sync: PodSync;
@@ -211,6 +215,8 @@ export class PodWorker {
   private failed(error: unknown): number {
     const { wall, mono } = this.deps.clock.now();
     const waitMs = this.parts.retry.failed(error, mono);
+    this.hasFailed = true;
+    this.deps.onFailed(this);
     const { name, namespace, uid } = this.identity;
     this.deps.log.error("Failed to sync pod", error, { pod: name, namespace, podUID: uid, waitMs });
     this.deps.journal.setNext({ at: wall + waitMs, why: messageOf(error) });

@@ -238,11 +238,22 @@ describe("kubectl without a cluster", () => {
   });
 
   test("an agent without the API keeps what was written, and stops its pods", async () => {
+    kubectl.with(manifest("waits"), "create", "-f", "-");
+    await kubectl.ok(...READY, "pod/waits");
+    const idOf = ({ status }: Pod): string | undefined => status?.containerStatuses?.[0]?.containerID;
+    const before = idOf(await kubectl.json<Pod>("get", "pod", "waits"));
     await agent.end("SIGTERM");
     agent = await site.up(["--apiserver=false"]);
-    assert.deepEqual(await site.list(), []);
+    await site.event("Killing", "waits");
+    await until("no pods", async () => (await site.list()).length === 0);
     await agent.end("SIGTERM");
     agent = await site.up();
     assert.equal(await kubectl.ok("get", "cm", "last", "-o", "jsonpath={.data.word}"), "kept");
+    await until("another container of the pod", async () => {
+      const pod = await kubectl.json<Pod>("get", "pod", "waits");
+      return pod.status?.containerStatuses?.[0]?.state?.running !== undefined && idOf(pod) !== before;
+    });
+    await kubectl.ok("delete", "pod", "waits");
+    await site.gone("waits");
   });
 });

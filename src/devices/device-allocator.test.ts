@@ -85,7 +85,8 @@ class Walk {
   );
   /** Pods whose plugin has not answered yet, and how to give them up. */
   private readonly pending = new Map<string, AbortController>();
-  private answer: () => void = () => undefined;
+  /** Has plugins answer, also those that were replaced meanwhile. */
+  private answers: (() => void)[] = [];
   private count = 0;
 
   constructor(private readonly random: () => number) {}
@@ -171,14 +172,14 @@ class Walk {
   private async slowDown(): Promise<void> {
     const plugin = this.bench.sockets.get(`${RESOURCES[0]}.sock`);
     if (plugin === undefined || plugin.before !== undefined) return;
-    const answered = new Promise<void>((resolve) => (this.answer = resolve));
+    const answered = new Promise<void>((resolve) => this.answers.push(resolve));
     plugin.before = () => answered;
     await this.bench.clock.advance(0);
   }
 
   private async speedUp(): Promise<void> {
     for (const plugin of this.bench.sockets.values()) plugin.before = undefined;
-    this.answer();
+    for (const answer of this.answers.splice(0)) answer();
     await this.bench.clock.advance(0);
   }
 
@@ -200,7 +201,7 @@ class Walk {
     this.pending.clear();
     for (const uid of this.bench.plugins.pods.uids()) if (!this.admitted.has(uid)) this.bench.allocator.release(uid);
     await this.connect();
-    this.answer();
+    for (const answer of this.answers.splice(0)) answer();
     await this.bench.clock.advance(0);
   }
 

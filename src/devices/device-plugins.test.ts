@@ -476,6 +476,32 @@ describe("device plugins", () => {
     bench.close();
   });
 
+  test("that are replaced while they allocate for a pod may end that", async () => {
+    const bench = new DeviceBench();
+    const first = await bench.plugin(GPU, { a: {} }, "one");
+    let answer: () => void = () => undefined;
+    first.before = () => new Promise((resolve) => (answer = resolve));
+    const admission = admit(bench, podOf("web"));
+    await bench.clock.advance(0);
+    await bench.plugin(GPU, { a: {} }, "two");
+    assert.equal(first.isClosed, true);
+    answer();
+    await admission;
+    assert.deepEqual(idsOf(bench, podOf("web")), ["a"]);
+    bench.close();
+  });
+
+  test("that are lost while they allocate for a pod keep it no longer", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    plugin.before = () => new Promise(() => undefined);
+    const admission = assert.rejects(admit(bench, podOf("web")), /connection refused/);
+    await bench.clock.advance(0);
+    plugin.end();
+    await admission;
+    bench.close();
+  });
+
   test("that end while a list waits are lost after it, and those that fail at once", async () => {
     for (const [error, when] of [
       [undefined, 200],

@@ -76,7 +76,7 @@ export class PluginConnections implements AllocatingPlugins {
     this.turns = new ListTurns(deps.clock);
     this.budget = new ListBudget((resource) => deps.isKept(resource));
     const closeAll = (): void => {
-      for (const connection of this.connections.values()) close(connection);
+      for (const connection of this.connections.values()) leave(connection).abort();
     };
     signal.addEventListener("abort", closeAll, { once: true });
   }
@@ -89,7 +89,7 @@ export class PluginConnections implements AllocatingPlugins {
     }
     const dial: Dial = { client: undefined };
     // One at a time: whoever registers without end would have a connection for each.
-    this.dialled.get(resource)?.client?.close();
+    this.dialled.get(resource)?.client?.abort();
     this.dialled.set(resource, dial);
     const check = (): void => {
       if (this.dialled.get(resource) !== dial) throw new Error("superseded by a later registration of the resource");
@@ -103,7 +103,7 @@ export class PluginConnections implements AllocatingPlugins {
       check();
       this.replace(resource, { socket, client, options, scope: new AbortScope([this.signal]), ignored: 0 });
     } catch (error) {
-      dial.client?.close();
+      dial.client?.abort();
       throw error;
     } finally {
       if (this.dialled.get(resource) === dial) this.dialled.delete(resource);
@@ -215,7 +215,8 @@ export class PluginConnections implements AllocatingPlugins {
     this.connections.set(resource, connection);
     if (connection.options.preStartRequired) this.strict.add(resource);
     else this.strict.delete(resource);
-    if (before !== undefined) close(before);
+    // Its process may be the same: what it allocates just now counts.
+    if (before !== undefined) leave(before).close();
     this.deps.log.info("Connected device plugin", { resource, socket: connection.socket });
     this.deps.connected(resource);
     void this.watch(resource, connection);
@@ -228,6 +229,7 @@ export class PluginConnections implements AllocatingPlugins {
     try {
       const lists = connection.client.listAndWatch({ signal });
       for await (const list of this.turns.inTurn(resource, lists, { signal })) {
+        if (signal.aborted) return;
         this.takeList(resource, connection, list);
       }
     } catch (error) {
@@ -251,16 +253,17 @@ export class PluginConnections implements AllocatingPlugins {
 
   private drop(resource: string, connection: Connection, why: string): void {
     this.connections.delete(resource);
-    close(connection);
+    leave(connection).abort();
     this.deps.log.warn("Lost device plugin", { resource, socket: connection.socket, error: why });
     this.deps.lost(resource);
   }
 }
 
-function close({ client, scope }: Connection): void {
+/** Stops following the plugin; its connection is still to be ended. */
+function leave({ client, scope }: Connection): PluginClient {
   scope.abort();
   scope.dispose();
-  client.close();
+  return client;
 }
 
 function isTimeout(error: unknown): boolean {

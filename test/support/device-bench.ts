@@ -101,6 +101,10 @@ export class ScriptedPlugin implements PluginClient {
 
   close(): void {
     this.isClosed = true;
+  }
+
+  abort(): void {
+    this.close();
     this.fail(unavailable);
   }
 

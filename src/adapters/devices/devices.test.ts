@@ -103,12 +103,12 @@ describe("the wire of device plugins", () => {
     await assert.rejects(client.allocate(["a"], { signal, timeoutMs: 50 }), { code: "Timeout" });
   });
 
-  test("a call that is not answered fails when the connection is closed", async () => {
+  test("a call that is not answered fails when the connection is aborted", async () => {
     const server = await plugin({ hangs: ["Allocate"], socket: "closed.sock" });
     const client = connectPlugin(join(dir, server.socket));
     await client.options({ signal, timeoutMs: 5000 });
     const outcome = assert.rejects(client.allocate(["a"], { signal, timeoutMs: 60_000 }), /Cancelled on client/);
-    client.close();
+    client.abort();
     await outcome;
   });
 

@@ -51,8 +51,10 @@ export interface PluginClient {
   /** Answers undefined if the plugin's answer has no container. */
   allocate(ids: readonly string[], options: PluginCallOptions): Promise<wire.ContainerAllocateResponse | undefined>;
   preStart(ids: readonly string[], options: PluginCallOptions): Promise<void>;
-  /** Ends the connection; calls in flight fail. */
+  /** Ends the connection when the calls in flight have ended. */
   close(): void;
+  /** Ends the connection; calls in flight fail. */
+  abort(): void;
 }
 
 /** Opens a connection of its own to a plugin; nothing is sent before the first call. */
@@ -80,6 +82,7 @@ export function connectPlugin(socket: string): PluginClient {
     async preStart(ids, options) {
       await channel.unary(methods.preStart, { devicesIds: [...ids] }, options);
     },
-    close: () => channel.abort(),
+    close: () => channel.close(),
+    abort: () => channel.abort(),
   };
 }

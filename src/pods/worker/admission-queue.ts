@@ -50,8 +50,8 @@ interface Allocating {
 export class AdmissionQueue {
   private readonly waiting = new Set<string>();
   private readonly allocating = new Map<string, Allocating>();
-  /** Pods of before a reboot that may come back: nobody takes their room. */
-  private readonly returning = new Map<string, Pod>();
+  /** Pods whose turn it is, and that wait for something else than room on the node: nobody takes theirs. */
+  private readonly keeping = new Map<string, Pod>();
   /** What each pod waits for, as its journal was told. */
   private readonly reasons = new Map<string, string>();
   /** Nothing is decided before the runtime was listed once: what it already has might be the same pod. */
@@ -76,7 +76,7 @@ export class AdmissionQueue {
 
   /** Pods whose resources are reserved, and that may still be rejected. */
   get undecided(): readonly Pod[] {
-    return [...[...this.allocating.values()].map(({ pod }) => pod), ...this.returning.values()];
+    return [...[...this.allocating.values()].map(({ pod }) => pod), ...this.keeping.values()];
   }
 
   /** Takes a pod in; `review` decides. */
@@ -91,7 +91,7 @@ export class AdmissionQueue {
   delete(uid: string): void {
     this.waiting.delete(uid);
     this.reasons.delete(uid);
-    this.returning.delete(uid);
+    this.keeping.delete(uid);
     this.allocating.get(uid)?.scope.abort();
   }
 
@@ -170,7 +170,7 @@ export class AdmissionQueue {
       this.delete(uid);
       return undefined;
     }
-    const wasReturning = this.returning.delete(uid);
+    const keptRoom = this.keeping.delete(uid);
     const verdict = this.deps.verdict(desired);
     switch (verdict.kind) {
       case "waits":
@@ -178,7 +178,7 @@ export class AdmissionQueue {
         return undefined;
       case "rejected":
         // Others may have its room.
-        if (wasReturning) this.isDue = true;
+        if (keptRoom) this.isDue = true;
         this.reject(desired, this.rejectionOf(desired.pod, verdict));
         return undefined;
       case "admitted":
@@ -194,7 +194,7 @@ export class AdmissionQueue {
     desired: DesiredPod,
     { why, victims = [], shortOf = "", keepsRoom }: AdmissionVerdict & { readonly kind: "waits" },
   ): void {
-    if (keepsRoom === true) this.returning.set(desired.uid, desired.pod);
+    if (keepsRoom === true) this.keeping.set(desired.uid, desired.pod);
     const rejection = victims.length > 0 ? this.deps.allocations.problem(desired.pod) : undefined;
     if (rejection !== undefined) return this.reject(desired, rejection);
     this.note(desired, why);

@@ -189,7 +189,7 @@ export class WorkerPool {
     // What is terminal, or asked to go, needs no room any more: its worker only stops it. What runs was admitted before.
     if (isEnding(pod) || this.isInRuntime(uid)) return { kind: "admitted", isAdopted: true };
     if (this.allocations.isLackedBy(pod) && this.isUnreadLacking())
-      return { kind: "waits", why: "for earlier pods to get what they lack" };
+      return { kind: "waits", why: "for earlier pods to get what they lack", keepsRoom: true };
     // It ran before a reboot: what it was allocated is still its own.
     const again = this.allocations.readmit(pod);
     if (again !== undefined)

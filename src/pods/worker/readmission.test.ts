@@ -410,6 +410,78 @@ describe("what an earlier agent did not allocate", () => {
     assert.equal(ring.status("new")?.phase, "Running");
   });
 
+  test("comes before what new pods ask for also after an error that passes", async () => {
+    const meanwhile = async (ring: FakeRing): Promise<void> => {
+      const [sandbox] = await ring.runtime.listSandboxes({}, { signal });
+      const own = ring.runtime.sandboxStatus.bind(ring.runtime);
+      let failures = 1;
+      ring.runtime.sandboxStatus = (id, options) =>
+        id === sandbox?.id && failures-- > 0 ? Promise.reject(new Error("busy")) : own(id, options);
+    };
+    const ring = new FakeRing({ app: {}, other: {} });
+    ring.allocators = () => [new FakeAllocator(["card-0", "card-1"])];
+    await ring.restartAgent();
+    await ring.want(web);
+    ring.stopAgent();
+    await meanwhile(ring);
+    const cards = new FakeAllocator(["card-0", "card-1"]);
+    cards.lacking.add("web");
+    const asked: string[] = [];
+    cards.onAdopt = () => asked.push(...cards.asked, "web");
+    ring.allocators = () => [cards];
+    await ring.restartAgent();
+    await ring.want(web, pod("new").container("other").build());
+    await ring.clock.advance(10_000);
+    assert.deepEqual([asked, ring.status("new")?.phase], [["web"], "Running"]);
+  });
+
+  test("leaves new pods their room on the node while they wait, in the order of their creation", async () => {
+    const of = (name: string, cpu: string, creationTimestamp: string): Pod => {
+      const limits = { cpu, memory: "1Gi" };
+      const built = pod(name)
+        .container("app", { resources: { limits, requests: limits } })
+        .build();
+      return { ...built, metadata: { ...built.metadata, creationTimestamp } };
+    };
+    const runs = of("runs", "500m", "2026-01-01T00:00:00Z");
+    const ring = new FakeRing({ app: {} });
+    ring.allocators = () => [new FakeAllocator(["card-0", "card-1"])];
+    await ring.restartAgent();
+    await ring.want(runs);
+    const cards = new FakeAllocator(["card-0", "card-1"]);
+    Object.assign(cards, { clock: ring.clock, adoptsMs: 3000 });
+    cards.lacking.add("runs");
+    cards.content.add("second");
+    ring.allocators = () => [cards];
+    await ring.restartAgent();
+    await ring.want(runs, of("first", "1500m", "2026-01-02T00:00:00Z"), of("second", "1500m", "2026-01-03T00:00:00Z"));
+    await ring.clock.advance(10_000);
+    const rejected = ring.status("second");
+    assert.deepEqual(
+      [ring.status("first")?.phase, rejected?.phase, rejected?.reason],
+      ["Running", "Failed", "OutOfcpu"],
+    );
+  });
+
+  test("is there before the limits are set also if the disk was full at first, and nothing of the pod ran", async () => {
+    const crashes = { app: { exitAfterMs: 1000, exitCode: 1 } };
+    const order: string[] = [];
+    const fault = new Error("disk full");
+    const { ring, cards } = await restarted(web, crashes, {
+      again: undefined,
+      ranMs: 14_500,
+      fault,
+      onAdopt: () => order.push("asked"),
+    });
+    ring.ensureCgroup = () => Promise.resolve(void order.push("limited"));
+    await ring.clock.advance(2000);
+    const before = order.length;
+    assert.ok(before > 0 && !order.includes("limited"), order.join());
+    cards().fault = undefined;
+    await ring.clock.advance(60_000);
+    assert.deepEqual(order.slice(before), ["asked", "limited"]);
+  });
+
   describe("keeps no new pod waiting", () => {
     const fresh = pod("new").container("other").build();
     /** Restarts the agent with a new pod beside one that lacks something. */

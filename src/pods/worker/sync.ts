@@ -250,6 +250,8 @@ export class PodSync {
     if ((this.limited === pod && !isInProgress) || observed.sandboxes[0]?.state !== "ready") return;
     // Created too early, it would hide from the next agent that the containers are not in it.
     if (memory.isMisplaced) return;
+    // Nothing of it runs, and with CPUs of its own it will have no quota.
+    if (this.unallocated !== undefined) return;
     // Lower limits of the whole pod come after those of its containers.
     this.limited = isInProgress ? undefined : pod;
     await deps.execute.cgroups.ensure(pod, { growOnly: isInProgress }).catch((error: unknown) => {

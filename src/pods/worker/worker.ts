@@ -46,8 +46,7 @@ export class PodWorker {
   pod: Pod;
   /** Its phase and how it is to stop; set only here. */
   life: Lifecycle;
-  /** True once a step of it has failed. */
-  hasFailed = false;
+  private failures = 0;
   private readonly wakes: Wakes;
   private readonly parts: WorkerParts;
   private readonly sync: PodSync;
@@ -84,6 +83,11 @@ export class PodWorker {
   /** The pod with the requests and limits that it was allocated, which is what it counts for. */
   get allocated(): Pod {
     return this.parts.resize.view(this.pod);
+  }
+
+  /** True once steps of it have failed several times: not by a passing error. */
+  get hasFailed(): boolean {
+    return this.failures > 2;
   }
 
   /** True if it wants more than the node has room for: it is woken when there is more. */
@@ -215,7 +219,7 @@ export class PodWorker {
   private failed(error: unknown): number {
     const { wall, mono } = this.deps.clock.now();
     const waitMs = this.parts.retry.failed(error, mono);
-    this.hasFailed = true;
+    this.failures++;
     this.deps.onFailed(this);
     const { name, namespace, uid } = this.identity;
     this.deps.log.error("Failed to sync pod", error, { pod: name, namespace, podUID: uid, waitMs });

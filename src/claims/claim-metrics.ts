@@ -1,5 +1,4 @@
 import type { EndedCall } from "../adapters/grpc/channel.ts";
-import { CodedError } from "../lib/errors.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ClaimRecord } from "./claim-record.ts";
 
@@ -35,7 +34,7 @@ export function claimMetrics(
   );
   return {
     measured: (operation, tookMs, isError) => operations.observe(tookMs / 1000, [operation, String(isError)]),
-    called: (driver, { path, tookMs, error }) => calls.observe(tookMs / 1000, [driver, path, statusOf(error)]),
+    called: (driver, { path, tookMs, error }) => calls.observe(tookMs / 1000, [driver, path, error ?? "OK"]),
   };
 }
 
@@ -46,11 +45,4 @@ function inUse(claims: readonly ClaimRecord[]): [[string], number][] {
     for (const driver of drivers.keys()) counts.set(driver, (counts.get(driver) ?? 0) + 1);
   }
   return [...counts].map(([driver, count]) => [[driver], count]);
-}
-
-/** Our codes are named as gRPC's, but for the deadline. */
-function statusOf(error: unknown): string {
-  if (error === undefined) return "OK";
-  const code = error instanceof CodedError ? error.code : "Unknown";
-  return code === "Timeout" ? "DeadlineExceeded" : code;
 }

@@ -24,7 +24,7 @@ test("calls are counted with their time, and failed ones again as errors", async
   const metrics = new Metrics();
   const ended = runtimeCallMetrics(metrics);
   ended({ path: runtimeService.runPodSandbox.path, tookMs: 240 });
-  ended({ path: runtimeService.runPodSandbox.path, tookMs: 10, error: new Error("no") });
+  ended({ path: runtimeService.runPodSandbox.path, tookMs: 10, error: "Unavailable" });
   ended({ path: eventService.subscribe.path, tookMs: 10 });
   const { body } = await metrics.expose();
   assert.match(body, /^kubelet_runtime_operations_total\{operation_type="run_podsandbox"\} 2$/m);
@@ -42,7 +42,7 @@ test("sandboxes are measured by their runtime handler too", async () => {
   const ended = runtimeCallMetrics(metrics);
   const { path } = runtimeService.runPodSandbox;
   ended({ path, tookMs: 500, handler: "" });
-  ended({ path, tookMs: 250, handler: "gvisor", error: new Error("no") });
+  ended({ path, tookMs: 250, handler: "gvisor", error: "Unavailable" });
   const { body } = await metrics.expose();
   assert.match(body, /^kubelet_run_podsandbox_duration_seconds_sum\{runtime_handler=""\} 0\.5$/m);
   assert.match(body, /^kubelet_run_podsandbox_errors_total\{runtime_handler="gvisor"\} 1$/m);

@@ -4,7 +4,7 @@ import type { Abortable } from "../../lib/abort.ts";
 import { RuntimeError } from "../runtime/port.ts";
 import { decodeBounded } from "./bounded-decode.ts";
 import { socketPath } from "./endpoint.ts";
-import { type GrpcStatus, grpcStatus, toRuntimeError } from "./grpc-error.ts";
+import { failedCode, type GrpcCode, type GrpcStatus, grpcStatus, toRuntimeError } from "./grpc-error.ts";
 import { ReadOnDemandCall } from "./read-on-demand-call.ts";
 import { ReceivedMessage } from "./received-message.ts";
 import { joinSmallFrames } from "./small-frames.ts";
@@ -29,11 +29,11 @@ export interface Codec<T> {
   fromPartial(object: DeepPartial<T>): T;
 }
 
-/** One call that ended: its full path, how long it took, and what went wrong. */
+/** One call that ended: its full path, how long it took, and the status code of one that failed. */
 export interface EndedCall {
   readonly path: string;
   readonly tookMs: number;
-  readonly error?: unknown;
+  readonly error?: GrpcCode;
   /** The runtime handler of a sandbox that was to be made. */
   readonly handler?: string;
 }
@@ -151,7 +151,8 @@ export class GrpcChannel {
     } catch (error) {
       traced?.ended(error);
       const isOverdue = performance.now() > due - CLOCK_SLACK_MS;
-      this.onCall({ ...call, tookMs: performance.now() - began, error });
+      const code = failedCode(error, options.signal, isOverdue);
+      this.onCall({ ...call, tookMs: performance.now() - began, error: code });
       const failure = toRuntimeError(error, options.signal, isOverdue);
       const status = failure instanceof RuntimeError ? grpcStatus(error, isOverdue) : undefined;
       if (status !== undefined && this.options.failureOf) throw this.options.failureOf(status);
@@ -242,7 +243,7 @@ export class GrpcChannel {
     options.signal.addEventListener("abort", cancel, { once: true });
     this.cancels.add(cancel);
     const began = performance.now();
-    let failed: { error?: unknown } = {};
+    let failed: { error?: GrpcCode } = {};
     try {
       beforeEach();
       // A Readable iterates over `any`; the deserializer makes every item an Item.
@@ -251,7 +252,7 @@ export class GrpcChannel {
         beforeEach();
       }
     } catch (error) {
-      failed = { error };
+      failed = { error: failedCode(error, options.signal) };
       throw this.failure(method.path, toRuntimeError(error, options.signal), options);
     } finally {
       this.onCall({ path: method.path, tookMs: performance.now() - began, ...failed });

@@ -3,6 +3,7 @@ import { messageOf } from "../../lib/errors.ts";
 import { RuntimeError, type RuntimeErrorCode } from "../runtime/port.ts";
 
 const CANCELLED = 1;
+const UNKNOWN = 2;
 const DEADLINE_EXCEEDED = 4;
 const UNAVAILABLE = 14;
 /** What a message of the runtime may take, in bytes: it passes on what registries and containers say. */
@@ -25,6 +26,30 @@ const CODES: Readonly<Record<number, RuntimeErrorCode>> = {
   16: "PermissionDenied",
 };
 
+/** The status codes of gRPC by their numbers, in the spelling of Kubernetes' events and metrics. */
+const NAMES = [
+  "OK",
+  "Canceled",
+  "Unknown",
+  "InvalidArgument",
+  "DeadlineExceeded",
+  "NotFound",
+  "AlreadyExists",
+  "PermissionDenied",
+  "ResourceExhausted",
+  "FailedPrecondition",
+  "Aborted",
+  "OutOfRange",
+  "Unimplemented",
+  "Internal",
+  "Unavailable",
+  "DataLoss",
+  "Unauthenticated",
+] as const;
+
+/** A status code of gRPC by its name. */
+export type GrpcCode = (typeof NAMES)[number];
+
 /** How grpc-js describes calls of a killed runtime, where the status code alone is ambiguous. */
 const LOST_CONNECTION = /RST_STREAM|ECONNRESET|EPIPE|GOAWAY|Connection dropped|Channel has been shut down/;
 /** containerd keeps names unique but answers with code 2 (1.6) or 9 (2.4). */
@@ -38,7 +63,7 @@ const NESTED_PREFIX = /rpc error: code = \w+ desc = /g;
 export function toRuntimeError(error: unknown, signal: AbortSignal, isOverdue = false): unknown {
   if (error instanceof RuntimeError) return error;
   const code = statusCode(error);
-  if (signal.aborted && (code === CANCELLED || error === signal.reason)) return signal.reason;
+  if (isCanceled(error, signal)) return signal.reason;
   const details = detailsOf(error);
   const message = clip(details, MESSAGE_BYTES).replace(NESTED_PREFIX, "");
   const mapped = code === CANCELLED && isOverdue ? "Timeout" : codeFor(code, message);
@@ -64,6 +89,21 @@ export function grpcStatus(error: unknown, isOverdue = false): GrpcStatus | unde
   if (code === CANCELLED) return { code: isOverdue ? DEADLINE_EXCEEDED : UNAVAILABLE, details };
   const isLost = CODES[code] === undefined && LOST_CONNECTION.test(details);
   return { code: isLost ? UNAVAILABLE : code, details };
+}
+
+/** Returns the name of a status code; one that gRPC does not have is `Unknown`. */
+export function grpcCode(code: number): GrpcCode {
+  return NAMES[code] ?? "Unknown";
+}
+
+/** Returns the code that a failed call ended with: `Canceled` if the signal ended it. */
+export function failedCode(error: unknown, signal: AbortSignal, isOverdue = false): GrpcCode {
+  if (isCanceled(error, signal)) return "Canceled";
+  return grpcCode(grpcStatus(error, isOverdue)?.code ?? UNKNOWN);
+}
+
+function isCanceled(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted && (statusCode(error) === CANCELLED || error === signal.reason);
 }
 
 function codeFor(code: number | undefined, message: string): RuntimeErrorCode {

@@ -1,7 +1,8 @@
 import type { Abortable } from "../../lib/abort.ts";
 import { clip } from "../../lib/bounded-text.ts";
 import { type DeepPartial, GrpcChannel, type Method, method } from "../grpc/channel.ts";
-import { CsiError, type CsiErrorCode, csiError } from "./csi-error.ts";
+import type { GrpcCode } from "../grpc/grpc-error.ts";
+import { CsiError, csiError } from "./csi-error.ts";
 import * as csi from "./generated/csi.ts";
 
 /** Time limit of one call to a driver in milliseconds, as in Kubernetes. */
@@ -105,7 +106,7 @@ export interface CsiCall {
   /** With the service: `/csi.v1.Node/NodeStageVolume`. */
   readonly method: string;
   readonly tookMs: number;
-  readonly code: CsiErrorCode;
+  readonly code: GrpcCode;
   /** It was about a volume of an in-tree kind that the driver has taken over. */
   readonly isMigrated: boolean;
 }
@@ -219,7 +220,7 @@ export class CsiClient {
     { signal, isMigrated = false }: CsiCallOptions,
   ): Promise<Response> {
     const began = performance.now();
-    const ended = (code: CsiErrorCode): void =>
+    const ended = (code: GrpcCode): void =>
       this.onCall({ method: called.path, tookMs: performance.now() - began, code, isMigrated });
     try {
       const method = { ...called, mostFields: ANSWER_FIELDS };

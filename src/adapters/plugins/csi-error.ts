@@ -1,31 +1,8 @@
 import { CodedError } from "../../lib/errors.ts";
-import type { GrpcStatus } from "../grpc/grpc-error.ts";
-
-/** The status codes of gRPC by their numbers, in the spelling of Kubernetes' events and metrics. */
-const CODES = [
-  "OK",
-  "Canceled",
-  "Unknown",
-  "InvalidArgument",
-  "DeadlineExceeded",
-  "NotFound",
-  "AlreadyExists",
-  "PermissionDenied",
-  "ResourceExhausted",
-  "FailedPrecondition",
-  "Aborted",
-  "OutOfRange",
-  "Unimplemented",
-  "Internal",
-  "Unavailable",
-  "DataLoss",
-  "Unauthenticated",
-] as const;
-
-export type CsiErrorCode = (typeof CODES)[number];
+import { type GrpcCode, type GrpcStatus, grpcCode } from "../grpc/grpc-error.ts";
 
 /** After these the driver may still be at work: the client left, the connection broke, or a call is pending. */
-const UNCERTAIN: ReadonlySet<CsiErrorCode> = new Set([
+const UNCERTAIN: ReadonlySet<GrpcCode> = new Set([
   "Canceled",
   "DeadlineExceeded",
   "Unavailable",
@@ -34,12 +11,12 @@ const UNCERTAIN: ReadonlySet<CsiErrorCode> = new Set([
 ]);
 
 /** The same arguments can never succeed. */
-const INFEASIBLE: ReadonlySet<CsiErrorCode> = new Set(["InvalidArgument", "OutOfRange", "NotFound"]);
+const INFEASIBLE: ReadonlySet<GrpcCode> = new Set(["InvalidArgument", "OutOfRange", "NotFound"]);
 
 /** A driver's answer to a call that failed, in the words in which Kubernetes reports it. */
-export class CsiError extends CodedError<CsiErrorCode> {
+export class CsiError extends CodedError<GrpcCode> {
   constructor(
-    code: CsiErrorCode,
+    code: GrpcCode,
     /** The driver's own words. */
     readonly details: string,
   ) {
@@ -57,7 +34,7 @@ export class CsiError extends CodedError<CsiErrorCode> {
   }
 }
 
-/** Returns the error of a failed call; a code that gRPC does not have is `Unknown`. */
+/** Returns the error of a failed call. */
 export function csiError({ code, details }: GrpcStatus): CsiError {
-  return new CsiError(CODES[code] ?? "Unknown", details);
+  return new CsiError(grpcCode(code), details);
 }

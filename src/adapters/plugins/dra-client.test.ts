@@ -154,6 +154,36 @@ describe("DRA client", { timeout: 20_000 }, () => {
     await assert.rejects(client.watchHealth(never).next(), { code: "Unimplemented" });
   });
 
+  test("each call with one answer ends with its status code, a health stream is not counted", async () => {
+    const ended: unknown[] = [];
+    client.close();
+    client = new DraClient({
+      driver: "gpu.example.com",
+      endpoint: server.socket,
+      service: "v1.DRAPlugin",
+      onCall: ({ path, error }) => ended.push([path.split("/").at(-1), error ?? "OK"]),
+    });
+    const { prepare, unprepare } = draServices["v1.DRAPlugin"];
+    let began: () => void = () => undefined;
+    await server
+      .unary(prepare, () => began())
+      .unary(unprepare, (_call, callback) => callback({ code: 13, details: "no disk" }))
+      .stream(draHealthService.watch, (call) => call.end())
+      .start();
+    for await (const _ of client.watchHealth(never)) assert.fail("no report was sent");
+    await assert.rejects(client.unprepare([claim], never));
+    const scope = new AbortScope([never.signal]);
+    began = () => scope.abort();
+    await assert.rejects(client.prepare([claim], scope));
+    await server.kill();
+    await assert.rejects(client.prepare([claim], never));
+    assert.deepEqual(ended, [
+      ["NodeUnprepareResources", "Internal"],
+      ["NodePrepareResources", "Canceled"],
+      ["NodePrepareResources", "Unavailable"],
+    ]);
+  });
+
   test("the connection is established without a call, and its loss and return are told", async () => {
     const states: boolean[] = [];
     let changed: () => void = () => undefined;

@@ -102,11 +102,15 @@ export class DraClient {
       readonly driver: string;
       readonly endpoint: string;
       readonly service: DraService;
+      /** Called after each call with one answer, as Kubernetes counts them. */
       readonly onCall?: (call: EndedCall) => void;
     },
   ) {
     const channel = { hasOwnConnection: true, messageBytes: MESSAGE_BYTES };
-    this.channel = new GrpcChannel(options.endpoint, options.onCall, channel);
+    const ended = (call: EndedCall): void => {
+      if (call.path !== draHealthService.watch.path) options.onCall?.(call);
+    };
+    this.channel = new GrpcChannel(options.endpoint, ended, channel);
   }
 
   /** By UID of the claim, as the driver answered: claims may be missing or unknown. */

@@ -78,6 +78,11 @@ test("the first service in the driver's order that the agent speaks is taken", (
   assert.throws(() => bench.register("/b", []), /empty list of supported gRPC services/);
 });
 
+test("a name with capitals is accepted, as in the API", () => {
+  const { drivers } = new Bench();
+  drivers.validate({ name: "GPU.Example.com", endpoint: "/a", versions: ["v1.DRAPlugin"] });
+});
+
 test("a name that is no DNS subdomain and an endpoint that is taken are refused", () => {
   const bench = new Bench();
   const versions = ["v1.DRAPlugin"];

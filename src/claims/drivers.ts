@@ -112,7 +112,9 @@ export class Drivers<Service extends string = string> {
   validate(plugin: DriverPlugin): void {
     this.serviceOf(plugin);
     const { name, endpoint } = plugin;
-    if (!isDnsSubdomain(name)) throw new Error(`DRA driver name ${JSON.stringify(name)} is not a DNS subdomain`);
+    // The API allows capitals in the names of drivers.
+    if (!isDnsSubdomain(name.toLowerCase()))
+      throw new Error(`DRA driver name ${JSON.stringify(name)} is not a DNS subdomain`);
     if (this.instances.get(name)?.some((instance) => instance.endpoint === endpoint)) {
       throw new Error(`endpoint ${endpoint} already registered for DRA driver plugin ${name}`);
     }

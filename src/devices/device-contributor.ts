@@ -1,6 +1,8 @@
 import type { ContainerAllocateResponse } from "../adapters/devices/generated/deviceplugin.ts";
 import type { ContainerConfig, ContainerMount } from "../adapters/runtime/port.ts";
-import type { Abortable } from "../lib/abort.ts";
+import { type Abortable, isAborted } from "../lib/abort.ts";
+import { messageOf } from "../lib/errors.ts";
+import { ConfigError } from "../model/config-error.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { deviceIds } from "./device.ts";
 import type { DeviceAllocator } from "./device-allocator.ts";
@@ -35,13 +37,19 @@ export function deviceContributor({ pods, allocator, plugins, waiting }: Contrib
     name: "devices",
     async contribute({ pod, container, interrupt: signal }) {
       const { uid = "" } = pod.metadata;
-      await allocator.allocateMissing(pod, container, { signal });
-      const held = pods.of(uid, container.name);
-      for (const [resource, devices] of held) {
-        const answered = waiting(pod, `for device plugin ${resource} to answer PreStartContainer`);
-        await plugins.preStart(resource, [...deviceIds(devices)], { signal }).finally(answered);
+      try {
+        await allocator.allocateMissing(pod, container, { signal });
+        const held = pods.of(uid, container.name);
+        for (const [resource, devices] of held) {
+          const answered = waiting(pod, `for device plugin ${resource} to answer PreStartContainer`);
+          await plugins.preStart(resource, [...deviceIds(devices)], { signal }).finally(answered);
+        }
+        return mergeAnswers([...held.values()].map(({ answer }) => answer));
+      } catch (error) {
+        if (isAborted(error, signal)) throw error;
+        // Nothing was created yet: CreateContainerConfigError, as in Kubernetes.
+        throw new ConfigError(messageOf(error), { cause: error });
       }
-      return mergeAnswers([...held.values()].map(({ answer }) => answer));
     },
   };
 }

@@ -5,6 +5,7 @@ import { DeviceBench } from "../../test/support/device-bench.ts";
 import { pod } from "../../test/support/pods.ts";
 import { ContainerAllocateResponse } from "../adapters/devices/generated/deviceplugin.ts";
 import { Metrics } from "../lib/metrics.ts";
+import { ConfigError } from "../model/config-error.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { deviceContributor, mergeAnswers } from "./device-contributor.ts";
 import { deviceHealth } from "./device-health.ts";
@@ -206,7 +207,8 @@ describe("a container with devices", () => {
     await contribute(bench, web);
     assert.deepEqual(strict.calls.slice(-1), ["preStart b"]);
     strict.faults.set("preStart", new Error("busy"));
-    await assert.rejects(contribute(bench, web), /device plugin PreStartContainer rpc failed with err: busy/);
+    const refused = "device plugin PreStartContainer rpc failed with err: busy";
+    await assert.rejects(contribute(bench, web), new ConfigError(refused));
     strict.end();
     await bench.clock.advance(0);
     await assert.rejects(contribute(bench, web), /unknown Device Plugin example.com\/gpu/);

@@ -27,15 +27,14 @@ interface ContributorDeps {
 /** Adds to each container what the plugins of its devices answered when these were allocated. */
 export function deviceContributor({ pods, allocator, plugins, waiting }: ContributorDeps): {
   readonly name: string;
-  contribute(creation: {
-    readonly pod: Pod;
-    readonly container: Container;
-    readonly interrupt: AbortSignal;
-  }): Promise<DeviceContribution>;
+  contribute(
+    creation: { readonly pod: Pod; readonly container: Container; readonly interrupt: AbortSignal },
+    before: Pick<DeviceContribution, "annotations">,
+  ): Promise<DeviceContribution>;
 } {
   return {
     name: "devices",
-    async contribute({ pod, container, interrupt: signal }) {
+    async contribute({ pod, container, interrupt: signal }, before) {
       const { uid = "" } = pod.metadata;
       try {
         await allocator.allocateMissing(pod, container, { signal });
@@ -44,7 +43,10 @@ export function deviceContributor({ pods, allocator, plugins, waiting }: Contrib
           const answered = waiting(pod, `for device plugin ${resource} to answer PreStartContainer`);
           await plugins.preStart(resource, [...deviceIds(devices)], { signal }).finally(answered);
         }
-        return mergeAnswers([...held.values()].map(({ answer }) => answer));
+        const merged = mergeAnswers([...held.values()].map(({ answer }) => answer));
+        // The agent's own annotations win, as in Kubernetes.
+        const others = Object.entries(merged.annotations).filter(([key]) => !Object.hasOwn(before.annotations, key));
+        return { ...merged, annotations: Object.fromEntries(others) };
       } catch (error) {
         if (isAborted(error, signal)) throw error;
         // Nothing was created yet: CreateContainerConfigError, as in Kubernetes.

@@ -172,13 +172,13 @@ describe("the pod resources API", () => {
 });
 
 describe("a container with devices", () => {
-  const contribute = (bench: DeviceBench, of: Pod) =>
+  const contribute = (bench: DeviceBench, of: Pod, annotations = {}) =>
     deviceContributor({
       pods: bench.plugins.pods,
       allocator: bench.allocator,
       plugins: bench.plugins.connections,
       waiting: () => () => undefined,
-    }).contribute({ pod: of, container: of.spec.containers[0] as Container, interrupt: signal });
+    }).contribute({ pod: of, container: of.spec.containers[0] as Container, interrupt: signal }, { annotations });
 
   test("gets what its plugin answered, also while the plugin is gone", async () => {
     const { bench, web, plugin } = await site();
@@ -186,6 +186,17 @@ describe("a container with devices", () => {
     plugin.end();
     await bench.clock.advance(0);
     assert.deepEqual((await contribute(bench, web)).env, [{ name: "A", value: "1" }]);
+    bench.close();
+  });
+
+  test("gets no annotation of its plugin that the agent sets itself", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    plugin.answer = ContainerAllocateResponse.fromPartial({ annotations: { "example.com/card": "a", count: "7" } });
+    const web = pod("web").container("app", asks).build();
+    await bench.admit(web);
+    const { annotations } = await contribute(bench, web, { count: "0" });
+    assert.deepEqual(annotations, { "example.com/card": "a" });
     bench.close();
   });
 

@@ -13,12 +13,12 @@ export function usableClaim(
 ): Pick<ClaimRecord, "uid" | "name" | "namespace" | "drivers"> {
   const { uid = "", name = "", namespace = "" } = claim.metadata;
   const { uid: podUid = "", name: podName = "", namespace: podNamespace = "" } = pod.metadata;
-  if (isGenerated && !isOwned(pod, claim, acceptsGroups)) {
-    throw new Error(
-      `ResourceClaim ${namespace}/${name} was not created for Pod ${podNamespace}/${podName} (Pod is not owner)`,
-    );
+  const group = acceptsGroups ? pod.spec.schedulingGroup?.podGroupName : undefined;
+  if (isGenerated && !isOwned(pod, claim, group)) {
+    const why = group === undefined ? "Pod is not owner" : `neither Pod nor PodGroup ${group} is the owner`;
+    throw new Error(`ResourceClaim ${namespace}/${name} was not created for Pod ${podNamespace}/${podName} (${why})`);
   }
-  if (!isReserved(pod, claim, acceptsGroups)) {
+  if (!isReserved(pod, claim, group)) {
     throw new Error(`pod ${podName} (${podUid}) is not allowed to use ResourceClaim ${name} (${uid})`);
   }
   const { allocation } = claim.status ?? {};
@@ -27,11 +27,11 @@ export function usableClaim(
   return { uid, name, namespace, drivers: new Map([...drivers].map((driver) => [driver, []])) };
 }
 
-function isOwned(pod: Pod, claim: DeviceClaim, acceptsGroups: boolean): boolean {
+/** `group`: the name of the pod's group, if its claims may be used by the pod. */
+function isOwned(pod: Pod, claim: DeviceClaim, group: string | undefined): boolean {
   const owner = claim.metadata.ownerReferences?.find(({ controller }) => controller === true);
   if (owner === undefined) return false;
   if (owner.uid === pod.metadata.uid) return true;
-  const group = acceptsGroups ? pod.spec.schedulingGroup?.podGroupName : undefined;
   return (
     group !== undefined &&
     owner.kind === "PodGroup" &&
@@ -40,8 +40,7 @@ function isOwned(pod: Pod, claim: DeviceClaim, acceptsGroups: boolean): boolean 
   );
 }
 
-function isReserved(pod: Pod, claim: DeviceClaim, acceptsGroups: boolean): boolean {
-  const group = acceptsGroups ? pod.spec.schedulingGroup?.podGroupName : undefined;
+function isReserved(pod: Pod, claim: DeviceClaim, group: string | undefined): boolean {
   return (claim.status?.reservedFor ?? []).some(
     ({ uid, apiGroup, resource, name }) =>
       uid === pod.metadata.uid ||

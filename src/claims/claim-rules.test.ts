@@ -31,6 +31,7 @@ describe("a claim is usable by a pod of a group", () => {
     .build();
   const owner = { apiVersion: "scheduling.k8s.io/v1alpha2", kind: "PodGroup", name: "workers", uid: "g" };
   const reserved = { apiGroup: "scheduling.k8s.io", resource: "podgroups", name: "workers", uid: "g" };
+  const NOT_OWNER = /neither Pod nor PodGroup workers is the owner/;
   const cases: readonly {
     name: string;
     owner?: Partial<typeof owner> & { controller?: boolean };
@@ -40,10 +41,10 @@ describe("a claim is usable by a pod of a group", () => {
   }[] = [
     { name: "that owns it and that it is reserved for", want: "usable" },
     { name: "but not where groups are off", acceptsGroups: false, want: /Pod is not owner/ },
-    { name: "but not one that another kind of object owns", owner: { kind: "Pod" }, want: /Pod is not owner/ },
-    { name: "but not one that another group owns", owner: { name: "others" }, want: /Pod is not owner/ },
-    { name: "but not of another API", owner: { apiVersion: "example.com/v1" }, want: /Pod is not owner/ },
-    { name: "but not one that it does not control", owner: { controller: false }, want: /Pod is not owner/ },
+    { name: "but not one that another kind of object owns", owner: { kind: "Pod" }, want: NOT_OWNER },
+    { name: "but not one that another group owns", owner: { name: "others" }, want: NOT_OWNER },
+    { name: "but not of another API", owner: { apiVersion: "example.com/v1" }, want: NOT_OWNER },
+    { name: "but not one that it does not control", owner: { controller: false }, want: NOT_OWNER },
     { name: "but not reserved for another group", reserved: { name: "others" }, want: /is not allowed to use/ },
     { name: "but not reserved for a pod of that name", reserved: { resource: "pods" }, want: /is not allowed to use/ },
     { name: "but not reserved by another API", reserved: { apiGroup: "example.com" }, want: /is not allowed to use/ },

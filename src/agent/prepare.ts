@@ -1,5 +1,7 @@
 import { identifyRuntime } from "../adapters/connect-runtime.ts";
 import type { LinuxHost } from "../adapters/host/index.ts";
+import { hasSelinux } from "../adapters/host/node-facts.ts";
+import { makePluginDirectories } from "../adapters/host/plugin-directories.ts";
 import { shareRootDir } from "../adapters/host/share-root-dir.ts";
 import { connectApi } from "../adapters/kubeapi/index.ts";
 import type { agentOptions, OptionStore } from "../config/index.ts";
@@ -27,6 +29,7 @@ export async function prepareSettings(
   const { options } = given;
   for (const path of [options.rootDir, `${options.rootDir}/pods`]) await host.makeDir(path, 0o750);
   await shareRootDir(deps, options.rootDir);
+  await makePluginDirectories(deps, { rootDir: options.rootDir, hasSelinux: hasSelinux() });
   for (const path of [options.podLogsDir, given.containerLogsDir]) await host.makeDir(path, 0o755);
   const { version, driver } = await identifyRuntime(deps, options.containerRuntimeEndpoint, { signal });
   return {

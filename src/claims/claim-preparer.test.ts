@@ -724,6 +724,16 @@ describe("claims of pods that are gone", () => {
     await running;
   });
 
+  test("are not measured when they are unprepared: no pod waits for it", async () => {
+    const { bench, clock, stop, start } = await left();
+    bench.measured.length = 0;
+    const running = start();
+    await clock.advance(0);
+    assert.deepEqual([bench.calls.length, bench.measured], [1, []]);
+    stop.abort();
+    await running;
+  });
+
   test("are unprepared also if those of another such pod cannot be", async () => {
     const bench = new Bench();
     bench.drivers.set("nic.example.com", {});

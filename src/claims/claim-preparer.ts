@@ -54,16 +54,19 @@ export class ClaimPreparer {
 
   /** Unprepares what only this pod uses; safe to repeat. Needs neither the pod nor the claims' objects. */
   unprepare(uid: string, options: Abortable): Promise<void> {
+    if (!this.deps.store.isUsedBy(uid)) return Promise.resolve();
+    return this.measure("UnprepareResources", () => this.unprepareRemoved(uid, options));
+  }
+
+  /** The same for a pod that is gone; not measured, as in Kubernetes, because no pod waits for it. */
+  async unprepareRemoved(uid: string, options: Abortable): Promise<void> {
     const keys = this.deps.store.ofPod(uid).map(claimKey);
-    if (keys.length === 0) return Promise.resolve();
-    return this.measure("UnprepareResources", async () => {
-      try {
-        await this.locked(keys, () => this.unprepareLocked(uid, options), options);
-      } catch (error) {
-        options.signal.throwIfAborted();
-        throw new Error(`unprepare dynamic resources: ${messageOf(error)}`, { cause: error });
-      }
-    });
+    try {
+      await this.locked(keys, () => this.unprepareLocked(uid, options), options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      throw new Error(`unprepare dynamic resources: ${messageOf(error)}`, { cause: error });
+    }
   }
 
   /** Checks everything before anything is noted: a pod that fails here can be deleted without its drivers. */

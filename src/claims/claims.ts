@@ -136,7 +136,7 @@ export class Claims {
   }
 
   private async reconcile(signal: AbortSignal): Promise<void> {
-    const { store, pods, log } = this.deps;
+    const { store, preparer, pods, log } = this.deps;
     try {
       store.load();
     } catch {
@@ -146,7 +146,7 @@ export class Claims {
     for (const podUID of users) {
       if (pods.isKnown(podUID)) continue;
       try {
-        await this.unprepare(podUID, { signal });
+        await preparer.unprepareRemoved(podUID, { signal });
       } catch (error) {
         if (isAborted(error, signal)) return;
         log.warn("Failed to unprepare claims of a removed pod", { podUID, error: messageOf(error) });

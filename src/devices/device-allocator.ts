@@ -66,6 +66,8 @@ export class DeviceAllocator implements HintProvider {
   private readonly asked = new Set<string>();
   /** How many saves were asked for, and the last of them that succeeded: what came after it may be missing on disk. */
   private readonly saves = { asked: 0, done: 0 };
+  /** Of containers that are aligned to NUMA nodes, by the pods' UIDs: what they still lack is allocated by it later. */
+  private readonly affinities = new Map<string, Map<string, TopologyHint>>();
   private readonly masks: DeviceMasks;
   private readonly unclaimed: FreeDevices;
 
@@ -108,6 +110,7 @@ export class DeviceAllocator implements HintProvider {
   /** Throws an error that names the cause: the pod is then rejected with UnexpectedAdmissionError. */
   reserve(pod: Pod, container: Container, affinity: TopologyHint): undefined {
     const { uid = "" } = pod.metadata;
+    if (affinity.numa !== undefined) this.keepAffinity(uid, container.name, affinity);
     const added: { readonly reservation: Reservation; readonly free: readonly string[] }[] = [];
     const needs = this.needs(pod, container);
     if (needs.size > 0) this.deps.ready();
@@ -169,7 +172,7 @@ export class DeviceAllocator implements HintProvider {
     const lacks = (resource: string): boolean =>
       this.deps.pods.get({ uid, container: container.name, resource }) === undefined;
     if ([...this.needs(pod, container).keys()].some(lacks)) {
-      this.reserve(pod, container, ANYWHERE);
+      this.reserve(pod, container, this.affinities.get(uid)?.get(container.name) ?? ANYWHERE);
       await this.commit(pod, { signal, only: container.name });
     } else if (this.saves.done < this.saves.asked && this.deps.pods.of(uid, container.name).size > 0) {
       // No container starts with devices that another agent would take for free.
@@ -179,6 +182,7 @@ export class DeviceAllocator implements HintProvider {
 
   /** The file is written later: an entry that outlives its pod is released when the sources of pods are ready. */
   release(uid: string): void {
+    this.affinities.delete(uid);
     this.reservations.release(uid);
     this.unclaimed.clear();
     if (this.deps.pods.delete(uid)) this.deps.saveLater();
@@ -207,6 +211,11 @@ export class DeviceAllocator implements HintProvider {
   /** True for a resource of a plugin, also of a removed one whose devices containers still have. */
   isDevice(resource: string): boolean {
     return this.deps.inventory.has(resource) || this.deps.pods.allocated(resource).size > 0;
+  }
+
+  private keepAffinity(uid: string, container: string, affinity: TopologyHint): void {
+    const own = this.affinities.get(uid) ?? new Map<string, TopologyHint>();
+    this.affinities.set(uid, own.set(container, affinity));
   }
 
   private async save(): Promise<void> {

@@ -6,7 +6,7 @@ import { pod } from "../../test/support/pods.ts";
 import { ContainerAllocateResponse, Device } from "../adapters/devices/generated/deviceplugin.ts";
 import { RuntimeError } from "../adapters/runtime/port.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
-import { ANYWHERE } from "../model/topology.ts";
+import { ANYWHERE, numaMask } from "../model/topology.ts";
 import { encodeCheckpoint } from "./checkpoint.ts";
 
 const GPU = "example.com/gpu";
@@ -966,6 +966,20 @@ describe("an allocation of devices", () => {
     await bench.allocator.allocateMissing(web, app, { signal });
     assert.deepEqual([...bench.plugins.pods.of("uid-of-web", "app").keys()], [GPU, "example.com/nic"]);
     assert.deepEqual(gpus.calls, ["options", "allocate a"]);
+    bench.close();
+  });
+
+  test("that a starting container lacks is made where its pod was aligned", async () => {
+    const bench = new DeviceBench();
+    const web = podOf("web");
+    const [app = { name: "" }] = web.spec.containers;
+    await bench.admit(web, { affinity: { numa: numaMask([1]), isPreferred: true } });
+    await bench.plugin(GPU, { a: { nodes: [0] }, b: { nodes: [1] } });
+    await bench.allocator.allocateMissing(web, app, { signal });
+    assert.deepEqual([...bench.plugins.pods.idsOf("uid-of-web", GPU)], ["b"]);
+    bench.allocator.release("uid-of-web");
+    await bench.allocator.allocateMissing(web, app, { signal });
+    assert.deepEqual([...bench.plugins.pods.idsOf("uid-of-web", GPU)], ["a"], "of a pod that is gone nothing is kept");
     bench.close();
   });
 

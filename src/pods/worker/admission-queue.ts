@@ -50,7 +50,10 @@ interface Allocating {
 export class AdmissionQueue {
   private readonly waiting = new Set<string>();
   private readonly allocating = new Map<string, Allocating>();
-  /** Pods whose turn it is, and that wait for something else than room on the node: nobody takes theirs. */
+  /**
+   * Pods whose turn it is, and that wait for something else than room on the node: nobody after them takes theirs. In the
+   * order in which they are decided.
+   */
   private readonly keeping = new Map<string, Pod>();
   /** What each pod waits for, as its journal was told. */
   private readonly reasons = new Map<string, string>();
@@ -74,9 +77,14 @@ export class AdmissionQueue {
     return this.allocating.has(uid);
   }
 
-  /** Pods whose resources are reserved, and that may still be rejected. */
-  get undecided(): readonly Pod[] {
-    return [...[...this.allocating.values()].map(({ pod }) => pod), ...this.keeping.values()];
+  /** Pods whose resources are reserved, and that may still be rejected; of those that keep their room, all before `uid`. */
+  undecided(uid?: string): readonly Pod[] {
+    const undecided = [...this.allocating.values()].map(({ pod }) => pod);
+    for (const [other, pod] of this.keeping) {
+      if (other === uid) break;
+      undecided.push(pod);
+    }
+    return undecided;
   }
 
   /** Takes a pod in; `review` decides. */
@@ -153,14 +161,18 @@ export class AdmissionQueue {
     );
   }
 
-  /** Those that an earlier run admitted come first: new ones are decided on what is left. */
+  /** Those that an earlier run admitted come first, then those that keep their room: new ones are decided on what is left. */
   private inOrder(): readonly string[] {
     const { desired, isKnown } = this.deps;
-    const all = [...this.waiting].map((uid) => {
-      const created = desired.get(uid)?.pod.metadata.creationTimestamp ?? "";
-      return { uid, key: `${isKnown(uid) ? 0 : 1} ${created}` };
-    });
-    return all.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)).map(({ uid }) => uid);
+    const turns = new Map([...this.keeping.keys()].map((uid, turn) => [uid, turn]));
+    const all = [...this.waiting].map((uid) => ({
+      uid,
+      turn: isKnown(uid) ? -1 : (turns.get(uid) ?? turns.size),
+      created: desired.get(uid)?.pod.metadata.creationTimestamp ?? "",
+    }));
+    return all
+      .sort((a, b) => a.turn - b.turn || (a.created < b.created ? -1 : a.created > b.created ? 1 : 0))
+      .map(({ uid }) => uid);
   }
 
   private decide(uid: string): "allocates" | undefined {
@@ -170,15 +182,14 @@ export class AdmissionQueue {
       this.delete(uid);
       return undefined;
     }
-    const keptRoom = this.keeping.delete(uid);
     const verdict = this.deps.verdict(desired);
+    if (verdict.kind === "waits" && verdict.keepsRoom === true) this.keeping.set(uid, desired.pod);
+    else this.keeping.delete(uid);
     switch (verdict.kind) {
       case "waits":
         this.wait(desired, verdict);
         return undefined;
       case "rejected":
-        // Others may have its room.
-        if (keptRoom) this.isDue = true;
         this.reject(desired, this.rejectionOf(desired.pod, verdict));
         return undefined;
       case "admitted":
@@ -192,9 +203,8 @@ export class AdmissionQueue {
   /** No pod ends for one that an allocator would reject even so, as in Kubernetes. */
   private wait(
     desired: DesiredPod,
-    { why, victims = [], shortOf = "", keepsRoom }: AdmissionVerdict & { readonly kind: "waits" },
+    { why, victims = [], shortOf = "" }: AdmissionVerdict & { readonly kind: "waits" },
   ): void {
-    if (keepsRoom === true) this.keeping.set(desired.uid, desired.pod);
     const rejection = victims.length > 0 ? this.deps.allocations.problem(desired.pod) : undefined;
     if (rejection !== undefined) return this.reject(desired, rejection);
     this.note(desired, why);

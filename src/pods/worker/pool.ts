@@ -194,7 +194,7 @@ export class WorkerPool {
     const again = this.allocations.readmit(pod);
     if (again !== undefined)
       return "waits" in again ? { kind: "waits", why: again.waits, keepsRoom: true } : { kind: "rejected", ...again };
-    const load = { ...nodeLoad(this.workers.values(), this.unread), undecided: this.queue.undecided };
+    const load = { ...nodeLoad(this.workers.values(), this.unread), undecided: this.queue.undecided(uid) };
     return admissionVerdict(pod, load, this.options.node());
   }
 
@@ -253,7 +253,7 @@ export class WorkerPool {
       this.resizes.delete(worker.identity.uid);
       return { reason: "Infeasible", message };
     }
-    const undecided = this.queue.undecided.map((each) => ({ desired: each, allocated: each }));
+    const undecided = this.queue.undecided().map((each) => ({ desired: each, allocated: each }));
     const verdict = this.resizes.verdict(pod, [...allocatedPods(others), ...undecided], this.options.node());
     if (verdict !== undefined && isCriticalPod(asked)) this.preemptFor(asked, others);
     return verdict;
@@ -261,7 +261,7 @@ export class WorkerPool {
 
   /** A critical pod that grows preempts others as one that is added does, as in Kubernetes; it is resized when they ended. */
   private preemptFor(asked: Pod, others: readonly PodWorker[]): void {
-    const load = { ...nodeLoad(others, this.unread), undecided: this.queue.undecided };
+    const load = { ...nodeLoad(others, this.unread), undecided: this.queue.undecided() };
     const admission = admissionVerdict(asked, load, this.options.node());
     if (admission.kind === "waits") this.preempt(admission.victims ?? [], admission.shortOf ?? "");
   }

@@ -435,7 +435,7 @@ describe("what an earlier agent did not allocate", () => {
     assert.deepEqual([asked, ring.status("new")?.phase], [["web"], "Running"]);
   });
 
-  test("leaves new pods their room on the node while they wait, in the order of their creation", async () => {
+  describe("leaves new pods their room on the node while they wait, in the order of their creation", () => {
     const of = (name: string, cpu: string, creationTimestamp: string): Pod => {
       const limits = { cpu, memory: "1Gi" };
       const built = pod(name)
@@ -444,23 +444,32 @@ describe("what an earlier agent did not allocate", () => {
       return { ...built, metadata: { ...built.metadata, creationTimestamp } };
     };
     const runs = of("runs", "500m", "2026-01-01T00:00:00Z");
-    const ring = new FakeRing({ app: {} });
-    ring.allocators = () => [new FakeAllocator(["card-0", "card-1"])];
-    await ring.restartAgent();
-    await ring.want(runs);
-    const cards = new FakeAllocator(["card-0", "card-1"]);
-    Object.assign(cards, { clock: ring.clock, adoptsMs: 3000 });
-    cards.lacking.add("runs");
-    cards.content.add("second");
-    ring.allocators = () => [cards];
-    await ring.restartAgent();
-    await ring.want(runs, of("first", "1500m", "2026-01-02T00:00:00Z"), of("second", "1500m", "2026-01-03T00:00:00Z"));
-    await ring.clock.advance(10_000);
-    const rejected = ring.status("second");
-    assert.deepEqual(
-      [ring.status("first")?.phase, rejected?.phase, rejected?.reason],
-      ["Running", "Failed", "OutOfcpu"],
-    );
+    for (const [who, content] of Object.entries({ "the first": ["second"], both: [] })) {
+      test(`if ${who} waited`, async () => {
+        const names = ["card-0", "card-1", "card-2"];
+        const ring = new FakeRing({ app: {} });
+        ring.allocators = () => [new FakeAllocator(names)];
+        await ring.restartAgent();
+        await ring.want(runs);
+        const cards = new FakeAllocator(names);
+        Object.assign(cards, { clock: ring.clock, adoptsMs: 3000 });
+        cards.lacking.add("runs");
+        for (const name of content) cards.content.add(name);
+        ring.allocators = () => [cards];
+        await ring.restartAgent();
+        const [first, second] = [
+          of("first", "1500m", "2026-01-02T00:00:00Z"),
+          of("second", "1500m", "2026-01-03T00:00:00Z"),
+        ];
+        await ring.want(runs, second, first);
+        await ring.clock.advance(10_000);
+        const rejected = ring.status("second");
+        assert.deepEqual(
+          [ring.status("first")?.phase, rejected?.phase, rejected?.reason],
+          ["Running", "Failed", "OutOfcpu"],
+        );
+      });
+    }
   });
 
   test("is there before the limits are set also if the disk was full at first, and nothing of the pod ran", async () => {

@@ -3,7 +3,7 @@ import { type AdmissionNode, admit, type Rejection } from "./admission.ts";
 
 /** The pods that count against the node's room, by how certain that is. */
 export interface NodeLoad {
-  /** Pods that run or start. */
+  /** Pods that run or start, and those of an earlier run of the agent that cannot be read. */
   readonly active: readonly Pod[];
   /** Pods that are stopping: their room becomes free. */
   readonly stopping: readonly Pod[];

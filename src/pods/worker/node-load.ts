@@ -4,9 +4,12 @@ import type { NodeLoad } from "../admission/verdict.ts";
 import { isTerminalPhase } from "../status/derive.ts";
 import type { PodWorker } from "./worker.ts";
 
-type LoadedWorker = Pick<PodWorker, "life" | "pod" | "allocated" | "lastStatus" | "identity">;
+type LoadedWorker = Pick<PodWorker, "life" | "pod" | "allocated" | "lastStatus" | "identity" | "hasFailed">;
 
-/** Returns the pods that count against the node's room; `unread` are adopted pods without a status yet. Pure. */
+/**
+ * Returns the pods that count against the node's room; `unread` are adopted pods without a status yet. One that cannot be
+ * read counts as one that runs: others would wait for it for ever. Pure.
+ */
 export function nodeLoad(workers: Iterable<LoadedWorker>, unread: ReadonlySet<string>): NodeLoad {
   const load = { active: [] as Pod[], stopping: [] as Pod[], unread: [] as Pod[] };
   for (const worker of workers) {
@@ -15,7 +18,7 @@ export function nodeLoad(workers: Iterable<LoadedWorker>, unread: ReadonlySet<st
     if (isKilled) continue;
     const isStopping = stop !== undefined || isEnding(worker.pod);
     const isTerminal = isTerminalPhase(worker.lastStatus?.phase);
-    const isUnread = unread.has(worker.identity.uid);
+    const isUnread = unread.has(worker.identity.uid) && !worker.hasFailed;
     load[isStopping || isTerminal ? "stopping" : isUnread ? "unread" : "active"].push(worker.allocated);
   }
   return load;

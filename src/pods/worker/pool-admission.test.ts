@@ -288,6 +288,37 @@ describe("completed pods after a restart of the agent", () => {
   });
 });
 
+describe("a pod of an earlier run that cannot be read", () => {
+  /** Restarts the agent with the given pods beside one that the runtime does not answer for. */
+  const restart = async (...others: readonly [Pod, ...Pod[]]): Promise<FakeRing> => {
+    const odd = needs("odd", "100m");
+    const ring = new FakeRing();
+    const { signal } = new AbortController();
+    await ring.restartAgent();
+    await ring.want(odd);
+    const [sandbox] = await ring.runtime.listSandboxes({}, { signal });
+    await ring.want(odd, one);
+    ring.stopAgent();
+    const own = ring.runtime.sandboxStatus.bind(ring.runtime);
+    ring.runtime.sandboxStatus = (id, options) =>
+      id === sandbox?.id ? Promise.reject(new Error("no such task")) : own(id, options);
+    await ring.restartAgent();
+    await ring.want(odd, one, ...others);
+    await ring.clock.advance(60_000);
+    return ring;
+  };
+
+  test("counts as one that runs: what does not fit beside it is rejected", async () => {
+    const ring = await restart(needs("new", "450m"));
+    assert.deepEqual([ring.status("new")?.phase, ring.status("new")?.reason], ["Failed", "OutOfcpu"]);
+  });
+
+  test("keeps no critical pod from preempting another", async () => {
+    const ring = await restart({ ...two, spec: { ...two.spec, priority: 2_000_000_000 } });
+    assert.deepEqual([ring.status("one")?.reason, ring.status("two")?.phase], ["Preempting", "Running"]);
+  });
+});
+
 describe("the order of admission", () => {
   test("is the order of creation, whatever the order of the list", async () => {
     const ring = new FakeRing();

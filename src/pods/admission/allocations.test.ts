@@ -269,6 +269,42 @@ describe("an allocation", () => {
     assert.deepEqual([...allocator().given], [["uid-of-web", "card-0"]]);
   });
 
+  for (const [what, { running, rejected }] of Object.entries({
+    "that was killed": { running: true, rejected: false },
+    "that was rejected": { running: false, rejected: true },
+  })) {
+    test(`that an allocator can only read later is released of a pod ${what}, also while its object is there`, async () => {
+      const { ring, allocator } = await machine(["card-0"]);
+      const job: Pod = { ...web, spec: { ...web.spec, activeDeadlineSeconds: 60 } };
+      await ring.want(job);
+      ring.stopAgent();
+      if (!running) {
+        const { signal } = new AbortController();
+        for (const { id } of await ring.runtime.listSandboxes({}, { signal })) {
+          await ring.runtime.stopSandbox(id, { signal });
+          await ring.runtime.removeSandbox(id, { signal });
+        }
+      }
+      ring.files.entries.delete(FILE);
+      if (rejected) ring.node = { ...ring.node, allocatable: { ...ring.node.allocatable, pods: "0" } };
+      await ring.restartAgent({ isListed: false });
+      let isReadable = false;
+      allocator().held = () => {
+        if (!isReadable) throw new Error("EIO: i/o error");
+        return [...allocator().given.keys()];
+      };
+      await ring.want(job);
+      await ring.clock.advance(120_000);
+      assert.equal(ring.status()?.phase, "Failed");
+      // As `restore` of an allocator that keeps records of its own.
+      isReadable = true;
+      allocator().given.set("uid-of-web", "card-0");
+      ring.publish(job);
+      await ring.clock.advance(1000);
+      assert.deepEqual([...allocator().given], []);
+    });
+  }
+
   test("of a pod that comes back under its UID is made anew", async () => {
     const { ring, allocator } = await machine(["card-0"]);
     await ring.want(web);

@@ -339,15 +339,19 @@ export class WorkerPool {
   }
 
   /**
-   * Releases, once after the start, allocations of pods that were removed while no agent ran; not while a source is
-   * incomplete: an unreadable manifest, or one that is still being read, may be theirs.
+   * Releases, once after the start, allocations of pods that were removed while no agent ran, or that were killed or
+   * rejected before it was known what they have; not while a source is incomplete: an unreadable manifest, or one that is
+   * still being read, may be theirs.
    */
   private releaseOthers(): void {
     const { desired } = this.deps;
     if (this.hasReleasedOthers || this.inRuntime === undefined || !desired.isComplete) return;
     this.hasReleasedOthers = true;
     if (this.allocations.isEmpty) return;
-    const isKnown = (uid: string): boolean => this.isInRuntime(uid) || desired.get(uid) !== undefined;
+    const isKnown = (uid: string): boolean => {
+      const worker = this.workers.get(uid);
+      return worker === undefined ? this.queue.has(uid) || this.isInRuntime(uid) : !worker.life.isKilled;
+    };
     this.allocations.releaseOthers(isKnown).catch((error: unknown) => {
       // The next list, or the next change of a source, tries again.
       this.hasReleasedOthers = false;

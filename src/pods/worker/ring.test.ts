@@ -281,6 +281,26 @@ describe("a pod's life on the ring", () => {
     assert.ok(!ring.journal.events(0).some(({ reason }) => reason === "DeadlineExceeded"));
   });
 
+  test("past its active deadline a pod fails also while it waits to be tried again after errors", async () => {
+    const ring = new FakeRing();
+    ring.runtime.control.fail("runSandbox", new RuntimeError("Unknown", "no such luck"), 100);
+    await ring.want(pod("web").container("app").with({ activeDeadlineSeconds: 35 }).build());
+    await ring.clock.advance(34_000);
+    assert.equal(ring.status()?.phase, "Pending");
+    await ring.clock.advance(1000);
+    assert.deepEqual([ring.status()?.phase, ring.status()?.reason], ["Failed", "DeadlineExceeded"]);
+  });
+
+  test("past its active deadline a pod that cannot be read is not read more often than after other errors", async () => {
+    const ring = new FakeRing();
+    await ring.want(pod("web").container("app").with({ activeDeadlineSeconds: 5 }).build());
+    ring.runtime.control.fail("containerStatus", new RuntimeError("Unknown", "no such luck"), 1000);
+    const before = ring.runtime.control.count("containerStatus");
+    await ring.clock.advance(60_000);
+    assert.equal(ring.status()?.phase, "Running");
+    assert.ok(ring.runtime.control.count("containerStatus") - before < 10);
+  });
+
   test("past its active deadline a pod fails also while it waits for an image", async () => {
     const ring = new FakeRing();
     ring.runtime.image("app:1", { state: "pullable" });

@@ -276,8 +276,8 @@ export class PodSync {
     return sleeps.length === 0 ? undefined : Math.max(1, Math.min(...sleeps));
   }
 
-  /** Milliseconds until `activeDeadlineSeconds` is over. */
-  private untilDeadline(now: Instant): number | undefined {
+  /** Milliseconds until `activeDeadlineSeconds` is over; undefined if the pod has none, or has not started. */
+  untilDeadline(now: Instant): number | undefined {
     const seconds = this.parts.pod().spec.activeDeadlineSeconds;
     const started = this.parts.report.current?.startTime;
     if (seconds === undefined || started === undefined) return undefined;

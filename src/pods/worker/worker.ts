@@ -215,7 +215,7 @@ export class PodWorker {
     this.wake({ retry: true });
   }
 
-  /** The catch-all of the worker: logs the error and answers how long to wait before the next try. */
+  /** The catch-all of the worker: logs the error and answers how long to wait before the next step. */
   private failed(error: unknown): number {
     const { wall, mono } = this.deps.clock.now();
     const waitMs = this.parts.retry.failed(error, mono);
@@ -224,6 +224,8 @@ export class PodWorker {
     const { name, namespace, uid } = this.identity;
     this.deps.log.error("Failed to sync pod", error, { pod: name, namespace, podUID: uid, waitMs });
     this.deps.journal.setNext({ at: wall + waitMs, why: messageOf(error) });
-    return waitMs;
+    const deadlineMs = this.life.phase === "syncing" ? this.sync.untilDeadline({ wall, mono }) : undefined;
+    // Past it the step that ends the pod has failed.
+    return deadlineMs !== undefined && deadlineMs > 0 ? Math.min(waitMs, deadlineMs) : waitMs;
   }
 }

@@ -16,6 +16,7 @@ import { ClaimStore } from "./claim-store.ts";
 import { Claims, type ClaimsDeps } from "./claims.ts";
 import { DeviceHealthBook } from "./device-health.ts";
 import { Drivers } from "./drivers.ts";
+import { mayUseClaims } from "./may-use-claims.ts";
 import { type SliceApi, SliceCleaner } from "./slice-cleaner.ts";
 
 /** The ring, as far as claims need it. */
@@ -29,7 +30,7 @@ export interface ClaimRing {
   };
   readonly observer: { get(uid: string): unknown };
   /** Called once all is built. */
-  pool(): { worker(uid: string): unknown; wake(uid: string): void };
+  pool(): { worker(uid: string): unknown; isFinished(uid: string): boolean; wake(uid: string): void };
   /** When the runtime was listed; undefined before. */
   listedAt(): unknown;
 }
@@ -108,14 +109,13 @@ async function settleHealth(
   await untilAborted(signal);
 }
 
-/** A pod is gone when neither a source, a worker nor the runtime has it. */
-function podsOf({ desired, observer, pool, listedAt }: ClaimRing): ClaimsDeps["pods"] {
+function podsOf(ring: ClaimRing): ClaimsDeps["pods"] {
+  const { desired, listedAt } = ring;
   return {
     get isComplete() {
       return desired.isComplete && listedAt() !== undefined;
     },
-    isKnown: (uid) =>
-      desired.get(uid) !== undefined || pool().worker(uid) !== undefined || observer.get(uid) !== undefined,
+    isKnown: (uid) => mayUseClaims(uid, ring),
     onComplete: (fn, options) => desired.onComplete(fn, options),
   };
 }

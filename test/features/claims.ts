@@ -64,7 +64,11 @@ class ClaimNode {
           onComplete: () => undefined,
         },
         observer: { get: () => undefined },
-        pool: () => ({ worker: () => undefined, wake: (uid) => void this.woken.add(uid) }),
+        pool: () => ({
+          worker: () => undefined,
+          isFinished: (uid) => !this.pods.has(uid),
+          wake: (uid) => void this.woken.add(uid),
+        }),
         listedAt: () => true,
       },
       this.stop.signal,

@@ -522,6 +522,27 @@ describe("the record of a pod's resources", () => {
     assert.deepEqual(warnings, ["Failed to persist allocated resources of pod"]);
   });
 
+  for (const damaged of [
+    `{"version":1,"allocated":{"app":{"requests":{"cpu":"one"}}}}`,
+    `{"version":1,"allocated":{"app":{"requests":{"cpu":1}}}}`,
+    `{"version":1,"allocated":{"app":7}}`,
+    `{"version":1,"actual":{"":{"limits":"none"}}}`,
+    `{"version":1,"allocated":`,
+  ]) {
+    test(`that is damaged is ignored, and fails neither its pod nor the admission of others: ${damaged}`, async () => {
+      const web = pod("web")
+        .container("app", { resources: { requests: { cpu: "500m" } } })
+        .build();
+      const ring = new FakeRing();
+      await ring.want(web);
+      ring.files.entries.set("/root/pods/uid-of-web/resize.json", damaged);
+      await ring.restartAgent();
+      await ring.want(web);
+      await ring.want(web, pod("new").container("app").build());
+      assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], ["Running", "Running"]);
+    });
+  }
+
   test("is replaced atomically", async () => {
     const ring = new FakeRing();
     const replaced: string[] = [];

@@ -3,6 +3,7 @@ import type { Logger } from "../../lib/log.ts";
 import type { Pod, ResourceRequirements } from "../../model/generated/types.ts";
 import { RESOURCES_ANNOTATION } from "../../model/labels.ts";
 import type { ObservedContainer, ObservedPod } from "../../model/observed.ts";
+import { tryParseQuantity } from "../../model/quantity.ts";
 import { type Allocation, allocationOf, changedResources, POD_LEVEL, withAllocation } from "../admission/allocation.ts";
 import type { ResizeVerdict } from "../admission/facts.ts";
 
@@ -227,18 +228,36 @@ export class PodResize {
 
 type Requirements = Readonly<Record<string, ResourceRequirements>>;
 
+/** Throws for what the agent cannot have written: a quantity that cannot be parsed would fail each admission on the node. */
 function requirementsIn(value: unknown, field: string): Requirements {
   const found: unknown = typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined;
-  return typeof found === "object" && found !== null ? (found as Requirements) : {}; // reason: the agent wrote it
+  if (typeof found !== "object" || found === null) return {};
+  for (const [name, resources] of Object.entries(found)) {
+    if (!isRequirements(resources)) throw new Error(`field ${field} has no resources for ${JSON.stringify(name)}`);
+  }
+  return found as Requirements; // reason: checked
 }
 
 function parseRequirements(text: string | undefined): ResourceRequirements | undefined {
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text) as ResourceRequirements; // reason: the agent wrote it from the spec
+    const parsed: unknown = JSON.parse(text);
+    return isRequirements(parsed) ? parsed : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isRequirements(value: unknown): value is ResourceRequirements {
+  if (typeof value !== "object" || value === null) return false;
+  return ["requests", "limits"].every((side) => {
+    const amounts: unknown = Reflect.get(value, side) ?? {};
+    return typeof amounts === "object" && Object.values(amounts ?? {}).every(isQuantity);
+  });
+}
+
+function isQuantity(value: unknown): boolean {
+  return typeof value === "string" && tryParseQuantity(value) !== undefined;
 }
 
 /** The resources of the pod as the events of Kubernetes have them, and those of the pod as a whole. */

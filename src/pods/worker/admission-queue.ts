@@ -72,11 +72,6 @@ export class AdmissionQueue {
     return this.waiting.has(uid);
   }
 
-  /** True while something is being allocated to the pod. */
-  isAllocating(uid: string): boolean {
-    return this.allocating.has(uid);
-  }
-
   /** Pods whose resources are reserved, and that may still be rejected; of those that keep their room, all before `uid`. */
   undecided(uid?: string): readonly Pod[] {
     const undecided = [...this.allocating.values()].map(({ pod }) => pod);

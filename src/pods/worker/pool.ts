@@ -81,7 +81,7 @@ export class WorkerPool {
 
   /** Takes over what a source changed. */
   apply(change: DesiredChange): void {
-    for (const { uid } of change.removed) this.removed(uid);
+    for (const pod of change.removed) this.removed(pod);
     for (const pod of change.added) this.added(pod);
     for (const { uid, pod } of change.updated) this.workers.get(uid)?.update(pod);
     this.queue.review();
@@ -148,15 +148,15 @@ export class WorkerPool {
     while (this.runs.size > 0) await Promise.all(this.runs);
   }
 
-  private removed(uid: string): void {
-    // What is being allocated is released when that was given up.
-    const isWaiting = this.queue.has(uid) && !this.queue.isAllocating(uid);
+  private removed({ uid, pod }: DesiredPod): void {
     this.queue.delete(uid);
     const worker = this.workers.get(uid);
     if (worker !== undefined) return worker.remove({ keepLogs: false });
-    // It may have what it was allocated before a reboot. What the runtime still has of it is stopped first.
-    if (isWaiting && this.inRuntime !== undefined && !this.isInRuntime(uid)) void this.allocations.release(uid);
     this.drop(uid);
+    // One that the runtime still has is stopped as orphaned.
+    if (this.inRuntime === undefined || this.isInRuntime(uid)) return;
+    // It may have volumes, devices and more of before a reboot, but needs no room on the node.
+    this.launch({ ...pod, spec: { ...pod.spec, containers: [], initContainers: [] } }, { orphan: true });
   }
 
   private added(desired: DesiredPod): void {

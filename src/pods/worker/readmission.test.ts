@@ -144,6 +144,38 @@ describe("a pod of which nothing ran when the agent started", () => {
       assert.equal(ring.status("new")?.phase, "Running");
     });
 
+    for (const [outcome, again] of Object.entries({ waits: WAITS, "was rejected": GONE })) {
+      test(`leaves nothing of before the reboot behind when it is removed, if it ${outcome}`, async () => {
+        const own = (ring: FakeRing): readonly string[] =>
+          [...ring.files.entries.keys()].filter((path) => path.startsWith(`/root/pods/${UID}/`));
+        const unprepared: string[] = [];
+        const meanwhile = async (ring: FakeRing): Promise<void> => {
+          await forget(ring);
+          ring.files.entries.set(`/root/pods/${UID}/volumes/data`, "");
+          ring.claims = {
+            prepare: () => Promise.resolve(),
+            unprepare: (uid) => Promise.resolve(void unprepared.push(uid)),
+            holds: () => false,
+          };
+        };
+        const { ring } = await restarted(web, { app: {} }, { again, meanwhile });
+        await ring.clock.advance(1000);
+        assert.deepEqual([ring.pool.worker(UID), ring.tornDown], [undefined, []]);
+        await ring.want();
+        await ring.clock.advance(1000);
+        assert.deepEqual([own(ring), ring.tornDown, unprepared, ring.pool.uids()], [[], [UID], [UID], []]);
+      });
+    }
+
+    test("starts anew if it comes back under its UID", async () => {
+      const { ring, cards } = await restarted(web, { app: {} }, { again: WAITS, meanwhile: forget });
+      ring.publish();
+      cards().again = undefined;
+      await ring.want(web);
+      await ring.clock.advance(1000);
+      assert.deepEqual([await running(ring), ring.tornDown, ring.status()?.phase], [["app"], [UID], "Running"]);
+    });
+
     for (const [outcome, phases] of Object.entries({
       returns: ["Running", "Failed"],
       "is rejected": ["Failed", "Running"],

@@ -15,7 +15,14 @@ const FINE: Options = {
   experimentalAllocatableIgnoreEviction: false,
 };
 const CONTROLLERS = ["cpuset", "cpu", "cpuacct", "memory", "pids"];
-const MACHINE: HostFacts = { cgroupVersion: 2, controllers: CONTROLLERS, swaps: [], cores: 4, memoryBytes: 2 ** 30 };
+const MACHINE: HostFacts = {
+  cgroupVersion: 2,
+  controllers: CONTROLLERS,
+  swaps: [],
+  cores: 4,
+  onlineCpus: "0-3",
+  memoryBytes: 2 ** 30,
+};
 
 const rows: { name: string; options: Partial<Options>; facts: Partial<HostFacts>; given?: boolean; says?: RegExp }[] = [
   { name: "cgroup v1 that is allowed", options: {}, facts: { cgroupVersion: 1 } },
@@ -74,7 +81,18 @@ const rows: { name: string; options: Partial<Options>; facts: Partial<HostFacts>
     name: "a reserved CPU that is not there",
     options: { reservedSystemCPUs: "0,3-4" },
     facts: {},
-    says: /reservedSystemCPUs: 0,3-4, but this machine has 4 CPUs from 0/,
+    says: /reservedSystemCPUs: 0,3-4, but the online CPUs of this machine are 0-3/,
+  },
+  {
+    name: "a reserved CPU above one that is offline",
+    options: { reservedSystemCPUs: "4" },
+    facts: { onlineCpus: "0,2-4" },
+  },
+  {
+    name: "a reserved CPU that is offline",
+    options: { reservedSystemCPUs: "0-1" },
+    facts: { onlineCpus: "0,2-4" },
+    says: /reservedSystemCPUs: 0-1, but the online CPUs of this machine are 0,2-4/,
   },
   {
     name: "reserved CPUs in place of an amount",

@@ -1,4 +1,4 @@
-import { readKernelLimits } from "../adapters/cgroup/facts.ts";
+import { onlineCpus, readKernelLimits } from "../adapters/cgroup/facts.ts";
 import type { CgroupMount } from "../adapters/host/cgroups.ts";
 import { kernelSettings } from "../adapters/host/kernel-settings.ts";
 import { machineInfo } from "../adapters/host/machine.ts";
@@ -11,6 +11,7 @@ import {
   type OptionName,
 } from "../config/index.ts";
 import type { Logger } from "../lib/log.ts";
+import { formatCpuSet, parseCpuSet } from "../model/cpu-set.ts";
 import { amountOf, compareAmounts, formatQuantity, ZERO } from "../model/quantity.ts";
 import { addResources, type ResourceAmounts } from "../model/resources.ts";
 import { evictionReservation, reservedResources } from "./capacity.ts";
@@ -24,6 +25,8 @@ export interface HostFacts {
   /** Swap files and partitions that are in use. */
   readonly swaps: readonly string[];
   readonly cores: number;
+  /** As the kernel lists them (`0-3`): others may be offline. Undefined if it does not tell. */
+  readonly onlineCpus: string | undefined;
   readonly memoryBytes: number;
 }
 
@@ -101,11 +104,14 @@ function lackingControllers(controllers: readonly string[]): readonly string[] {
 /** Reservations that the machine does not have. */
 function reservationProblems(
   options: CheckedOptions,
-  { cores, memoryBytes }: Pick<HostFacts, "cores" | "memoryBytes">,
+  { cores, onlineCpus, memoryBytes }: Pick<HostFacts, "cores" | "onlineCpus" | "memoryBytes">,
 ): readonly string[] {
   const { reservedSystemCPUs } = options;
-  const last = Math.max(-1, ...cpusIn(reservedSystemCPUs));
-  if (last >= cores) return [`reservedSystemCPUs: ${reservedSystemCPUs}, but this machine has ${cores} CPUs from 0`];
+  const online = parseCpuSet(onlineCpus ?? `0-${cores - 1}`);
+  if ([...cpusIn(reservedSystemCPUs)].some((cpu) => !online.has(cpu)))
+    return [
+      `reservedSystemCPUs: ${reservedSystemCPUs}, but the online CPUs of this machine are ${formatCpuSet(online)}`,
+    ];
   const reserved = reservedResources(options);
   const withEviction = addResources(reserved, evictionReservation({ memoryBytes, storageBytes: 0 }, options));
   const capacity = { cpu: amountOf(cores), memory: amountOf(memoryBytes, "binary") };
@@ -140,7 +146,8 @@ export function prepareHost(
   { provenance }: LoadedConfiguration,
 ): void {
   const { cgroupVersion, controllers } = readKernelLimits(host.cgroupMounts());
-  const facts = { ...machineInfo(), cgroupVersion, controllers, swaps: swapsIn(host.readSmall("/proc/swaps") ?? "") };
+  const swaps = swapsIn(host.readSmall("/proc/swaps") ?? "");
+  const facts = { ...machineInfo(), onlineCpus: onlineCpus(), cgroupVersion, controllers, swaps };
   const { refusals, warnings } = checkHost(options, facts, (name) => {
     const origin = provenance.get(name)?.origin;
     return origin !== undefined && isGiven(origin);

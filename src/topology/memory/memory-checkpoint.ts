@@ -50,7 +50,8 @@ export function encodeMemoryState({ policy, state, hasPods = false }: MemoryChec
 export function decodeMemoryState(text: string, policy: string): MemoryState {
   const file: unknown = JSON.parse(text);
   const found = field(file, "policyName");
-  const checksum = field(file, "checksum");
+  // As in Kubernetes, a file without a checksum counts as it is.
+  const checksum = field(file, "checksum") ?? 0;
   if (typeof found !== "string" || typeof checksum !== "number") throw corrupted();
   const nodes = new Map(nodesIn(field(file, "machineState")));
   const entries = entriesIn(field(file, "entries"));

@@ -68,7 +68,8 @@ function nodesNeeded(layout: CpuLayout, available: number, { wanted, groupSize }
 
 /**
  * The combination of so many nodes that leaves the machine most balanced, of those that are judged; undefined if none
- * can share the request.
+ * can share the request. From four nodes on, the original overwrites the best one while it judges others, and allocates
+ * CPUs of another combination.
  */
 function chooseNodes(counts: ReadonlyMap<number, number>, size: number, request: Search): Choice | undefined {
   const share = shareOf(size, request);

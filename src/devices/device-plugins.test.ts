@@ -5,6 +5,7 @@ import { DeviceBench, type Listing, ScriptedPlugin, timeout, unavailable } from 
 import { pod } from "../../test/support/pods.ts";
 import { ContainerAllocateResponse, Device } from "../adapters/devices/generated/deviceplugin.ts";
 import { RuntimeError } from "../adapters/runtime/port.ts";
+import { type Abortable, AbortedError } from "../lib/abort.ts";
 import type { Container, Pod } from "../model/generated/types.ts";
 import { ANYWHERE, numaMask } from "../model/topology.ts";
 import { encodeCheckpoint } from "./checkpoint.ts";
@@ -297,6 +298,28 @@ describe("device plugins", () => {
     await bench.clock.advance(1000);
     await bench.plugin(GPU);
     assert.deepEqual(bench.plugins.inventory.counts().get(GPU), { capacity: 1, allocatable: 1 });
+    bench.close();
+  });
+
+  test("whose call is given up has not failed", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU);
+    Object.assign(plugin, { preferred: [], preStartRequired: true });
+    await bench.register(GPU, `${GPU}.sock`);
+    const { connections } = bench.plugins;
+    const calls = {
+      prefer: (options: Abortable) => connections.prefer(GPU, { offered: ["a", "b"], included: [], size: 1 }, options),
+      preStart: (options: Abortable) => connections.preStart(GPU, ["a"], options),
+    };
+    for (const [method, call] of Object.entries(calls)) {
+      const stop = new AbortController();
+      const givenUp = (): Promise<never> => {
+        stop.abort();
+        return Promise.reject(new AbortedError());
+      };
+      Object.assign(plugin, { [method]: givenUp });
+      await assert.rejects(call(stop), AbortedError, method);
+    }
     bench.close();
   });
 
@@ -785,6 +808,24 @@ describe("an allocation of devices", () => {
     bench.close();
   });
 
+  test("takes what the plugin prefers, and the device that was reserved is free again while the plugin is asked", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU);
+    plugin.preferred = ["b"];
+    await bench.register(GPU, `${GPU}.sock`);
+    plugin.list({ a: { nodes: [0] }, b: { nodes: [1] } });
+    await bench.clock.advance(0);
+    const free: unknown[] = [];
+    plugin.prefer = () => {
+      free.push([...bench.allocator.free(GPU)]);
+      return Promise.resolve(["b"]);
+    };
+    plugin.before = () => Promise.resolve(void free.push([...bench.allocator.free(GPU)]));
+    await admit(bench, podOf("web"));
+    assert.deepEqual(free, [[[1, 1]], [[0, 1]]]);
+    bench.close();
+  });
+
   test("takes no device of one plugin for one of another by the same id", async () => {
     const bench = new DeviceBench();
     for (const resource of [GPU, "example.com/nic"]) await bench.plugin(resource, { "0": {} });
@@ -1040,6 +1081,28 @@ describe("an allocation of devices", () => {
     answer();
     await refused;
     assert.deepEqual(bench.plugins.pods.uids(), []);
+    bench.close();
+  });
+
+  test("that is released while the plugin is asked, and reserved anew, is had by the pod that comes back", async () => {
+    const bench = new DeviceBench();
+    const plugin = await bench.plugin(GPU, { a: {} });
+    let answer = (): void => undefined;
+    plugin.before = () => new Promise((resolve) => (answer = resolve));
+    const of = podOf("static");
+    const [app = assert.fail()] = of.spec.containers;
+    const { allocator } = bench;
+    allocator.reserve(of, app, ANYWHERE);
+    const first = assert.rejects(allocator.commit(of, { signal }), /devices of example.com\/gpu were released/);
+    await bench.clock.advance(0);
+    allocator.release("uid-of-static");
+    allocator.reserve(of, app, ANYWHERE);
+    const second = allocator.commit(of, { signal });
+    plugin.before = undefined;
+    answer();
+    await first;
+    await second;
+    assert.deepEqual(idsOf(bench, of), ["a"]);
     bench.close();
   });
 

@@ -27,6 +27,9 @@ class Bench {
   readonly calls: string[] = [];
   readonly claims = new Map<string, DeviceClaim>();
   readonly measured: string[] = [];
+  /** How long each of these took, by the time of `nowMs`. */
+  readonly tookMs: number[] = [];
+  nowMs = 1000;
   /** How often the API was asked for a claim. */
   gets = 0;
   disk: unknown;
@@ -65,9 +68,11 @@ class Bench {
       return Promise.resolve(claim);
     }) as unknown as KubeApi["get"];
     const drivers = { get: (driver: string) => this.driver(driver) };
-    const measured = (operation: string, _ms: number, isError: boolean): void =>
-      void this.measured.push(`${operation} ${isError}`);
-    const deps = { store: this.store, locks: this.locks, drivers, api: { get }, measured, now: () => 0 };
+    const measured = (operation: string, ms: number, isError: boolean): void => {
+      this.measured.push(`${operation} ${isError}`);
+      this.tookMs.push(ms);
+    };
+    const deps = { store: this.store, locks: this.locks, drivers, api: { get }, measured, now: () => this.nowMs };
     this.preparer = new ClaimPreparer(deps, () => OPTIONS);
   }
 
@@ -528,6 +533,20 @@ describe("preparing claims", () => {
     await assert.rejects(bench.preparer.prepare(web, never), /fetch ResourceClaim a: resourceclaims "a" not found/);
   });
 
+  test("the time is measured that drivers take for a pod", async () => {
+    const bench = new Bench();
+    bench.drivers.set("gpu.example.com", {
+      prepare: (claims) => {
+        bench.nowMs += 250;
+        return Promise.resolve(new Map(claims.map((c) => [c.uid, good("gpu.example.com", c)])));
+      },
+    });
+    const web = using("web", ["a"]);
+    bench.claim("a", { pods: [web] });
+    await bench.preparer.prepare(web, never);
+    assert.deepEqual(bench.tookMs, [250]);
+  });
+
   test("nothing is measured for a pod without claims", async () => {
     const bench = new Bench();
     await bench.preparer.prepare(pod("web").container("app").build(), never);
@@ -621,6 +640,19 @@ test("what is prepared is shown by name and by the health of its devices, and no
   assert.deepEqual(claims.healthOf(web, container), health);
   assert.deepEqual(claims.healthOf(web, { name: "app" }), []);
   assert.deepEqual(claimsOn(bench, { hasHealth: false }).claims.healthOf(web, container), []);
+});
+
+test("of two claims of a container the one is shown that is prepared", async () => {
+  const bench = new Bench();
+  const web = using("web", ["a", "b"]);
+  bench.claim("b", { pods: [web] });
+  await bench.preparer.prepare(using("web", ["b"]), never);
+  const container = { name: "app", resources: { claims: ["a", "b"].map((name) => ({ name })) } };
+  const shown = claimsOn(bench).claims.claimsOf(web, container);
+  assert.deepEqual(
+    shown.map(({ name }) => name),
+    ["b"],
+  );
 });
 
 test("a container of two claims of which one is not known any more has both prepared", async () => {

@@ -58,6 +58,12 @@ test("without another report health is unknown after 30 s, or after the time tha
   assert.equal(clock.waiting, 0);
 });
 
+test("a driver that reports again and again costs one timer", () => {
+  const { clock, health } = book();
+  for (let times = 0; times < 3; times++) health.update("gpu", [report("a")]);
+  assert.equal(clock.waiting, 1);
+});
+
 test("devices of a driver that has not come back since the agent started have no health for 30 s, then unknown", async () => {
   const { clock, health } = book();
   let isSettled = false;

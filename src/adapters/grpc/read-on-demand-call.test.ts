@@ -30,3 +30,13 @@ test("messages that grpc-js would receive ahead are received on demand only, one
   call.startRead();
   assert.equal(counted.reads, 3);
 });
+
+test("nothing is received on a demand before grpc-js is ready to", () => {
+  const unused = {} as unknown as InterceptingListener & CountedCall; // reason: the call below is not forwarded
+  const counted = new CountedCall(unused);
+  const call = new ReadOnDemandCall(counted);
+  call.demand();
+  assert.equal(counted.reads, 0);
+  call.startRead();
+  assert.equal(counted.reads, 1);
+});

@@ -22,7 +22,10 @@ async function listen(t: TestContext, limits: Parameters<typeof listenGrpc>[2]) 
   const path = join(directory, "s.sock");
   let waits: () => void = () => undefined;
   const waiting = new Promise<void>((resolve) => (waits = resolve));
-  const hang = (): Promise<Empty> => {
+  let leaves: () => void = () => undefined;
+  const gone = new Promise<void>((resolve) => (leaves = resolve));
+  const hang = (_request: Empty, { signal: isGone }: { signal: AbortSignal }): Promise<Empty> => {
+    isGone.addEventListener("abort", leaves, { once: true });
     waits();
     return new Promise(() => undefined);
   };
@@ -30,6 +33,8 @@ async function listen(t: TestContext, limits: Parameters<typeof listenGrpc>[2]) 
   t.after(() => listener.close());
   return {
     waiting,
+    /** Resolves when the work of a call was aborted. */
+    gone,
     client: () => {
       const channel = new GrpcChannel(path, undefined, { hasOwnConnection: true });
       t.after(() => channel.close());
@@ -85,6 +90,16 @@ test("a connection with a call in progress is not the one that is closed", async
   assert.equal(isOver, false);
   stop.abort();
   await ended;
+});
+
+test("the work of a call ends when its client gives it up", { timeout: 20_000 }, async (t) => {
+  const { client, waiting, gone } = await listen(t, {});
+  const stop = new AbortController();
+  const refused = assert.rejects(client().unary(wait, {}, { signal: stop.signal }));
+  await waiting;
+  stop.abort();
+  await gone;
+  await refused;
 });
 
 test("a request of more than 64 KiB is refused: all that clients send at once takes memory", async (t) => {

@@ -32,6 +32,23 @@ test("pods that wait for a device plugin delay the start of no other pod", async
   assert.equal(ring.status("card-39")?.phase, "Running");
 });
 
+test("pods whose device plugin has answered are started in turn, as others", async () => {
+  const { ring } = await withSlowPlugin();
+  const create = ring.runtime.createContainer.bind(ring.runtime);
+  let [active, most] = [0, 0];
+  ring.runtime.createContainer = async (request, options) => {
+    active++;
+    most = Math.max(most, active);
+    // Longer than the second after which the next pods could begin to wait for their plugins.
+    await ring.clock.sleep(5000, options);
+    return create(request, options).finally(() => active--);
+  };
+  await ring.want(...Array.from({ length: 40 }, (_, at) => pod(`card-${at}`).container("app").build()));
+  await ring.clock.advance(120_000);
+  assert.equal((await ring.containers()).filter(({ state }) => state === "running").length, 40);
+  assert.equal(most, 8);
+});
+
 test("a pod that is deleted while it waits for a device plugin ends at once, and no failure is reported", async () => {
   const { ring, asked } = await withSlowPlugin();
   await ring.want(pod("card").container("app").build());

@@ -402,12 +402,12 @@ describe("the Static memory policy", () => {
       .container("app", of("1", { memory: "3300Mi", "hugepages-2Mi": "256Mi" }))
       .build();
     assert.equal(await node.admit(web), undefined);
-    const [contributor] = node.topology.contributors;
     const [container = { name: "" }] = web.spec.containers;
+    const resources = () => node.topology.contributors[0]?.contribute({ pod: web, container }).resources;
     // Node 0 has 4096 - 512 reserved - 512 in huge pages.
-    assert.deepEqual(contributor?.contribute({ pod: web, container }).resources, { cpusetMems: "1" });
+    assert.deepEqual(resources(), { cpusetMems: "1" });
     node.start();
-    assert.deepEqual(contributor?.contribute({ pod: web, container }).resources, { cpusetMems: "1" });
+    assert.deepEqual(resources(), { cpusetMems: "1" });
     const large = pod("large")
       .container("app", of("1", { memory: "7Gi" }))
       .build();
@@ -460,6 +460,21 @@ describe("the Static memory policy", () => {
     assert.deepEqual(node.warnings, []);
     node.remove("uid-of-web");
     assert.equal(free(), (4096 - 512 - 512) * 2 ** 20);
+  });
+
+  test("writes its state when a container is created only if something is released", async () => {
+    const node = new TopologyNode(two, flags, { memoryMi: 512 });
+    const web = pod("web").init("setup", of("1")).container("app", of("1")).build();
+    await node.admit(web);
+    const [app = { name: "" }] = web.spec.containers;
+    const isWritten: boolean[] = [];
+    for (let starts = 0; starts < 2; starts++) {
+      node.files.delete(MEMORY_FILE);
+      node.topology.contributors[0]?.contribute({ pod: web, container: app });
+      await node.clock.advance(0);
+      isWritten.push(node.files.has(MEMORY_FILE));
+    }
+    assert.deepEqual(isWritten, [true, false]);
   });
 
   test("adds up reservations of one NUMA node", async () => {

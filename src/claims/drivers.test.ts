@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { FakeClock } from "../lib/clock.ts";
 import { CodedError } from "../lib/errors.ts";
@@ -20,6 +21,7 @@ function sent(reports: readonly DeviceReport[], bytes = 40 * reports.length): De
 
 class Bench {
   readonly clock = new FakeClock();
+  readonly stop = new AbortController();
   readonly heard: string[] = [];
   readonly logged: string[] = [];
   readonly connections = new Map<string, { connected(is: boolean): void; service: string; isClosed: boolean }>();
@@ -37,7 +39,7 @@ class Bench {
         clear: (driver) => void this.heard.push(`${driver} unknown`),
       },
     },
-    new AbortController().signal,
+    this.stop.signal,
   );
 
   register(endpoint: string, versions = ["v1.DRAPlugin"]): void {
@@ -107,6 +109,18 @@ test("of two instances the newest connected one is used; a driver is usable whil
   assert.equal(bench.drivers.isUsable("gpu.example.com"), false);
   bench.drivers.deregister({ name: "gpu.example.com", endpoint: "/new", versions: [] });
   assert.throws(() => bench.drivers.get("gpu.example.com"), /DRA driver gpu.example.com is not registered/);
+});
+
+test("a driver that registers again and again leaves no listener behind", async () => {
+  const bench = new Bench();
+  for (const endpoint of ["/a", "/b"]) {
+    bench.register(endpoint);
+    bench.connections.get(endpoint)?.connected(true);
+    await bench.clock.advance(0);
+    bench.drivers.deregister({ name: "gpu.example.com", endpoint, versions: [] });
+  }
+  await bench.clock.advance(10_000);
+  assert.equal(getEventListeners(bench.stop.signal, "abort").length, 0);
 });
 
 test("it is told when a driver becomes usable and when it is not any more", () => {

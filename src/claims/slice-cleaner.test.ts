@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { manyListeners } from "../lib/abort.ts";
 import { FakeClock } from "../lib/clock.ts";
@@ -51,6 +52,16 @@ test("slices are deleted when their driver was unavailable for 30 s, not if it c
   bench.cleaner.changed("a", false);
   await bench.clock.advance(30_000);
   assert.deepEqual(bench.deleted, ["b", "a"]);
+});
+
+test("a driver whose slices were deleted leaves no listener behind", async () => {
+  const bench = new Bench();
+  bench.cleaner.changed("a", false);
+  await bench.clock.advance(30_000);
+  bench.cleaner.changed("b", false);
+  bench.cleaner.changed("b", true);
+  await bench.clock.advance(0);
+  assert.deepEqual([bench.deleted, getEventListeners(bench.stop.signal, "abort").length], [["a"], 0]);
 });
 
 test("a deletion that fails is repeated with back-off, and ends when the driver is back", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -163,4 +164,19 @@ test("calls in flight end as ever when their channel is closed, and fail at once
     aborted.abort();
     assert.match(String(await failed), /Cancelled on client/);
   }
+});
+
+test("nothing is kept of calls that have ended: a channel to the runtime makes millions", async (t) => {
+  const server = await new CriServer()
+    .stream(list, (call) => call.end())
+    .unary(count, (_call, callback) => callback(null, {}))
+    .start();
+  const channel = new GrpcChannel(`unix://${server.socket}`, undefined, { hasOwnConnection: true });
+  t.after(() => server.stop());
+  t.after(() => channel.close());
+  const stop = new AbortController();
+  await channel.unary(count, {}, { signal: stop.signal, timeoutMs: 10_000 });
+  await channel.stream(list, {}, { signal: stop.signal }).next();
+  const { size } = Reflect.get(channel, "cancels") as Set<unknown>; // reason: the field is private
+  assert.deepEqual([size, getEventListeners(stop.signal, "abort").length], [0, 0]);
 });

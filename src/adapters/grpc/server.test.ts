@@ -76,6 +76,18 @@ test("a connection beyond the limit closes the one that was idle longest, so tha
   assert.equal(second.destroyed, false);
 });
 
+test("a connection that its client has closed counts no more", async (t) => {
+  const { idle, client } = await listen(t, { connections: 3 });
+  const first = await idle();
+  for (let times = 0; times < 5; times++) {
+    const channel = client();
+    await channel.unary(list, {}, options);
+    // Seen by the server before the next answer.
+    channel.close();
+  }
+  assert.equal(first.destroyed, false);
+});
+
 test("a connection with a call in progress is not the one that is closed", async (t) => {
   const { idle, client, waiting } = await listen(t, { connections: 2 });
   const stop = new AbortController();

@@ -4,6 +4,7 @@ import { StreamDecoder } from "@grpc/grpc-js/build/src/stream-decoder.js";
 import { joinSmallFrames, type PartialMessage } from "./small-frames.ts";
 
 joinSmallFrames();
+const { write } = StreamDecoder.prototype;
 joinSmallFrames();
 
 function message(bytes: number): Buffer {
@@ -12,6 +13,10 @@ function message(bytes: number): Buffer {
   framed.writeUInt32BE(bytes, 1);
   return framed;
 }
+
+test("joining is set up once, however often it is asked for", () => {
+  assert.equal(StreamDecoder.prototype.write, write);
+});
 
 /** Frames that the decoder keeps, and the messages that it returned, after each piece of so many bytes. */
 function receive(bytes: Buffer, sizes: (at: number) => number) {

@@ -176,18 +176,28 @@ describe("a pod of which nothing ran when the agent started", () => {
       assert.deepEqual([await running(ring), ring.tornDown, ring.status()?.phase], [["app"], [UID], "Running"]);
     });
 
+    const large = (name: string): Pod => {
+      const limits = { cpu: "2", memory: "1Gi" };
+      return pod(name)
+        .container("app", { resources: { limits, requests: limits } })
+        .build();
+    };
+
+    test("leaves its room on the node when it is removed", async () => {
+      const { ring } = await restarted(large("web"), { app: {} }, { again: WAITS, meanwhile: forget });
+      await ring.want();
+      await ring.want(large("new"));
+      await ring.clock.advance(1000);
+      assert.equal(ring.status("new")?.phase, "Running");
+    });
+
     for (const [outcome, phases] of Object.entries({
       returns: ["Running", "Failed"],
       "is rejected": ["Failed", "Running"],
     })) {
       test(`keeps its room on the node until it ${outcome}`, async () => {
-        const limits = { cpu: "2", memory: "1Gi" };
-        const of = (name: string): Pod =>
-          pod(name)
-            .container("app", { resources: { limits, requests: limits } })
-            .build();
-        const { ring, cards } = await restarted(of("web"), { app: {} }, { again: WAITS, meanwhile: forget });
-        await ring.want(of("web"), of("new"));
+        const { ring, cards } = await restarted(large("web"), { app: {} }, { again: WAITS, meanwhile: forget });
+        await ring.want(large("web"), large("new"));
         await ring.clock.advance(5000);
         assert.deepEqual([ring.status()?.phase, ring.status("new")?.phase], [undefined, undefined]);
         cards().again = outcome === "returns" ? undefined : GONE;

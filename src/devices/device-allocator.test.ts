@@ -92,7 +92,7 @@ class Walk {
   constructor(private readonly random: () => number) {}
 
   async connect(): Promise<void> {
-    for (const resource of RESOURCES) await this.bench.plugin(resource, this.listing);
+    for (const resource of RESOURCES) await this.register(resource, this.listing);
   }
 
   async step(): Promise<void> {
@@ -216,7 +216,13 @@ class Walk {
       id,
       this.random() < 0.2 ? { ...of, health: "Unhealthy" } : of,
     ]);
-    await this.bench.plugin(RESOURCES[0] ?? "", Object.fromEntries(sick) as Listing);
+    await this.register(RESOURCES[0] ?? "", Object.fromEntries(sick) as Listing);
+  }
+
+  /** Of the first resource all pods are to have the same devices, and the plugin of the second has no preference. */
+  private async register(resource: string, listing: Listing): Promise<void> {
+    this.bench.preferred = resource === RESOURCES[0] ? ["d7", "d2", "d10", "d5"] : undefined;
+    await this.bench.plugin(resource, listing);
   }
 }
 

@@ -301,6 +301,32 @@ describe("device plugins", () => {
     bench.close();
   });
 
+  test("that register anew before it is their turn have one connection", async () => {
+    const bench = new DeviceBench();
+    const silent = Array.from({ length: 30 }, (_, at) => bench.register(`example.com/r${at}`, `/dead${at}`));
+    const plugin = new ScriptedPlugin();
+    bench.sockets.set("/again", plugin);
+    const registrations = Array.from({ length: 10 }, () => bench.register(GPU, "/again"));
+    const outcomes = Promise.allSettled([...registrations, ...silent]);
+    await bench.clock.advance(20_000);
+    assert.equal((await outcomes).slice(0, 10).filter(({ status }) => status === "fulfilled").length, 1);
+    assert.equal(plugin.calls.filter((call) => call === "options").length, 1);
+    bench.close();
+  });
+
+  test("that come and go cost one timer", async () => {
+    const bench = new DeviceBench();
+    const timers: number[] = [];
+    for (let times = 0; times < 3; times++) {
+      const plugin = await bench.plugin(GPU, { a: {} });
+      plugin.end();
+      await bench.clock.advance(0);
+      timers.push(bench.clock.waiting);
+    }
+    assert.deepEqual(timers, [1, 1, 1]);
+    bench.close();
+  });
+
   test("whose call is given up has not failed", async () => {
     const bench = new DeviceBench();
     const plugin = await bench.plugin(GPU);
@@ -310,6 +336,7 @@ describe("device plugins", () => {
     const calls = {
       prefer: (options: Abortable) => connections.prefer(GPU, { offered: ["a", "b"], included: [], size: 1 }, options),
       preStart: (options: Abortable) => connections.preStart(GPU, ["a"], options),
+      options: (options: Abortable) => connections.register(GPU, `${GPU}.sock`, options),
     };
     for (const [method, call] of Object.entries(calls)) {
       const stop = new AbortController();
@@ -1081,6 +1108,22 @@ describe("an allocation of devices", () => {
     answer();
     await refused;
     assert.deepEqual(bench.plugins.pods.uids(), []);
+    bench.close();
+  });
+
+  test("that the plugin refuses to a container that lacks it is free again", async () => {
+    const bench = new DeviceBench();
+    const early = podOf("early");
+    const [app = assert.fail()] = early.spec.containers;
+    const plugin = await bench.plugin(GPU, { a: { nodes: [0] } });
+    const free: unknown[] = [];
+    plugin.before = () => {
+      free.push([...bench.allocator.free(GPU)]);
+      return Promise.reject(new Error("busy"));
+    };
+    await assert.rejects(bench.allocator.allocateMissing(early, app, { signal }), /busy/);
+    free.push([...bench.allocator.free(GPU)]);
+    assert.deepEqual(free, [[], [[0, 1]]]);
     bench.close();
   });
 

@@ -21,6 +21,21 @@ test("a container that gets other devices gives its former ones back", () => {
   assert.deepEqual([allocated(pods), pods.resources(), pods.uids()], [[], [], []]);
 });
 
+test("the version changes with each change of what pods have, and only then", () => {
+  const pods = new PodDevices();
+  const versions = [pods.version];
+  const changes = [
+    () => pods.set({ uid: "u", container: "c", resource: GPU }, devices("a")),
+    () => pods.delete("other"),
+    () => pods.delete("u"),
+  ];
+  for (const change of changes) {
+    change();
+    versions.push(pods.version);
+  }
+  assert.deepEqual(versions, [0, 1, 1, 2]);
+});
+
 test("a device that an init container shares with a container is free when both are gone", () => {
   const pods = new PodDevices();
   pods.set({ uid: "u", container: "init", resource: GPU }, devices("a", "b"));

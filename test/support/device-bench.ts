@@ -143,6 +143,8 @@ export class DeviceBench {
   full: Error | undefined;
   /** Reads of the checkpoint fail with it. */
   unreadable: Error | undefined;
+  /** What the next plugins prefer. */
+  preferred: readonly string[] | undefined;
   /** Claims may provide extended resources. */
   hasClaims = true;
   /** Where the agent that runs keeps its checkpoint. */
@@ -225,6 +227,7 @@ export class DeviceBench {
   /** A plugin that registers, and lists if told. */
   async plugin(resource: string, listing?: Listing, socket = `${resource}.sock`): Promise<ScriptedPlugin> {
     const plugin = new ScriptedPlugin();
+    plugin.preferred = this.preferred;
     this.sockets.set(socket, plugin);
     const registered = this.register(resource, socket);
     await this.clock.advance(0);

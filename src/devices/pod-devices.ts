@@ -52,7 +52,7 @@ export class PodDevices {
 
   set(key: DeviceKey, devices: ContainerDevices): void {
     this.version++;
-    this.unset(key);
+    this.uncount(key);
     const containers = inMap(this.pods, key.uid, () => new Map<string, ByResource>());
     inMap(containers, key.container, () => new Map()).set(key.resource, devices);
     const counts = inMap(this.holders, key.resource, () => new Map());
@@ -65,7 +65,7 @@ export class PodDevices {
     if (containers === undefined) return false;
     this.version++;
     for (const [container, resources] of containers) {
-      for (const resource of resources.keys()) this.unset({ uid, container, resource });
+      for (const resource of resources.keys()) this.uncount({ uid, container, resource });
     }
     return this.pods.delete(uid);
   }
@@ -79,7 +79,8 @@ export class PodDevices {
     }
   }
 
-  private unset(key: DeviceKey): void {
+  /** Takes the devices of a container off the counts; the caller replaces or removes its entry. */
+  private uncount(key: DeviceKey): void {
     const before = this.get(key);
     const counts = this.holders.get(key.resource);
     if (before === undefined || counts === undefined) return;
@@ -89,7 +90,6 @@ export class PodDevices {
       else counts.delete(id);
     }
     if (counts.size === 0) this.holders.delete(key.resource);
-    this.pods.get(key.uid)?.get(key.container)?.delete(key.resource);
   }
 }
 

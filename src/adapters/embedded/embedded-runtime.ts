@@ -26,10 +26,13 @@ import { ShimReaper } from "./shim-reaper.ts";
 import { ensureSettings, readSettings, type StateSettings } from "./state-dir.ts";
 import { untilGone } from "./until-gone.ts";
 
-/** How often a starting containerd is asked whether it is ready. */
-const POLL_MS = 20;
-/** A containerd that has not become ready after this long is stuck. A start takes 0.1 s, with many pods a few seconds. */
-const READY_LIMIT_MS = 60_000;
+/** How often a starting containerd is asked whether it is ready: later on every tenth of the time that it took so far. */
+const POLL_MS = { first: 20, most: 500 };
+/**
+ * A containerd that has not become ready after this long is stuck. A start takes 0.1 s, with many pods a few seconds, on an
+ * overloaded machine more than a minute: ending it then would only begin anew.
+ */
+const READY_LIMIT_MS = 300_000;
 /** A running one that does not answer for this long is ended and started anew; its pods run on. */
 const ADOPT_LIMIT_MS = 15_000;
 /** Time that containerd has to end in order before it is killed. */
@@ -257,7 +260,8 @@ export class EmbeddedRuntime {
     { signal }: Abortable,
   ): Promise<void> {
     const { clock } = this.deps;
-    const deadline = clock.now().mono + limitMs;
+    const began = clock.now().mono;
+    const deadline = began + limitMs;
     let last = "no answer";
     for (;;) {
       const probe = new CriProbe(this.layout.socket);
@@ -278,7 +282,8 @@ export class EmbeddedRuntime {
       if (clock.now().mono >= deadline) {
         throw new EmbeddedError("StartFailed", `containerd is not ready after ${limitMs / 1000} s: ${last}`);
       }
-      await clock.sleep(POLL_MS, { signal });
+      const tenth = (clock.now().mono - began) / 10;
+      await clock.sleep(Math.min(Math.max(POLL_MS.first, tenth), POLL_MS.most), { signal });
     }
   }
 

@@ -1,6 +1,6 @@
 import { readMachineTopology } from "../adapters/host/machine-topology.ts";
 import type { RuntimePort } from "../adapters/runtime/port.ts";
-import { type agentOptions, cpusIn, isGateOn, type OptionStore } from "../config/index.ts";
+import { type agentOptions, ConfigurationError, cpusIn, isGateOn, type OptionStore } from "../config/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import { select } from "../lib/live.ts";
 import type { Logger } from "../lib/log.ts";
@@ -81,7 +81,7 @@ export interface CpusetContributor {
 
 /**
  * Builds the CPU, memory and topology policies, which continue what an earlier agent or the original kubelet persisted.
- * Throws an Error, in Kubernetes' words, for a configuration or a state that this machine cannot have.
+ * Throws a ConfigurationError, in Kubernetes' words, for a configuration or a state that this machine cannot have.
  */
 export function composeTopology(parts: TopologyParts): Topology {
   const { store, clock, log, metrics, desired, observer } = parts;
@@ -167,17 +167,25 @@ function cpusetContributor(cpus: CpuPart, memory: MemoryPart): CpusetContributor
   };
 }
 
-/** The rules of the topology policy. Throws an Error for more NUMA nodes than it can have. */
+/** The rules of the topology policy. Throws a ConfigurationError for more NUMA nodes than it can have. */
 function rulesOf(options: OptionStore<typeof agentOptions>["current"], { nodes }: MachineTopology): TopologyRules {
   const { topologyManagerPolicy: policy, topologyManagerPolicyOptions: given } = options;
   const scope = options.topologyManagerScope === "pod" ? "pod" : "container";
   if (policy === "none") return { scope };
   const most = Math.min(MOST_NODES, Number(given["max-allowable-numa-nodes"] ?? 8));
-  if (nodes.length > most) throw new Error(`unsupported on machines with more than ${most} NUMA Nodes`);
+  if (nodes.length > most) {
+    const why = `unsupported on machines with more than ${most} NUMA Nodes`;
+    const fix = "set max-allowable-numa-nodes in topologyManagerPolicyOptions";
+    const advice = nodes.length > MOST_NODES ? "" : `; this one has ${nodes.length}: ${fix}`;
+    throw new ConfigurationError("Impossible", `topologyManagerPolicy ${policy}: ${why}${advice}`);
+  }
   const isClosest = /^(1|t|true)$/i.test(given["prefer-closest-numa-nodes"] ?? "");
   const distances = isClosest ? nodes.map((node) => node.distances) : undefined;
   if (distances?.some(({ length }) => length !== nodes.length)) {
-    throw new Error("cannot discover NUMA topology: error getting NUMA distances from the kernel");
+    throw new ConfigurationError(
+      "Impossible",
+      "cannot discover NUMA topology: error getting NUMA distances from the kernel",
+    );
   }
   const merged = policy as Exclude<TopologyPolicy, "none">; // reason: the option has no other values
   return { scope, merge: { policy: merged, nodes: nodes.map(({ id }) => id), distances } };

@@ -231,14 +231,26 @@ describe("the static CPU policy", () => {
   });
 
   test("needs a reservation, and options that fit", () => {
-    assert.throws(() => new TopologyNode(quad, [STATIC]), /static policy requires systemreserved.cpu/);
+    assert.throws(
+      () => new TopologyNode(quad, [STATIC]),
+      /^ConfigurationError: .*static policy requires systemreserved.cpu/,
+    );
     const options = (text: string) => [STATIC, `--cpu-manager-policy-options=${text}`];
     const both = [...options("full-pcpus-only=true"), ...options("distribute-cpus-across-cores=true")];
-    assert.throws(() => new TopologyNode(quad, both, { cpus: 1 }), /can not be used at the same time/);
+    assert.throws(
+      () => new TopologyNode(quad, both, { cpus: 1 }),
+      /^ConfigurationError: .*can not be used at the same time/,
+    );
     const socket = [...options("align-by-socket=true"), "--topology-manager-policy=single-numa-node"];
-    assert.throws(() => new TopologyNode(quad, socket, { cpus: 1 }), /incompatible with CPUManager align-by-socket/);
+    assert.throws(
+      () => new TopologyNode(quad, socket, { cpus: 1 }),
+      /^ConfigurationError: .*incompatible with CPUManager align-by-socket/,
+    );
     const none = ["--cpu-manager-policy-options=full-pcpus-only=true"];
-    assert.throws(() => new TopologyNode(quad, none), /None policy: received unsupported options: full-pcpus-only/);
+    assert.throws(
+      () => new TopologyNode(quad, none),
+      /^ConfigurationError: .*None policy: received unsupported options: full-pcpus-only/,
+    );
   });
 
   test("continues after a restart of the agent, and updates CPU sets of running containers", async () => {
@@ -324,17 +336,23 @@ describe("the static CPU policy", () => {
   test("does not start on a state of another policy, of other CPUs, or one that is damaged", async () => {
     const node = new TopologyNode(quad, [STATIC], { cpus: 1 });
     await node.admit(whole("web", 2));
-    assert.throws(() => node.start([]), /configured policy "none" differs from state checkpoint policy "static"/);
+    assert.throws(
+      () => node.start([]),
+      /^ConfigurationError: .*configured policy "none" differs from state checkpoint policy "static"/,
+    );
     const text = node.files.get(CPU_FILE) ?? "";
     node.files.set(CPU_FILE, text.replace("1,5", "1,6"));
     assert.throws(
       () => node.start(),
-      /checkpoint is corrupted, please drain this node and delete .*"\/root\/cpu_manager_state"/,
+      /^ConfigurationError: .*checkpoint is corrupted, please drain this node and delete .*"\/root\/cpu_manager_state"/,
     );
     node.files.set(CPU_FILE, "{");
-    assert.throws(() => node.start(), /could not restore state from checkpoint/);
+    assert.throws(() => node.start(), /^ConfigurationError: .*could not restore state from checkpoint/);
     node.files.set(CPU_FILE, text.replace(/,"checksum":\d+/, ',"checksum":0').replace("0,2-4,6-7", "0,2-4,6-9"));
-    assert.throws(() => node.start(), /current set of available CPUs "0-7" doesn't match with CPUs in state "0-9"/);
+    assert.throws(
+      () => node.start(),
+      /^ConfigurationError: .*current set of available CPUs "0-7" doesn't match with CPUs in state "0-9"/,
+    );
     node.files.set(CPU_FILE, text);
     node.start();
   });
@@ -349,7 +367,10 @@ describe("the static CPU policy", () => {
       /some of strictly reserved cpus: "1,5" are present in defaultCpuSet: "0-7"/,
     );
     await node.admit(whole("web", 2));
-    assert.throws(() => node.start(other), /not all reserved cpus: "1,5" are present in defaultCpuSet: "0,2-4,6-7"/);
+    assert.throws(
+      () => node.start(other),
+      /^ConfigurationError: .*not all reserved cpus: "1,5" are present in defaultCpuSet: "0,2-4,6-7"/,
+    );
   });
 
   test("that cannot be persisted rejects the pod", async () => {
@@ -595,18 +616,27 @@ describe("the Static memory policy", () => {
       const size = '"size":3221225472';
       assert.ok(text.includes(size));
       node.files.set(MEMORY_FILE, lost.replace(size, '"size":4221225472'));
-      assert.throws(() => node.start(), /the expected machine state is different from the real one/);
+      assert.throws(
+        () => node.start(),
+        /^ConfigurationError: .*the expected machine state is different from the real one/,
+      );
     });
   });
 
   test("does not start on a state that does not fit to the machine", async () => {
     const node = new TopologyNode(two, flags, { memoryMi: 512 });
     await node.admit(pod("web").container("app", of("1")).build());
-    assert.throws(() => node.start([]), /configured policy "None" differs from state checkpoint policy "Static"/);
+    assert.throws(
+      () => node.start([]),
+      /^ConfigurationError: .*configured policy "None" differs from state checkpoint policy "Static"/,
+    );
     const larger = machine({ sockets: 2, cores: 2, memoryBytes: 8 * 2 ** 30 });
     const other = new TopologyNode(larger, flags, { memoryMi: 512 });
     other.files.set(MEMORY_FILE, node.files.get(MEMORY_FILE) ?? "");
-    assert.throws(() => other.start(), /the expected machine state is different from the real one/);
+    assert.throws(
+      () => other.start(),
+      /^ConfigurationError: .*the expected machine state is different from the real one/,
+    );
   });
 });
 
@@ -884,7 +914,10 @@ describe("CPUs and memory together", () => {
     const restricted = "--topology-manager-policy=restricted";
     const more = (most: number) => `--topology-manager-policy-options=max-allowable-numa-nodes=${most}`;
     const start = (on: ReturnType<typeof machine>, ...flags: readonly string[]) => new TopologyNode(on, flags);
-    assert.throws(() => start(nine, restricted), /^Error: unsupported on machines with more than 8 NUMA Nodes$/);
+    assert.throws(
+      () => start(nine, restricted),
+      /^ConfigurationError: topologyManagerPolicy restricted: unsupported on machines with more than 8 NUMA Nodes; this one has 9: set max-allowable-numa-nodes in topologyManagerPolicyOptions$/,
+    );
     start(machine({ sockets: 8, cores: 1 }), restricted);
     start(nine, restricted, more(9));
     start(nine);
@@ -897,7 +930,10 @@ describe("CPUs and memory together", () => {
     const flags = ["--topology-manager-policy=restricted"];
     const closest = "--topology-manager-policy-options=prefer-closest-numa-nodes=true";
     new TopologyNode(silent, flags);
-    assert.throws(() => new TopologyNode(silent, [...flags, closest]), /error getting NUMA distances from the kernel$/);
+    assert.throws(
+      () => new TopologyNode(silent, [...flags, closest]),
+      /^ConfigurationError: .*error getting NUMA distances from the kernel$/,
+    );
   });
 
   test("are on one NUMA node, or the message tells what each lacks", async () => {

@@ -1,4 +1,4 @@
-import type { AgentOptions } from "../../config/index.ts";
+import { type AgentOptions, ConfigurationError } from "../../config/index.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
@@ -50,13 +50,14 @@ export interface CpuPart {
   readonly providers: readonly HintProvider[];
 }
 
-/** Builds the CPU policy. Throws an Error if this machine or the persisted state does not allow it. */
+/** Builds the CPU policy. Throws a ConfigurationError if this machine or the persisted state does not allow it. */
 export function composeCpus(parts: CpuParts): CpuPart {
   const { options, metrics, topology } = parts;
   const layout = new CpuLayout(parts.machine);
   const isStatic = options.cpuManagerPolicy === "static";
   const names = Object.keys(options.cpuManagerPolicyOptions);
-  if (!isStatic && names.length > 0) throw new Error(`None policy: received unsupported options: ${names.join(", ")}`);
+  if (!isStatic && names.length > 0)
+    throw new ConfigurationError("Impossible", `None policy: received unsupported options: ${names.join(", ")}`);
   const rules = isStatic ? staticCpuRules(layout, settingsOf(parts)) : undefined;
   const loaded = loadState(parts);
   const state = rules === undefined ? loaded : validated(() => validCpuState(layout, rules, loaded));
@@ -113,7 +114,7 @@ function loadState(parts: CpuParts): CpuState {
       return new CpuState();
     }
     const what = `please drain this node and delete the CPU manager checkpoint file "${path}" before restarting Kubelet`;
-    throw new Error(`could not restore state from checkpoint: ${messageOf(error)}, ${what}`);
+    throw new ConfigurationError("Impossible", `could not restore state from checkpoint: ${messageOf(error)}, ${what}`);
   }
 }
 
@@ -121,7 +122,10 @@ function validated(validate: () => CpuState): CpuState {
   try {
     return validate();
   } catch (error) {
-    throw new Error(`invalid state, please drain node and remove policy state file: ${messageOf(error)}`);
+    throw new ConfigurationError(
+      "Impossible",
+      `invalid state, please drain node and remove policy state file: ${messageOf(error)}`,
+    );
   }
 }
 

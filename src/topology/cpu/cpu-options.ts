@@ -1,3 +1,5 @@
+import { ConfigurationError } from "../../config/index.ts";
+
 /** The options of the static CPU policy. */
 export interface CpuOptions {
   /** Containers get whole cores or nothing. */
@@ -27,11 +29,18 @@ const EXCLUSIVE: readonly (readonly [string, string])[] = [
   ["prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"],
 ];
 
-/** Reads the options, whose names, values and gates were checked before. Throws an Error for two that exclude each other. */
+/**
+ * Reads the options, whose names, values and gates were checked before. Throws a ConfigurationError for two that exclude
+ * each other.
+ */
 export function cpuOptionsOf(given: Readonly<Record<string, string>>): CpuOptions {
   const isOn = (name: string): boolean => /^(1|t|true)$/i.test(given[name] ?? "");
   for (const [a, b] of EXCLUSIVE) {
-    if (isOn(a) && isOn(b)) throw new Error(`static policy options ${a} and ${b} can not be used at the same time`);
+    if (isOn(a) && isOn(b))
+      throw new ConfigurationError(
+        "Impossible",
+        `static policy options ${a} and ${b} can not be used at the same time`,
+      );
   }
   const values = NAMES.map(([name, key]) => [key, isOn(name)]);
   return Object.fromEntries(values) as unknown as CpuOptions; // reason: each key is in the list

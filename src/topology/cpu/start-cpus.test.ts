@@ -28,7 +28,7 @@ describe("reserved CPUs", () => {
     {
       name: "others than the node reserves",
       given: settings({ by: "0" }),
-      why: /^Error: \[cpumanager\] unable to reserve the required amount of CPUs \(size of 0 did not equal 2\)$/,
+      why: /^ConfigurationError: \[cpumanager\] unable to reserve the required amount of CPUs \(size of 0 did not equal 2\)$/,
     },
     {
       name: "that the machine does not have",

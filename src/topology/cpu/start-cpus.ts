@@ -1,3 +1,4 @@
+import { ConfigurationError } from "../../config/index.ts";
 import { type CpuSet, formatCpuSet, intersection, isSameSet, unionOf, without } from "../../model/cpu-set.ts";
 import type { TopologyPolicy } from "../merge-hints.ts";
 import type { CpuLayout } from "./cpu-layout.ts";
@@ -14,14 +15,14 @@ export interface CpuSettings {
   readonly topologyPolicy: TopologyPolicy;
 }
 
-/** Resolves options and reserved CPUs. Throws an Error, in Kubernetes' words, for what this machine cannot do. */
+/** Resolves options and reserved CPUs. Throws a ConfigurationError for what this machine cannot do. */
 export function staticCpuRules(layout: CpuLayout, settings: CpuSettings): StaticCpuRules {
   const options = cpuOptionsOf(settings.policyOptions);
   if (options.alignsBySocket) checkSocketAlignment(layout, settings.topologyPolicy);
   const count = Math.ceil(settings.reservedMilli / 1000);
   if (count === 0) {
     const why = "the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero";
-    throw new Error(`[cpumanager] ${why}`);
+    throw new ConfigurationError("Impossible", `[cpumanager] ${why}`);
   }
   const available = layout.all;
   const reserved =
@@ -30,12 +31,15 @@ export function staticCpuRules(layout: CpuLayout, settings: CpuSettings): Static
       : chooseCpus({ layout, available }, Math.min(count, available.size), options);
   if (reserved.size !== count) {
     const size = `size of ${formatCpuSet(reserved)} did not equal ${count}`;
-    throw new Error(`[cpumanager] unable to reserve the required amount of CPUs (${size})`);
+    throw new ConfigurationError("Impossible", `[cpumanager] unable to reserve the required amount of CPUs (${size})`);
   }
   const unknown = [...reserved].find((cpu) => !layout.all.has(cpu));
   if (unknown !== undefined) {
     const why = `unknown CPU ID: ${unknown}`;
-    throw new Error(`[cpumanager] unable to build the reserved physical CPUs from the reserved set: ${why}`);
+    throw new ConfigurationError(
+      "Impossible",
+      `[cpumanager] unable to build the reserved physical CPUs from the reserved set: ${why}`,
+    );
   }
   return { options, reserved };
 }
@@ -83,10 +87,14 @@ function checkReserved({ options, reserved }: StaticCpuRules, shared: CpuSet): v
 
 function checkSocketAlignment(layout: CpuLayout, policy: TopologyPolicy): void {
   if (policy === "single-numa-node") {
-    throw new Error(`topology manager ${policy} policy is incompatible with CPUManager align-by-socket policy option`);
+    throw new ConfigurationError(
+      "Impossible",
+      `topology manager ${policy} policy is incompatible with CPUManager align-by-socket policy option`,
+    );
   }
   if (layout.groups.socket.size > layout.groups.numa.size) {
-    throw new Error(
+    throw new ConfigurationError(
+      "Impossible",
       "align by socket is not compatible with hardware where number of sockets are more than number of NUMA",
     );
   }

@@ -1,4 +1,4 @@
-import type { AgentOptions } from "../../config/index.ts";
+import { type AgentOptions, ConfigurationError } from "../../config/index.ts";
 import { messageOf } from "../../lib/errors.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
@@ -38,14 +38,14 @@ export interface MemoryPart {
   created(pod: Pod, container: Container): void;
 }
 
-/** Builds the memory policy. Throws an Error if this machine or the persisted state does not allow it. */
+/** Builds the memory policy. Throws a ConfigurationError if this machine or the persisted state does not allow it. */
 export function composeMemory(parts: MemoryParts): MemoryPart {
   const { options, machine, metrics } = parts;
   const { memoryManagerPolicy: policy, reservedMemory } = options;
   const isStatic = policy === "Static";
   if (isStatic) {
     const problem = reservationProblem(machine.nodes, reservedMemory, reservedByNode(parts.resources()));
-    if (problem !== undefined) throw new Error(problem);
+    if (problem !== undefined) throw new ConfigurationError("Impossible", problem);
   }
   const path = `${options.rootDir}/${MEMORY_STATE_FILE}`;
   const loaded = loadState(parts, path);
@@ -81,7 +81,7 @@ function loadState({ options, files, log }: MemoryParts, path: string): MemorySt
       return new MemoryState();
     }
     const what = `please drain this node and delete the memory manager checkpoint file "${path}" before restarting Kubelet`;
-    throw new Error(`could not restore state from checkpoint: ${messageOf(error)}, ${what}`);
+    throw new ConfigurationError("Impossible", `could not restore state from checkpoint: ${messageOf(error)}, ${what}`);
   }
 }
 
@@ -89,7 +89,10 @@ function validated(validate: () => StartState): StartState {
   try {
     return validate();
   } catch (error) {
-    throw new Error(`invalid state, please drain node and remove policy state file: ${messageOf(error)}`);
+    throw new ConfigurationError(
+      "Impossible",
+      `invalid state, please drain node and remove policy state file: ${messageOf(error)}`,
+    );
   }
 }
 

@@ -11,6 +11,7 @@ import type { TopologyPolicy } from "../merge-hints.ts";
 import type { TopologyCounters } from "../metrics.ts";
 import { OtherPolicyError } from "../other-policy-error.ts";
 import type { AllocationCounters } from "../pinning-metrics.ts";
+import { unreadableState, validated } from "../state-problem.ts";
 import { type StateFiles, StateWriter } from "../state-writer.ts";
 import { CPU_STATE_FILE, decodeCpuState, encodeCpuState, type FindContainer } from "./cpu-checkpoint.ts";
 import { CpuLayout } from "./cpu-layout.ts";
@@ -113,19 +114,7 @@ function loadState(parts: CpuParts): CpuState {
       log.warn("Ignored damaged state file", { path, error: messageOf(error) });
       return new CpuState();
     }
-    const what = `please drain this node and delete the CPU manager checkpoint file "${path}" before restarting Kubelet`;
-    throw new ConfigurationError("Impossible", `could not restore state from checkpoint: ${messageOf(error)}, ${what}`);
-  }
-}
-
-function validated(validate: () => CpuState): CpuState {
-  try {
-    return validate();
-  } catch (error) {
-    throw new ConfigurationError(
-      "Impossible",
-      `invalid state, please drain node and remove policy state file: ${messageOf(error)}`,
-    );
+    throw unreadableState(error, "CPU", path);
   }
 }
 

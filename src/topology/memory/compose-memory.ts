@@ -9,11 +9,12 @@ import type { HintProvider } from "../../model/topology.ts";
 import type { Demand } from "../demand.ts";
 import { OtherPolicyError } from "../other-policy-error.ts";
 import type { AllocationCounters } from "../pinning-metrics.ts";
+import { unreadableState, validated } from "../state-problem.ts";
 import { type StateFiles, StateWriter } from "../state-writer.ts";
 import { idleMemory, reservationProblem } from "./machine-memory.ts";
 import { decodeMemoryState, encodeMemoryState, MEMORY_STATE_FILE } from "./memory-checkpoint.ts";
 import { MemoryState } from "./memory-state.ts";
-import { type StartState, validMemoryState } from "./start-memory.ts";
+import { validMemoryState } from "./start-memory.ts";
 import { StaticMemory } from "./static-memory.ts";
 
 /** What the memory policy is built from. */
@@ -80,19 +81,7 @@ function loadState({ options, files, log }: MemoryParts, path: string): MemorySt
       log.warn("Ignored damaged state file", { path, error: messageOf(error) });
       return new MemoryState();
     }
-    const what = `please drain this node and delete the memory manager checkpoint file "${path}" before restarting Kubelet`;
-    throw new ConfigurationError("Impossible", `could not restore state from checkpoint: ${messageOf(error)}, ${what}`);
-  }
-}
-
-function validated(validate: () => StartState): StartState {
-  try {
-    return validate();
-  } catch (error) {
-    throw new ConfigurationError(
-      "Impossible",
-      `invalid state, please drain node and remove policy state file: ${messageOf(error)}`,
-    );
+    throw unreadableState(error, "memory", path);
   }
 }
 

@@ -8,7 +8,7 @@ import {
 } from "./memory-state.ts";
 
 /** The state to begin with, and whether what was persisted had lost count. */
-export interface StartState {
+interface StartState {
   readonly state: MemoryState;
   readonly isRecounted: boolean;
 }
